@@ -20,7 +20,7 @@ from benchmarks._curves import Curve
 from benchmarks._report import mean_and_error
 from benchmarks._tasks import COMPAS_NUMERIC, read_compas
 from fairtransport import BlindRepairClassifier, datasets, metrics
-from fairtransport.repair.blind.dense_boosting import DenseBoostingClassifier
+from fairtransport.repair.blind.group_model import DenseBoostingClassifier
 
 CLAIM = (
     "500 to 5,000 training rows, the group no feature, defaults: blind repair of gradient boosting from 2,000 rows on, "

@@ -23,7 +23,7 @@ from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.datasets import load_adult
 from fairtransport.groups import Groups, make_groups
 from fairtransport.metrics import error_rate, strong_pairwise_disparity
-from fairtransport.report.style.colors import group_styles
+from fairtransport.report.style.figures import group_styles
 
 WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0)
 SHOWN = 2.0  # the weight whose scores are plotted

@@ -21,7 +21,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from fairtransport.metrics import error_rate, strong_pairwise_disparity
 from fairtransport.paper.splits import Split, adult_split
-from fairtransport.report.style.colors import group_styles
+from fairtransport.report.style.figures import group_styles
 from fairtransport.torch import TransportPenalty
 
 WEIGHTS = (0.3, 0.6, 1.0, 2.0, 4.0)

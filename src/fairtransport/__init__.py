@@ -116,7 +116,6 @@ _PACKAGES = frozenset(
         "histograms",
         "linear",
         "metrics",
-        "penalties",
         "persistence",
         "repair",
         "report",

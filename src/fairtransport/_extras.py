@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_report", "load_extra", "make_frame", "render"]
 
 # Which extra each library comes with, and the beginning of the sentence that says so.
 _EXTRAS = {
@@ -37,27 +36,7 @@ _PURPOSES = {
 
 
 def load_extra(module: str) -> Any:
-    """Import a module of a library that comes with an extra.
-
-    Parameters
-    ----------
-    module : str
-        Its full name.
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    ImportError
-        Says what to install.
-
-    Examples
-    --------
-    >>> load_extra("matplotlib.figure").Figure.__name__
-    'Figure'
-    """
+    """Import a module of a library that comes with an extra."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -73,24 +52,7 @@ def check_report() -> None:
 
 
 def make_frame(rows: Iterable[dict[str, Any]], library: str | None = None) -> Any:
-    """Return rows as a data frame.
-
-    Parameters
-    ----------
-    rows : iterable of dict
-        With the same keys.
-    library : {"pandas", "polars", "pyarrow"}, optional
-        By default pandas, or polars where pandas is not installed.
-
-    Returns
-    -------
-    DataFrame or Table
-
-    Examples
-    --------
-    >>> make_frame([{"group": "a", "rows": 3}], "polars").rows()
-    [('a', 3)]
-    """
+    """Return rows as a data frame."""
     if library not in {None, "pandas", "polars", "pyarrow"}:
         raise ValueError(f"library must be 'pandas', 'polars' or 'pyarrow'; got {library!r}.")
     content = list(rows)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["MOST_CLASS_NUMBERS", "TASKS", "infer_task", "is_positive", "positive_label", "task_of_numbers"]
 
 #: What the labels of a table are: two classes, or real numbers.
 TASKS = ("classification", "regression")
@@ -28,33 +27,7 @@ MOST_CLASS_NUMBERS = 20
 
 
 def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str) -> Any:
-    """Return the positive one of one or two labels.
-
-    Parameters
-    ----------
-    labels : sequence
-        The distinct labels in sorted order.
-    pos_label : label, optional
-        The positive one, where it is not the larger.
-    source : str
-        What has these labels, for the error: ``"y_true"``, ``"Column 'hired'"``.
-
-    Returns
-    -------
-    label
-        It need not be among ``labels`` where these are only one.
-
-    Raises
-    ------
-    ValueError
-        When there are more than two labels, ``pos_label`` is neither of two, or there is one label of which nothing
-        says whether it is positive.
-
-    Examples
-    --------
-    >>> positive_label(["no", "yes"], source="y_true"), positive_label([0], source="y_true")
-    ('yes', 1)
-    """
+    """Return the positive one of one or two labels."""
     if len(labels) > 2:
         raise ValueError(f"{source} has {len(labels)} different labels; two are needed.")
     if pos_label is not None:
@@ -71,28 +44,7 @@ def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str)
 
 
 def is_positive(y_true: ArrayLike, pos_label: Any = None, *, size: int, name: str = "y_true") -> NDArray[np.bool_]:
-    """Return whether each row has the positive label.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Labels of at most two classes.
-    pos_label : label, optional
-        The positive one; see `positive_label`.
-    size : int
-        Number of rows that there must be.
-    name : str, default="y_true"
-        Name of the argument, for errors.
-
-    Returns
-    -------
-    ndarray of bool of shape (n,)
-
-    Examples
-    --------
-    >>> is_positive(["bad", "good", "bad"], size=3)
-    array([False,  True, False])
-    """
+    """Return whether each row has the positive label."""
     labels = check_column(np.asarray(y_true), name=name)
     if labels.size != size:
         raise ValueError(f"{name} has {labels.size} rows, but scores has {size}.")
@@ -108,30 +60,7 @@ def is_positive(y_true: ArrayLike, pos_label: Any = None, *, size: int, name: st
 
 
 def infer_task(y: ArrayLike, *, name: str = "y_true") -> str:
-    """Return whether labels are of two classes or real numbers.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-    name : str, default="y_true"
-        Name of the argument, for errors.
-
-    Returns
-    -------
-    {"classification", "regression"}
-        Text, booleans and at most two different numbers are classes; fractions, and whole numbers with more than 20
-        different values, are real numbers.
-
-    Raises
-    ------
-    ValueError
-        Where labels are a few whole numbers, more than two.
-
-    Examples
-    --------
-    >>> infer_task([0, 1, 1]), infer_task([0.2, 1.7, 2.5]), infer_task(range(100))
-    ('classification', 'regression', 'regression')
-    """
+    """Return whether labels are of two classes or real numbers."""
     labels = check_column(np.asarray(y), name=name)
     if labels.dtype.kind not in "iuf" or not labels.size:
         return "classification"

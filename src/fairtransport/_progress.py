@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Progress", "progress"]
-
 
 class Progress(Protocol):
     """Receiver of the progress of a long computation."""
@@ -63,22 +61,7 @@ class _Lines:
 
 @contextlib.contextmanager
 def progress(title: str, total: int, *, show: bool = True, after: float = 0.0) -> Iterator[Progress]:
-    """Show a bar with the time left while the block runs.
-
-    Parameters
-    ----------
-    title : str
-    total : int
-        Number of units of work.
-    show : bool, default=True
-        False shows nothing.
-    after : float, default=0.0
-        Show the bar only if the block runs longer than this, in seconds.
-
-    Yields
-    ------
-    Progress
-    """
+    """Show a bar with the time left while the block runs."""
     if not show:
         yield _Silent()
         return

@@ -14,8 +14,7 @@ import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from fairtransport._sklearn.estimator_calls import last_step, model_scores
-from fairtransport._sklearn.group_awareness import needs_groups
+from fairtransport._sklearn import last_step, model_scores, needs_groups
 from fairtransport._validation import check_real
 from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.metrics import strong_pairwise_disparity
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["FAIR_CHECKS", "check_fair_estimator"]
 
 _UNSEEN = "a-group-not-seen-in-fit"  # must not appear in an error message
 
@@ -215,5 +213,7 @@ FAIR_CHECKS: dict[str, Callable[[Any, float, int], str]] = {
     "parity": _parity,
 }
 
+
+__all__ = ["FAIR_CHECKS", "check_fair_estimator"]
 
 redact_public_errors(globals())

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["load_model", "log_model", "save_model"]
 
 _FLAVOR = "fairtransport"  # its name in an MLmodel file
 _FILE = "model.ft"
@@ -222,5 +221,7 @@ def _without_deprecations() -> Iterator[None]:
             warnings.simplefilter("ignore", category)
         yield
 
+
+__all__ = ["load_model", "log_model", "save_model"]
 
 redact_public_errors(globals())

@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "MIN_STRATUM_ROWS",
-    "MOST_VALUES",
-    "STRATUM_WEIGHTS",
-    "Strata",
-    "count_ranges",
-    "cross_strata",
-    "make_strata",
-    "stratum_weights",
-]
 
 #: Smallest mean number of rows in a stratum and group, for columns that are cut at quantiles.
 MIN_STRATUM_ROWS = 30
@@ -375,5 +365,16 @@ def _range_names(points: NDArray[np.float64]) -> list[str]:
         return ["any"]
     return [f"below {bounds[0]}", *(f"{low} to {high}" for low, high in pairwise(bounds)), f"{bounds[-1]} or more"]
 
+
+__all__ = [
+    "MIN_STRATUM_ROWS",
+    "MOST_VALUES",
+    "STRATUM_WEIGHTS",
+    "Strata",
+    "count_ranges",
+    "cross_strata",
+    "make_strata",
+    "stratum_weights",
+]
 
 redact_public_errors(globals())

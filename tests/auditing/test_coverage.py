@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from fairtransport.auditing._coarse_histograms import coarsen, variance_precision
-from fairtransport.auditing._confidence_intervals import Stratum, lower_tail
-from fairtransport.auditing._disparity_norms import DisparityNorm
-from fairtransport.auditing._permutation_test import PAIRS_TEST, noise_floors
+from fairtransport.auditing._confidence_intervals import PAIRS_TEST, DisparityNorm, Stratum, lower_tail, noise_floors
+from fairtransport.auditing._evidence import coarsen, variance_precision
 from fairtransport.histograms import count_scores
 
 FIGURES = (

@@ -11,13 +11,10 @@ from scipy.stats import kstest
 import fairtransport as ft
 from fairtransport import metrics
 from fairtransport._text import plain
-from fairtransport.auditing import Audit, audit_histograms
-from fairtransport.auditing._coarse_histograms import coarsen
-from fairtransport.auditing._confidence_intervals import Stratum
-from fairtransport.auditing._disparity_norms import DisparityNorm
+from fairtransport.auditing import Audit
+from fairtransport.auditing._confidence_intervals import PAIRS_TEST, DisparityNorm, Stratum, joint_noise_floors
 from fairtransport.auditing._disparity_readings import disparity_readings
-from fairtransport.auditing._evidence import with_label
-from fairtransport.auditing._permutation_test import PAIRS_TEST, joint_noise_floors
+from fairtransport.auditing._evidence import coarsen, with_label
 from fairtransport.auditing.options import check_options
 from fairtransport.histograms import count_scores
 
@@ -105,22 +102,6 @@ def test_no_sentence_contradicts_its_figures(names):
         assert np.nanmax(off) >= result.within.farthest.distance - 1e-9
         farthest = [result.histograms.groups.index_of(name) for name in (verdict.lower, verdict.higher)]
         assert result.within.distances[tuple(farthest)] == pytest.approx(result.within.farthest.distance, abs=1e-9)
-
-
-def test_histograms_have_the_figures_of_rows():
-    scores, y, groups, _, weights = rows_at_random()
-    scores = scores.round(2)
-    for mass in (None, weights):
-        counted = count_scores(scores, y, sensitive_features=groups, sample_weight=mass, n_bins=100)
-        found = audit_histograms(counted, criterion="equalized_odds", **QUICK)
-        rows = ft.audit(
-            scores, y, sensitive_features=groups, sample_weight=mass, criterion="equalized_odds", n_bins=100, **QUICK
-        )
-        for name, reading in rows.conditional.items():
-            assert found.conditional[name].value == pytest.approx(reading.value, abs=1e-9)
-        assert [part.name for part in found.strata] == ["negative", "positive"]
-    with pytest.raises(ValueError, match="needs labels"):
-        audit_histograms(count_scores(scores, sensitive_features=groups), criterion="equal_opportunity", **QUICK)
 
 
 def test_numbers_are_cut_and_one_value_is_one_stratum():

@@ -11,7 +11,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.auditing import Audit
-from fairtransport.auditing import _json_file as json_file
+from fairtransport.auditing import result as json_file
 
 CANARY = "CANARY"
 
@@ -66,13 +66,6 @@ def test_fine_histograms_of_many_rows_are_merged_and_stay_exact_at_the_nodes_lef
     assert np.count_nonzero(restored.masses) <= 300
     points = restored.grid.nodes[::16]
     np.testing.assert_allclose(restored.shares_above(points), audit.histograms.shares_above(points), atol=1e-12)
-
-
-def test_provenance_is_part_of_it():
-    audit = make().with_provenance(title="March", filters=("region = north",), seed=3)
-    restored = Audit.from_json(audit.to_json())
-    assert restored.provenance == audit.provenance
-    assert ("Selected", "region = north") in list(restored.provenance.lines())
 
 
 @pytest.mark.parametrize(

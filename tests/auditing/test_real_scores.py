@@ -58,13 +58,6 @@ def test_the_audit_of_scaled_scores_is_the_same_up_to_the_unit(table, audit, sca
         assert [rate.value for rate in one.rates] == [rate.value for rate in other.rates]
 
 
-def test_an_increasing_map_changes_no_verdict(table, audit):
-    scores, _, group = table
-    moved = ft.audit(np.sinh(2 * scores), sensitive_features=group, **FEW)
-    assert moved.readings["rank_disparity"] == audit.readings["rank_disparity"]
-    assert moved.verdict.sentence == audit.verdict.sentence
-
-
 def test_one_outlier_changes_hardly_anything_but_the_mean(table, audit):
     scores, _, group = table
     far = scores.copy()
@@ -93,19 +86,6 @@ def test_a_table_with_an_outlier_is_counted_in_many_bins():
     assert coarse.metrics["rank_disparity"] == pytest.approx(audit.metrics["rank_disparity"], abs=2e-3)
     distances = abs(coarse.metrics["strong_pairwise_disparity"] - audit.metrics["strong_pairwise_disparity"])
     assert distances <= coarse.readings["strong_pairwise_disparity"].resolution
-
-
-def test_the_null_hypothesis_is_rejected_as_often_as_promised():
-    rng = np.random.default_rng(2)
-    group = np.repeat([0, 1], 40)
-    p_values = [
-        ft.audit(rng.standard_cauchy(80), sensitive_features=group, n_bootstrap=20, n_permutations=39, random_state=i)
-        .readings["rank_disparity"]
-        .p_value
-        for i in range(60)
-    ]
-    assert 0 <= np.mean(np.array(p_values) <= 0.05) <= 0.15  # binomial: 5% expected, at most 9 of 60
-    assert 0.35 <= np.mean(p_values) <= 0.65
 
 
 def test_decile_scores_are_audited_as_they_are():
@@ -162,9 +142,21 @@ def test_strata_are_compared_by_ranks_among_all_people(table):
     )
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_figures_end_at_the_highest_score_without_rounding_errors(seed):
-    scores = np.random.default_rng(seed).normal(150, 40, 60)
-    result = ft.audit(scores, sensitive_features=np.arange(60) % 2, n_bootstrap=20, n_permutations=20, random_state=0)
-    points = result.to_dict()["cdf"]["points"]
-    assert (points[0], points[-1]) == (scores.min(), scores.max())
+def test_an_increasing_map_changes_no_verdict(table, audit):
+    scores, _, group = table
+    moved = ft.audit(np.sinh(2 * scores), sensitive_features=group, **FEW)
+    assert moved.readings["rank_disparity"] == audit.readings["rank_disparity"]
+    assert moved.verdict.sentence == audit.verdict.sentence
+
+
+def test_the_null_hypothesis_is_rejected_as_often_as_promised():
+    rng = np.random.default_rng(2)
+    group = np.repeat([0, 1], 40)
+    p_values = [
+        ft.audit(rng.standard_cauchy(80), sensitive_features=group, n_bootstrap=20, n_permutations=39, random_state=i)
+        .readings["rank_disparity"]
+        .p_value
+        for i in range(60)
+    ]
+    assert 0 <= np.mean(np.array(p_values) <= 0.05) <= 0.15  # binomial: 5% expected, at most 9 of 60
+    assert 0.35 <= np.mean(p_values) <= 0.65

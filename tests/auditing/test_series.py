@@ -71,12 +71,6 @@ def test_p_values_are_adjusted_for_the_number_of_values_and_can_still_be_small()
     assert result.overall.settings.n_permutations == 1600
 
 
-def test_numbers_are_in_order_of_numbers_and_words_of_the_alphabet():
-    assert list(series(people(6000, 12)).audits) == [str(month) for month in range(1, 13)]
-    words = people().with_columns(month=pl.col("month").replace_strict(dict(enumerate("zyxwvu", start=1))))
-    assert list(series(words).audits) == list("uvwxyz")
-
-
 def test_values_with_one_group_are_set_aside_and_named():
     frame = people().with_columns(sex=pl.when(pl.col("month") == 3).then(pl.lit("F")).otherwise(pl.col("sex")))
     result = series(frame)
@@ -107,13 +101,6 @@ def test_text_frame_json_page_and_picture_agree(tmp_path):
     plt.close("all")
 
 
-def test_names_are_escaped_and_never_taken_for_mathematics(tmp_path):
-    frame = people().with_columns(month=pl.col("month").replace_strict({1: "<b>$x$"}, default="plain"))
-    page = series(frame).to_html()
-    assert "<b>$x$" not in page
-    assert "&lt;b&gt;$x$" in page
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -127,3 +114,16 @@ def test_names_are_escaped_and_never_taken_for_mathematics(tmp_path):
 def test_columns_that_cannot_be_meant(options, message):
     with pytest.raises(ValueError, match=message):
         series(people().with_columns(one=1), **options)
+
+
+def test_numbers_are_in_order_of_numbers_and_words_of_the_alphabet():
+    assert list(series(people(6000, 12)).audits) == [str(month) for month in range(1, 13)]
+    words = people().with_columns(month=pl.col("month").replace_strict(dict(enumerate("zyxwvu", start=1))))
+    assert list(series(words).audits) == list("uvwxyz")
+
+
+def test_names_are_escaped_and_never_taken_for_mathematics(tmp_path):
+    frame = people().with_columns(month=pl.col("month").replace_strict({1: "<b>$x$"}, default="plain"))
+    page = series(frame).to_html()
+    assert "<b>$x$" not in page
+    assert "&lt;b&gt;$x$" in page

@@ -38,15 +38,6 @@ EITHER = pytest.mark.parametrize("make", [by_rows, by_table])
 
 
 @EITHER
-def test_keep_is_the_default_and_changes_nothing(make):
-    kept = make()
-    assert [group.name for group in kept.groups] == ["a", "b", "c", "d"]
-    assert kept.settings.small_groups.policy == "keep"
-    assert "Pooled" not in str(kept)
-    assert "Left out" not in str(kept)
-
-
-@EITHER
 def test_pool_makes_one_group_of_the_small_ones(make):
     scores, group, y, _ = people()
     pooled = make(small_groups="pool")
@@ -99,17 +90,3 @@ def test_rows_and_counts_agree_where_groups_overlap():
 def test_too_few_groups_left_are_refused(make, policy, left):
     with pytest.raises(ValueError, match=rf"{left} group\(s\) of column 'g' are left of 4.*min_group_size"):
         make(small_groups=policy, min_group_size=1000)
-
-
-@EITHER
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"small_groups": "merge"}, ValueError),
-        ({"min_group_size": 0}, ValueError),
-        ({"min_group_size": 2.5}, TypeError),
-    ],
-)
-def test_options_are_checked(make, options, error):
-    with pytest.raises(error, match=next(iter(options))):
-        make(**options)

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import chi2_contingency
 
 import fairtransport as ft
-from fairtransport.auditing._figure_tables import AUDIT_TABLES
-from fairtransport.auditing.rate_comparisons import compare_rates
+from fairtransport.auditing._text import AUDIT_TABLES
+from fairtransport.auditing.records import compare_rates
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from fairtransport.boosting._group_probabilities import estimate_group_probabili
 from fairtransport.boosting._libraries import library_of
 from fairtransport.boosting._training_data import TrainingData
 from fairtransport.criteria import resolve_criterion, weigh_by_reliability
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
-from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
 from fairtransport.strata import make_strata
 from fairtransport.transport.line import wasserstein
 

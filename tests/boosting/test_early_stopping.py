@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from fairtransport.boosting._early_stopping import BestRound, HeldOutObjective
-from fairtransport.boosting._losses import LogLoss
+from fairtransport.boosting._objective import LogLoss
+from fairtransport.boosting._search import BestRound, HeldOutObjective
 from fairtransport.criteria import demographic_parity, resolve_criterion
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity

@@ -8,10 +8,8 @@ import xgboost
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
-from fairtransport.boosting._libraries import default_estimator, library_of
+from fairtransport.boosting._libraries import LightGBM, XGBoost, default_estimator, library_of
 from fairtransport.boosting._library import DetachableCallback
-from fairtransport.boosting._lightgbm import LightGBM
-from fairtransport.boosting._xgboost import XGBoost
 
 
 def test_the_library_of_an_estimator():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, mean_poisson_deviance, mean_tweedie_deviance
 
-from fairtransport.boosting._losses import LOSSES, make_loss
+from fairtransport.boosting._objective import LOSSES, make_loss
 
 MARGINS = np.linspace(-2.0, 2.0, 40)
 Y = np.tile([0.0, 1.0], 20)

@@ -7,12 +7,12 @@ import xgboost
 from sklearn.base import clone
 
 from fairtransport.boosting import TransportObjective
-from fairtransport.boosting._binned_rows import GroupedRows
+from fairtransport.boosting._training_data import GroupedRows
 from fairtransport.criteria import demographic_parity
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
-from fairtransport.transport.logistic import sigmoid
+from fairtransport.transport.regularizers import sigmoid
 
 QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 8}
 KINDS = ["continuous", "discrete"]
@@ -143,8 +143,8 @@ def test_threads_do_not_change_the_result(monkeypatch):
     slopes, bends = np.random.default_rng(0).random((2, 3, 1024))
     results = []
     for chunk in (10_000, 100):
-        monkeypatch.setattr("fairtransport.boosting._binned_rows._CHUNK", chunk)
-        monkeypatch.setattr("fairtransport.boosting._binned_rows.config.NUMBA_NUM_THREADS", 4)
+        monkeypatch.setattr("fairtransport.boosting._training_data._CHUNK", chunk)
+        monkeypatch.setattr("fairtransport.boosting._training_data.config.NUMBA_NUM_THREADS", 4)
         rows = GroupedRows(groups)
         scores, masses = rows.count(margins, weights, sigmoid)
         found = rows.logit_derivatives(scores, labels, weights, slopes, bends, dtype=np.float64)

@@ -8,9 +8,9 @@ import xgboost
 import fairtransport as ft
 from fairtransport import FairnessWarning
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
-from fairtransport.boosting._held_out_rows import HeldOutRows
 from fairtransport.boosting._libraries import library_of, sized_settings
-from fairtransport.boosting._penalty_settings import RoundSchedule, Settings
+from fairtransport.boosting._search import HeldOutRows
+from fairtransport.boosting._settings import RoundSchedule, Settings
 from fairtransport.boosting._training_data import TrainingData
 from fairtransport.groups import make_groups
 from fairtransport.metrics import rank_disparity

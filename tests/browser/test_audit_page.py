@@ -12,7 +12,6 @@ import pytest
 from playwright.sync_api import expect
 
 import fairtransport as ft
-from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.report import WhatIf
 
 pytestmark = pytest.mark.browser
@@ -137,20 +136,6 @@ def test_opens_without_messages_and_fits_the_screen(open_page, files, kind, widt
         assert page.seen.requests == [files[kind].as_uri()]
 
 
-def test_initial_results_are_those_of_the_audit(open_page, files, audit):
-    first = audit.thresholds[0]
-    with open_page(files["four"]) as page:
-        for group, rate in enumerate(first.rates):
-            assert value(cell(page, group, "rate-0")) == pytest.approx(rate.value, abs=1e-12)
-            assert cell(page, group, "interval-0").inner_text() == f"{100 * rate.low:.1f}% to {100 * rate.high:.1f}%"
-            assert value(cell(page, group, "error-0")) == pytest.approx(first.errors[group].value, abs=1e-12)
-        assert strip(page, "ratio") == pytest.approx(first.ratio.value, abs=1e-12)
-        assert strip(page, "disparity") == audit.metrics["strong_pairwise_disparity"]
-        assert strip(page, "error") == pytest.approx(audit.metrics["error_rate"], abs=1e-12)
-        low, high = f"{first.ratio.low:.2f}", f"{first.ratio.high:.2f}"
-        assert f"(95% interval {low} to {high}), below four fifths" in page.locator("#live-summary").inner_text()
-
-
 @pytest.mark.parametrize("threshold", [0.0, 0.1, 0.35, 0.5, 0.723, 1.0])
 @pytest.mark.parametrize("amount", [0.0, 0.37, 1.0])
 def test_sliders_show_what_python_computes(open_page, files, what_if, threshold, amount):
@@ -184,24 +169,6 @@ def test_sliders_measure_ranks_where_scores_have_no_bounds(open_page, tmp_path, 
             assert value(cell(page, index, "rate-0")) == pytest.approx(rate.value, abs=1e-12)
         if amount:
             assert strip(page, "disparity") == pytest.approx(expected.disparity, abs=1e-9)
-
-
-def test_repair_agrees_with_quantile_repair_of_the_rows(open_page, files, rows):
-    # No histogram here: the rows themselves are repaired and counted.
-    scores, labels, groups = rows
-    repair = ft.QuantileRepair("barycenter_w2", amount=0.6)
-    moved = repair.fit_transform(scores, sensitive_features=groups)
-    with open_page(files["four"]) as page:
-        put(page, threshold=0.413, amount=0.6)
-        wrong = np.mean((moved > 0.413) != labels)
-        assert strip(page, "overall") == pytest.approx(np.mean(moved > 0.413), abs=2 / scores.size)
-        assert strip(page, "error") == pytest.approx(wrong, abs=2 / scores.size)
-        for group, name in enumerate(sorted(set(groups))):
-            rate = np.mean(moved[groups == name] > 0.413)
-            assert value(cell(page, group, "rate-0")) == pytest.approx(rate, abs=1.5 / np.sum(groups == name))
-        judged = groups != "Five rows"
-        spdd = strong_pairwise_disparity(moved[judged], sensitive_features=groups[judged])
-        assert strip(page, "disparity") == pytest.approx(spdd, abs=6 / 16384)  # six pairs, each to one bin
 
 
 def test_a_group_of_five_rows_is_not_judged(open_page, files):
@@ -247,15 +214,6 @@ def test_two_audits_side_by_side(open_page, files, rows, what_if):
             assert value(cell(page, group, "change")) == pytest.approx(change, abs=1e-12)
         assert strip(page, "disparity", 1) < 0.1 * strip(page, "disparity", 0)
         assert "beyond noise" in page.locator(".verdict").inner_text()
-
-
-def test_overlapping_groups_have_no_repair_and_rows_count_once(open_page, files, rows):
-    scores, labels, _ = rows
-    with open_page(files["each"]) as page:
-        assert page.locator("#amount").count() == 0
-        put(page, threshold=0.25)
-        assert strip(page, "overall") == pytest.approx(np.mean(scores > 0.25), abs=1e-12)
-        assert strip(page, "error") == pytest.approx(np.mean((scores > 0.25) != labels), abs=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------ keyboard and pointer

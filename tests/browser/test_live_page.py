@@ -116,25 +116,6 @@ def test_distances_in_the_table_are_those_of_scipy(open_live_page):
             assert float(cells[1]) == pytest.approx(middles @ shares, abs=6e-4)
 
 
-def test_without_a_target_groups_are_compared_with_everyone(open_live_page):
-    now = snapshot(target=False)
-    with open_live_page({"now": now}) as page:
-        assert page.locator("#groups thead").inner_text().strip().endswith("Distance to everyone")
-        assert "over everyone" in page.locator('[data-chart="histograms"] h3').inner_text()
-        everyone = now["sizes"] @ np.array([now["histograms"][name] for name in NAMES]) / now["sizes"].sum()
-        fine, shares = (np.arange(6400) + 0.5) / 6400, now["histograms"][NAMES[0]]
-        expected = wasserstein_distance(fine, fine, np.repeat(shares, 200), np.repeat(everyone, 200))
-        shown = page.locator("#groups tbody tr").first.locator("td").last.inner_text()
-        assert float(shown) == pytest.approx(expected, abs=6e-4)
-
-
-def test_curves_have_the_colours_of_other_figures(open_live_page):
-    with open_live_page({"now": snapshot()}) as page:
-        for kind in ("histograms", "duals"):
-            colours = [one.get_attribute("stroke") for one in page.locator(f'[data-chart="{kind}"] .curve').all()]
-            assert colours == ["#0072b2", "#e08a00", "#009e73", "#cc5c9c"]
-
-
 def test_follows_a_running_stream(open_live_page):
     box = {"now": snapshot(249)}
     with open_live_page(box) as page:

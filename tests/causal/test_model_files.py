@@ -12,8 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
 from fairtransport.causal import CounterfactuallyFairClassifier, CounterfactuallyFairRegressor, CounterfactualTransport
-from fairtransport.causal.cell_models import ForestCells
-from fairtransport.causal.conditional_distributions import Cells
+from fairtransport.causal.conditional_distributions import Cells, ForestCells
 from fairtransport.persistence._values import _types_by_kind
 from fairtransport.storage import ModelFileError
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -99,18 +98,6 @@ def test_debug_may_follow_the_command(run, tmp_path):
     assert isinstance(run("--debug", *arguments).exception, FileNotFoundError)
 
 
-def test_json_with_and_without_a_path(run, tmp_path):
-    printed = run("datasets", "--json").stdout
-    assert json.loads(printed) == json.loads(run("datasets", "--json", "-").stdout)
-    result = run("datasets", "--json", tmp_path / "sets.json")
-    assert result.stdout.endswith(f"JSON: {tmp_path / 'sets.json'}\n")
-    assert json.loads((tmp_path / "sets.json").read_text()) == json.loads(printed)
-    again = run("datasets", "--json", tmp_path / "sets.json")
-    assert (again.exit_code, again.stdout) == (1, "")
-    assert again.stderr.startswith("error: The output file exists; use --force to overwrite it")
-    assert run("datasets", "--json", "--force").stdout == printed
-
-
 def test_demo_and_reproduce_have_json(run, compare, table1, tmp_path):
     shown = json.loads(run("demo", "--out", tmp_path / "demo", "--json").stdout)
     assert [one["name"] for one in shown["methods"]] == ["LR", "COT"]
@@ -136,14 +123,6 @@ def test_module_runs_as_a_program_without_warnings():
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == f"fairtransport {fairtransport.__version__}\n"
     assert done.stderr == ""
-
-
-def test_a_terminal_that_lacks_a_character_shows_a_question_mark():
-    code = "from fairtransport.cli import main\ntry:\n    main()\nexcept SystemExit:\n    print('\u00b1')"
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-c", code, "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environment)
-    assert done.stdout.splitlines()[-1] == "?"
 
 
 @pytest.mark.parametrize("absent", [("typer",), ("rich",), ("typer", "rich")])

@@ -96,14 +96,6 @@ def test_wrong_options(more, status, message, folder, run):
     assert message in " ".join(result.output.split())
 
 
-def test_a_graph_needs_a_model_and_options_of_a_graph_need_one(folder, run):
-    alone = run("audit", folder / "data.csv", "--graph", folder / "graph.dot", "--sensitive", "sex")
-    assert alone.exit_code == 64
-    without = run("audit", folder / "data.csv", "--score", "hours", "--sensitive", "sex", "--to", "M")
-    assert without.exit_code == 64
-    assert run("audit", folder / "data.csv", "--sensitive", "sex").exit_code == 64
-
-
 def test_errors_say_options_instead_of_parameters(folder, tmp_path, run):
     (tmp_path / "into.dot").write_text("digraph { age -> sex -> hours }")
     result = run(*options(folder)[:3], tmp_path / "into.dot", *options(folder)[4:], *QUICK)

@@ -59,12 +59,6 @@ def test_an_audit_names_what_it_is_about(run, here):
     assert provenance.versions["fairtransport"] == ft.__version__
 
 
-def test_markdown_is_written(run, here):
-    result = run("audit", "scores.csv", "--score", "s", "--sensitive", "race", "--markdown", "card.md")
-    assert result.exit_code == 0, result.output
-    assert "| File | scores.csv (" in Path("card.md").read_text()
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

@@ -30,15 +30,6 @@ def test_options_reach_the_training(run, compare, tmp_path):
     assert compare == [{"quick": True, "random_state": 7, "progress": None}]
 
 
-def test_terminal_sees_progress(run, compare, tmp_path, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the stream for a terminal
-    monkeypatch.setenv("TERM", "xterm")
-    result = run("demo", "--out", tmp_path)
-    assert result.exit_code == 0
-    assert callable(compare[0]["progress"])
-    assert "Writing the page" in result.stderr
-
-
 @pytest.mark.parametrize(
     "make", [lambda path: path.write_text(""), lambda path: (path / "index.html").mkdir(parents=True)]
 )

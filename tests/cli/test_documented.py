@@ -127,7 +127,7 @@ def quick_paper(compare, table1, monkeypatch):
         (folder / "index.html").write_text("page")
         return folder / "index.html"
 
-    monkeypatch.setattr("fairtransport.cli.demo.write_comparison", write_comparison)
+    monkeypatch.setattr("fairtransport.cli.reproduce.write_comparison", write_comparison)
     module = ModuleType("fairtransport.paper.reproduction")
     module.reproduce, module.ITEMS = reproduce, ("figure1",)
     monkeypatch.setitem(sys.modules, module.__name__, module)

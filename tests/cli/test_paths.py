@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import os
 from pathlib import Path
 
 import pytest
-
-from fairtransport.cli._paths import check_paths, is_same_file
 
 # Option of each path, or None for an argument; roles of files that are written are in upper case.
 PATHS = {
@@ -107,28 +104,3 @@ def test_json_is_not_among_the_results(run, tmp_path, monkeypatch, command):
     result = run(*command, "--out", "results", "--json", "results/index.html")
     assert result.exit_code == 1
     assert "is in results, a folder of this command" in result.stderr
-
-
-def test_names_that_differ_in_case_only_are_one_while_neither_exists(tmp_path):
-    one, other = tmp_path / "Scored.csv", tmp_path / "scored.CSV"
-    assert is_same_file(one, other)
-    assert is_same_file(tmp_path / "caf\u00e9", tmp_path / "cafe\u0301")
-    one.write_text("")
-    if not other.exists():  # where case is distinguished, they are two files now
-        assert not is_same_file(one, other)
-        other.write_text("")
-        assert not is_same_file(one, other)
-
-
-def test_devices_patterns_and_standard_input(tmp_path):
-    (tmp_path / "a.csv").write_text("")
-    with pytest.raises(ValueError, match=r"a\.csv is an input"):
-        check_paths([tmp_path / "a.csv"], inputs=[f"{tmp_path}/*.csv"])
-    check_paths([tmp_path / "b.csv"], inputs=["-", f"{tmp_path}/*.csv", os.devnull])
-    with pytest.raises(ValueError, match="Two outputs"):
-        check_paths([tmp_path / "dangling", tmp_path / "target"] if link_to_nothing(tmp_path) else [])
-
-
-def link_to_nothing(folder):
-    (folder / "dangling").symlink_to(folder / "target")
-    return True

@@ -3,9 +3,6 @@ from __future__ import annotations
 from dataclasses import fields
 from inspect import signature
 
-import pytest
-
-from fairtransport.cli.reproduce import _figure
 from fairtransport.paper.finding import Claim, Finding
 from fairtransport.paper.reproduction import ITEMS, Reproduction
 from fairtransport.paper.table1 import Table1Row, run_table1
@@ -66,16 +63,3 @@ def test_a_figure_prints_its_claims_and_the_page(run, tmp_path, monkeypatch):
     assert asked == [(("figure1",), {"quick": True, "n_jobs": 2, "show": False})]  # not a terminal: no progress
     run("reproduce", "all", "--out", tmp_path)
     assert asked[1][0] == ITEMS
-
-
-def test_seeds_apply_to_the_table_only(run, tmp_path):
-    result = run("reproduce", "figure1", "--seeds", 3, "--out", tmp_path)
-    assert (result.exit_code, result.stderr) == (64, "error: --seeds applies to table1 only\n")
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(None, ""), (0.1783, ".178"), (0.0, ".000"), (0.9996, "1.00"), (7.649, "7.65"), (12.34, "12.3"), (-0.5, "-.500")],
-)
-def test_three_digits(value, expected):
-    assert _figure(value) == expected

@@ -76,14 +76,3 @@ def test_audit_reports_pooled_and_dropped_groups(run, here):
     page = run(*base, "--small-groups", "drop", "--html", "page.html")
     assert page.exit_code == 0, page.output
     assert "Left out: 28 rows of 2 groups" in (here / "page.html").read_text()
-
-
-@pytest.mark.parametrize("command", [("audit", *QUICK), ("repair", "--out", "new.parquet")])
-def test_wrong_options_are_one_line(run, here, command):
-    name, *options = command
-    base = (name, "scores.parquet", "--score", "s", "--sensitive", "g", *options)
-    result = run(*base, "--small-groups", "merge")
-    assert (result.exit_code, result.stdout) == (64, ""), result.output
-    assert "--small-groups must be keep, pool or drop; got 'merge'" in result.stderr
-    assert run(*base, "--min-group-size", 0).exit_code == 64
-    assert not (here / "new.parquet").exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -17,9 +16,8 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
-from fairtransport.cli._stream_report import StreamReporter
+from fairtransport.cli.stream import StreamReporter
 from fairtransport.stream import StoreError, read_journal
-from fairtransport.stream._store import Store
 
 CANARY = "CANARY"
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -240,23 +238,6 @@ def test_an_output_that_is_changed_while_the_stream_runs_ends_it(stream, here, m
         assert (here / first).read_bytes() == (here / second).read_bytes()
 
 
-def test_a_second_writer_of_a_store_stops_the_first(stream, here, monkeypatch):
-    """Somebody removes files of the store until it lets another process in."""
-    stores = []
-
-    def report_batch(self, report, **counts):
-        if report.batch == 3:
-            (here / "st" / "journal.jsonl").unlink()
-            stores.append(Store(here / "st"))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StreamReporter, "report_batch", report_batch)
-        assert "Another process has opened the store" in error(
-            stream("rows.jsonl", "--out", "out.jsonl", "--store", "st")
-        )
-    stores[0].close()
-
-
 def test_freezing_at_a_restart_comes_after_what_was_given_out(stream, here, monkeypatch):
     """A run is killed after batches that were scored with an adjusted model."""
     how = ("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--checkpoint-every", 3, "--resume")
@@ -398,92 +379,3 @@ def test_a_pipe_and_a_kill(models, here):
     out, _ = whole.communicate(content, timeout=120)
     assert (here / "out.jsonl").read_bytes() == out
     assert out.count(b"\n") == ROWS
-
-
-@pytest.mark.trust
-def test_a_full_disk_stops_the_run_and_loses_nothing(models, here):
-    """The system itself refuses to let a file grow beyond 16 KiB."""
-    code = (
-        "import resource, signal, sys; from fairtransport.cli import main\n"
-        "import fairtransport.stream._adjuster, fairtransport.stream._line_file as j\n"
-        "real = j.LineFile.add\n"
-        "def add(self, content):\n"
-        "    if self.path.name == 'out.jsonl': resource.setrlimit(resource.RLIMIT_FSIZE, (16384, -1))\n"
-        "    real(self, content)\n"
-        "    resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))\n"
-        "j.LineFile.add = add\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "main()\n"
-    )
-    how = ["rows.jsonl", "--store", "st", "--out", "out.jsonl", "--batch", "10", "--checkpoint-every", "2", "--resume"]
-    arguments = ["stream", "--model", str(models / "cot.ft"), "--sensitive", "sex", *how]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=here, capture_output=True, check=False, timeout=120
-    )
-    assert done.returncode == 1
-    told = done.stderr.decode().splitlines()[-1]
-    assert "is intact. Free disk space, then resume: out.jsonl" in told
-    process = start(models, here, *how)  # room was made
-    process.communicate(timeout=120)
-    assert process.returncode == 0
-    whole = start(models, here, "rows.jsonl", "--batch", 10)
-    assert (here / "out.jsonl").read_bytes() == whole.communicate(timeout=120)[0]
-
-
-@pytest.mark.trust
-def test_a_second_process_is_refused(models, here, stream):
-    process = start(models, here, "rows.jsonl", "--follow", "--store", "st", "--out", "o")
-    wait_for((here / "st" / "checkpoint-000000001.ft").exists)
-    assert "in use by another process" in error(stream("rows.jsonl", "--store", "st", "--out", "p", "--resume"))
-    process.kill()
-    process.communicate(timeout=120)
-
-
-@pytest.mark.trust
-def test_waiting_no_longer_than_told_and_the_same_batches_after_a_kill(models, here):
-    lines = (here / "rows.jsonl").read_bytes().splitlines(keepends=True)
-    (here / "slow.jsonl").write_bytes(b"".join(lines[:30]))
-    how = ("slow.jsonl", "--follow", "--store", "st", "--out", "out.jsonl", "--batch", 100, "--wait", "0.2", "--resume")
-    process = start(models, here, *how)
-    wait_for(lambda: count(here / "out.jsonl") == 30)
-    with (here / "slow.jsonl").open("ab") as file:
-        file.write(b"".join(lines[30:45]))
-    wait_for(lambda: count(here / "out.jsonl") == 45)
-    before = (here / "out.jsonl").read_bytes()
-    process.kill()
-    process.communicate(timeout=120)
-    process = start(models, here, *how)
-    wait_for(lambda: count(here / "out.jsonl") == 45)
-    process.terminate()
-    process.communicate(timeout=120)
-    assert (here / "out.jsonl").read_bytes() == before
-    assert [entry["lines"] for entry in read_journal(here / "st")] == [30, 15]
-
-
-@pytest.mark.trust
-def test_hundreds_of_connections_to_the_page_do_not_end_the_stream(models, here):
-    """With 64 file descriptors, and 300 clients that never complete a request."""
-    code = (
-        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
-        "from fairtransport.cli import main; main()\n"
-    )
-    options = ["--sensitive", "sex", "--store", "st", "--out", "out.jsonl", "--page", "0", "--checkpoint-every", "1"]
-    command = [sys.executable, "-c", code, "stream", "--model", str(models / "cot.ft"), "--batch", "10", *options]
-    process = subprocess.Popen(command, cwd=here, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ONE_THREAD)
-    said = process.stderr.readline().decode()
-    port = int(re.fullmatch(r"page: http://127.0.0.1:(\d+)/\n", said)[1])
-    links = []
-    lines = (here / "rows.jsonl").read_bytes().splitlines(keepends=True)
-    for index in range(0, ROWS, 10):
-        for _ in range(13):
-            links.append(socket.socket())
-            links[-1].setblocking(False)
-            links[-1].connect_ex(("127.0.0.1", port))
-        process.stdin.write(b"".join(lines[index : index + 10]))
-        process.stdin.flush()
-        wait_for(lambda index=index: count(here / "out.jsonl") == index + 10)
-    _, told = process.communicate(timeout=120)
-    for link in links:
-        link.close()
-    assert process.returncode == 0, told
-    assert len(read_journal(here / "st")) == ROWS // 10

@@ -47,15 +47,6 @@ def test_no_model_depends_on_the_clock(number, jumping, monkeypatch):
     np.testing.assert_array_equal(model.fit(X, y, sensitive_features=group).coef_, found)
 
 
-def test_saving_while_the_clock_jumps(jumping, tmp_path):
-    X, y, group = people()
-    model = MODELS[2].fit(X, y, sensitive_features=group)
-    for _ in range(10):
-        ft.save(model, tmp_path / "model.ft")
-        np.testing.assert_array_equal(ft.load(tmp_path / "model.ft").coef_, model.coef_)
-    assert [path.name for path in tmp_path.iterdir()] == ["model.ft"]
-
-
 def test_files_from_the_future_and_the_past(tmp_path):
     """The file that is replaced, and leftovers, may have any time."""
     path = tmp_path / "model.ft"

@@ -19,9 +19,8 @@ import pytest
 import fairtransport as ft
 from fairtransport.storage import pack_container
 from fairtransport.stream import ContinualAdjuster, read_journal
-from fairtransport.stream._journal import Journal
 from fairtransport.stream._line_file import LineFile
-from fairtransport.stream._store import Store
+from fairtransport.stream._store import Journal, Store
 from fairtransport.stream.input import LineSource, input_schema_for
 from fairtransport.stream.loop import RunOptions, StreamRun
 

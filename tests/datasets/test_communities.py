@@ -70,29 +70,6 @@ def test_missing_values(communities):
     }  # fmt: skip
 
 
-def test_features_are_numbers_within_0_and_1(communities):
-    assert set(communities.data.dtypes.astype(str)) == {"float64"}
-    assert communities.data.min().min() == 0.0
-    assert communities.data.max().max() == 1.0
-
-
 def test_neither_identifiers_nor_the_target_are_among_the_features(communities):
     names = set(communities.feature_names)
     assert names.isdisjoint({*communities.identifiers.columns, "ViolentCrimesPerPop"})
-
-
-def test_identifiers(communities):
-    assert communities.identifiers["state"].nunique() == 46
-    assert set(communities.identifiers["fold"].value_counts()) == {199, 200}
-    assert communities.identifiers.iloc[0][["state", "communityname"]].tolist() == ["8", "Lakewoodcity"]
-
-
-def test_arrays_are_floats(kind, load):
-    communities = load(load_communities)
-    assert communities.rate.shape == (1_994,)
-    assert communities.identifiers.shape == (1_994, 5)
-    if kind is None:
-        assert communities.data.dtype == np.float64
-        assert communities.rate.dtype == np.float64
-        # The first row of the raw file: population, householdsize, racepctblack, racePctWhite.
-        assert communities.data[0, :4].tolist() == [0.19, 0.33, 0.02, 0.9]

@@ -141,24 +141,6 @@ def test_pictures_are_told_to_those_who_do_not_see_them(pages):
             assert all(alt for _, alt in page.pictures), path.name
 
 
-def test_links_that_leave_docs(tool, caplog):
-    resolve = tool("outside_links").resolve
-    docs = ROOT / "docs"
-    text = "[a](../examples/audit_page.py) [b `c`](../Makefile) [e](../README.md#install) [d](method.md) ![p](../x.png)"
-    assert resolve(text, "tables.md", docs) == "[a](gallery/audit_page.md) b `c` `e` [d](method.md) ![p](../x.png)"
-    assert caplog.records == []
-    resolve("[gone](../no/such/file.py)", "tables.md", docs)
-    assert "does not exist" in caplog.text
-
-
-def test_a_command_that_the_formulas_do_not_know_is_a_warning(tool, caplog):
-    to_mathml = tool("formulas").to_mathml
-    assert "<math" in to_mathml('<span class="arithmatex">\\(x_1\\)</span>')
-    assert caplog.records == []
-    to_mathml('<span class="arithmatex">\\(\\nosuchcommand x\\)</span>')
-    assert "unknown command" in caplog.text
-
-
 def test_in_a_browser(site):
     playwright = importlib.import_module("playwright.sync_api")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -127,20 +126,3 @@ def test_a_worker_that_dies_costs_its_partitions_and_no_more(files, tmp_path):
     assert Path(mark).exists()
     beside = ft.audit_table(pl.scan_parquet(files), **COLUMNS, n_bins=128, **QUICK)
     assert found.metrics == pytest.approx(beside.metrics, abs=1e-12)
-
-
-def test_values_in_the_text_of_a_failed_task_are_not_passed_on(files):
-    table = dd.from_pandas(pd.DataFrame({"s": ["0.5", "canary-value"], "g": ["a", "b"]}), npartitions=1)
-    table = table.assign(s=table["s"].astype(float))
-    with pytest.raises(RuntimeError, match="Dask could not compute the columns of the table: ValueError") as caught:
-        ft.audit_table(table, score="s", sensitive_features="g")
-    assert "canary" not in str(caught.value)
-
-
-def test_the_cluster_gives_what_one_thread_gives(files):
-    options = {**COLUMNS, "label": "y", "strata": "sex", "weight": "w", "thresholds": [0.25, 0.5], **QUICK}
-    found = ft.audit_table(dd.read_parquet(files), **options).to_dict()
-    with dask.config.set(scheduler="synchronous"):
-        alone = ft.audit_table(dd.read_parquet(files), **options).to_dict()
-    assert found["metrics"] == pytest.approx(alone["metrics"], abs=1e-12)
-    assert [group["rows"] for group in found["groups"]] == [group["rows"] for group in alone["groups"]]

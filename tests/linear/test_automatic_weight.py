@@ -7,10 +7,10 @@ from sklearn.metrics import roc_auc_score
 import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
 from fairtransport.linear import SgdSettings
-from fairtransport.linear.solvers._lbfgs import LbfgsResult
-from fairtransport.linear.training.evaluation import ScoreMetrics
-from fairtransport.linear.training.weight_path import MIN_INFORMATION, PATH_WEIGHTS, AutomaticWeight, WeightPath
+from fairtransport.linear._lbfgs_solver import LbfgsResult
 from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_disparity
+from fairtransport.training.evaluation import ScoreMetrics
+from fairtransport.training.weight_path import MIN_INFORMATION, PATH_WEIGHTS, AutomaticWeight, WeightPath
 
 from .tables import aware_table, blind_table, hopeless_table
 

@@ -12,13 +12,13 @@ from tests.worlds import people_in_strata
 import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.criteria import resolve_criterion
+from fairtransport.criteria.penalty import ChanceTerm
 from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings
-from fairtransport.linear.responses import BinaryResponse
-from fairtransport.linear.training._data import TrainingData
-from fairtransport.linear.training._problem import build_problem
-from fairtransport.penalties import ChanceTerm
+from fairtransport.linear._problem import build_problem
+from fairtransport.linear._training_data import TrainingData
 from fairtransport.strata import make_strata
+from fairtransport.training.responses import BinaryResponse
 
 BOTH = [ContinuousTransportClassifier, DiscreteTransportClassifier]
 ODDS = {"criterion": "equalized_odds"}

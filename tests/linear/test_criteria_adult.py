@@ -6,8 +6,8 @@ from scipy.stats import wasserstein_distance
 
 import fairtransport as ft
 from fairtransport.criteria import resolve_criterion
+from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import make_groups
-from fairtransport.penalties import DiscretePenalty
 from fairtransport.strata import make_strata
 from fairtransport.tabular import TableEncoder
 

@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
-from fairtransport.linear.losses import LOSSES
-from fairtransport.linear.solvers._lbfgs import LbfgsSolver
-from fairtransport.linear.solvers._linear_problem import LinearProblem
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.penalty import DiscretePenalty
+from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
-from fairtransport.penalties import Comparisons, DiscretePenalty
+from fairtransport.training.responses import LOSSES
 
 from .tables import aware_table, blind_table
 

@@ -7,11 +7,12 @@ from tests.worlds import many_groups
 
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.criteria import MAX_PAIRED_GROUPS, pairs_of_groups
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.linear import SgdSettings
-from fairtransport.linear.online._update import UpdateStep, _penalty_at
-from fairtransport.linear.online.sketches import POINTS
+from fairtransport.linear.online import UpdateStep, _penalty_at
+from fairtransport.linear.sketches import POINTS
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
-from fairtransport.penalties import Comparisons, ContinuousPenalty, DiscretePenalty
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 
@@ -82,7 +83,7 @@ def test_both_comparisons_have_the_same_trade_off(monkeypatch, method, n_groups)
     X, y, group = many_groups(n_groups, 3000, seed=n_groups)
     curves = []
     for most in (10**6, 0):
-        monkeypatch.setattr("fairtransport.criteria._pairs.MAX_PAIRED_GROUPS", most)
+        monkeypatch.setattr("fairtransport.criteria._criterion.MAX_PAIRED_GROUPS", most)
         points = []
         for weight in (0.3, 1.0, 1.3, 1.7, 2.5):
             scores = method(parity_weight=weight).fit(X, y, sensitive_features=group).predict_proba(X)[:, 1]

@@ -6,9 +6,8 @@ import pytest
 from fairtransport import FairnessWarning
 from fairtransport.criteria import demographic_parity
 from fairtransport.groups import make_groups
-from fairtransport.linear.training.outcome import Notice, describe_evidence
-from fairtransport.linear.training.parity_evidence import parity_evidence
 from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_disparity
+from fairtransport.training.outcome import Notice, describe_evidence, parity_evidence
 
 LARGE, UNEVEN = (2_500, 2_500), (1_200, 560, 140, 100)
 

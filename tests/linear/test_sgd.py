@@ -18,7 +18,7 @@ import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings
-from fairtransport.linear.solvers.sgd_problem import TrainingProblem
+from fairtransport.linear.sgd_problem import TrainingProblem
 from fairtransport.metrics import error_rate, strong_pairwise_disparity, wasserstein_disparity
 
 from .tables import aware_table

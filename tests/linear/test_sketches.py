@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from fairtransport import make_groups
-from fairtransport.linear.losses import LOSSES
-from fairtransport.linear.online.sketches import POINTS, Sketches
+from fairtransport.linear.sketches import POINTS, Sketches
+from fairtransport.training.responses import LOSSES
 from fairtransport.transport.line import Sample, wasserstein
-from fairtransport.transport.logistic import sigmoid
+from fairtransport.transport.regularizers import sigmoid
 
 LOGISTIC = LOSSES["logistic"]
 

@@ -6,7 +6,7 @@ from scipy.stats import spearmanr, wasserstein_distance
 from tests import worlds
 
 import fairtransport as ft
-from fairtransport.linear.training.spread_map import spread_logits, spread_points
+from fairtransport.training.evaluation import spread_logits, spread_points
 
 KINDS = (ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier)
 

@@ -14,6 +14,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from fairtransport.criteria import resolve_criterion
+from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import (
     conditional_disparity,
@@ -23,7 +24,6 @@ from fairtransport.metrics import (
     separation_disparity,
     strong_pairwise_disparity,
 )
-from fairtransport.penalties import DiscretePenalty
 from fairtransport.strata import make_strata
 
 CANARY = "canary-2718"

@@ -7,12 +7,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from fairtransport.groups import make_groups
 from fairtransport.metrics import (
     NoiseFloor,
     disparities,
     noise_floor,
-    pairwise_distances,
     strong_demographic_disparity,
     strong_pairwise_disparity,
     wasserstein_disparity,
@@ -97,30 +95,6 @@ def test_observed_is_the_metric_with_its_options():
     )
     assert floor.observed == wasserstein_disparity(scores, sensitive_features=groups, target="b", sample_weight=weights)
     assert floor.observed not in floor.values
-
-
-def test_any_function_of_scores_and_groups_will_do():
-    def farthest_pair(scores, *, sensitive_features):
-        return pairwise_distances(scores, sensitive_features=sensitive_features).max()
-
-    scores, groups = np.random.default_rng(0).random(30), np.repeat(["a", "b", "c"], 10)
-    floor = noise_floor(farthest_pair, scores, sensitive_features=make_groups(groups), n_shuffles=3, random_state=0)
-    assert floor.observed == pairwise_distances(scores, sensitive_features=groups).max()
-
-
-def test_overlapping_groups_shuffle_too():
-    table = {"race": ["B", "B", "W", "W", "W", "W"], "sex": ["F", "M", "F", "M", "F", "F"]}
-    scores = [0.0, 0.2, 0.3, 0.7, 0.9, 1.0]
-    floor = noise_floor(
-        strong_pairwise_disparity,
-        scores,
-        sensitive_features=table,
-        grouping="each",
-        n_shuffles=5,
-        random_state=0,
-    )
-    assert floor.observed == strong_pairwise_disparity(scores, sensitive_features=table, grouping="each")
-    assert len(set(np.round(floor.values, 9))) > 1
 
 
 def test_what_it_refuses():

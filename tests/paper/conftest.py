@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fairtransport.paper._cached_parts import Stop, Stopped
-from fairtransport.paper._shifted_adult import adult_by_sex
-from fairtransport.paper.splits import Split
+from fairtransport.paper.finding import Stop, Stopped
+from fairtransport.paper.splits import Split, adult_by_sex
 from fairtransport.transport.line import Sample, wasserstein
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairtransport import FairnessWarning
-from fairtransport.paper._cached_parts import Part, Stop, Stopped, run_parts
+from fairtransport.paper.finding import Part, run_parts
 
 
 def counted(name, calls, *, value=1.0, settings=None):
@@ -101,14 +101,6 @@ def test_fairness_warnings_of_parallel_parts_are_ignored():
 
     run_parts([Part(f"p{k}", {}, warn) for k in range(8)], n_jobs=4)
     assert warnings.filters == filters
-
-
-def test_stop():
-    stop = Stop()
-    stop.check()
-    stop.set()
-    with pytest.raises(Stopped):
-        stop.check()
 
 
 def test_progress_is_shown(capsys):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure1
-from fairtransport.paper._cached_parts import Stop, Stopped, run_parts
-from fairtransport.report.style.figure_files import figure_bytes
+from fairtransport.paper.finding import run_parts
+from fairtransport.report.style.figures import figure_bytes
 
 
 @pytest.fixture
@@ -51,26 +51,6 @@ def test_the_whole_figure(small):
     np.testing.assert_allclose(shares[:, 2:].sum(axis=0), 100.0, atol=0.1)
 
 
-def test_equal_seeds_give_equal_duals(small):
-    part = figure1.parts(quick=True)[0]
-    first, second = part.compute(Stop()), part.compute(Stop())
-    np.testing.assert_array_equal(first["x_dual"], second["x_dual"])
-
-
-def test_full_has_more_seeds_and_updates():
-    quick, full = (figure1.parts(quick=quick) for quick in (True, False))
-    assert len(full) == figure1._SEEDS * len(quick)
-    assert len({part.name for part in full}) == len(full)
-    assert full[0].settings["n_updates"] > quick[0].settings["n_updates"]
-
-
-def test_a_part_can_be_stopped():
-    stop = Stop()
-    stop.set()
-    with pytest.raises(Stopped):
-        figure1.parts(quick=True)[0].compute(stop)
-
-
 def test_claims_that_hold():
     assert verdicts(made_up()) == ["agrees", "agrees", "agrees"]
 
@@ -80,13 +60,6 @@ def test_claims_that_do_not_hold(change, claim):
     expected = ["agrees"] * 3
     expected[claim] = "differs"
     assert verdicts(made_up(**change)) == expected
-
-
-def test_a_constant_moved_between_the_duals_is_taken_out():
-    curves = figure1._gather(made_up(), quick=True)["l2", "free"]
-    np.testing.assert_allclose(curves.x_dual[0], -figure1._GRID, atol=1e-3)
-    # Under N(-1, 1) the dual -x has mean 1 and under N(1, 1) mean -1; the grid ends at four.
-    assert curves.surplus == pytest.approx((2.0, 2.0), abs=0.02)
 
 
 @pytest.mark.paper

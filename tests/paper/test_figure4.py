@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtransport.paper import _figure4_runs as figure4_runs
 from fairtransport.paper import figure4
-from fairtransport.paper._cached_parts import Stop, run_parts
-from fairtransport.report.style.figure_files import figure_bytes
+from fairtransport.paper import figure4 as figure4_runs
+from fairtransport.paper.finding import Stop, run_parts
+from fairtransport.report.style.figures import figure_bytes
 
 ADAPTS_COT, ADAPTS_DOT, JUMP, ALIKE, STABLE, FASTER, FALLING, SMALL_DUALS, EXTREMES = range(9)
 
@@ -97,20 +97,6 @@ def test_equal_seeds_give_equal_runs(small, monkeypatch, method):
     assert np.ptp(first["wass1"][:, 0]) > 0
 
 
-def test_a_change_of_rate_shows_before_any_update(small, monkeypatch):
-    monkeypatch.setattr(figure4_runs, "_QUICK_STEP", 0.1)
-    results = figure4.parts(quick=True)[1].compute(Stop())
-    wass1 = results["wass1"]
-    ended, began = wass1[figure4_runs.SHOWN - 1, -1], wass1[figure4_runs.SHOWN, 0]
-    assert began > ended + 0.03
-    np.testing.assert_array_equal(results["update"][1:, 0], results["update"][:-1, -1])
-
-
-@pytest.mark.parametrize("check", [1, 20])  # before training, and between two records
-def test_a_part_can_be_stopped(small, assert_stops, check):
-    assert_stops(figure4.parts(quick=True)[0], check)
-
-
 def test_claims_that_hold():
     assert verdicts(made_up()) == ["agrees"] * 9
 
@@ -131,15 +117,6 @@ def test_claims_that_hold():
 )
 def test_claims_that_do_not_hold(change, wrong):
     assert verdicts(made_up(**change))[wrong] == "differs"
-
-
-def test_updates_until_low():
-    update = np.arange(5)[None] * 50.0
-    wass1 = np.array([[[0.2, 0.1, 0.03, 0.04, 0.01]], [[0.2, 0.1, 0.1, 0.1, 0.1]]])
-    runs = figure4_runs.Runs(update, wass1, wass1)
-    np.testing.assert_array_equal(runs.needed, [[100.0], [200.0]])
-    np.testing.assert_allclose(runs.least, [[0.01], [0.1]])
-    np.testing.assert_allclose(runs.start, [[0.2], [0.2]])
 
 
 @pytest.mark.paper

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier, SgdSettings
+from fairtransport.linear import ContinuousTransportClassifier
 from fairtransport.metrics import noise_floor, strong_pairwise_disparity, wasserstein_disparity
 from fairtransport.paper import _methods as methods
-from fairtransport.paper._methods import METHODS, SETTINGS, fit_method, measure, prepare, shuffled_floor
+from fairtransport.paper._methods import METHODS, fit_method, measure, prepare, shuffled_floor
 from fairtransport.paper.splits import communities_splits, german_splits
 from fairtransport.transport.targets import resolve_target
 
@@ -49,31 +49,6 @@ def test_only_training_draws(problem):
         assert np.array_equal(first, other) != drawn
 
 
-@pytest.mark.parametrize("dataset", ["Adult", "German", "Communities (each)"])
-def test_paper_is_without_anchor_and_anchor_keeps_its_loop(problem, dataset):
-    made = {
-        method: methods._make(method, dataset, problem.model, random_state=3, quick=False)
-        for method in ("DOT", "COT (paper)", "DOT (anchor)", "COT (anchor)")
-    }
-    assert np.isinf(made["DOT"].parity_weight)
-    assert np.isinf(made["COT (paper)"].parity_weight)
-    weight = 8.0 if dataset.startswith("Communities") else 2.5
-    shared = {"solver": SgdSettings(random_state=3), "parity_weight": weight}  # whose target is the paper's barycenter
-    for method, default in {
-        "DOT (anchor)": DiscreteTransportClassifier(problem.model, **shared),
-        "COT (anchor)": ContinuousTransportClassifier(problem.model, **shared),
-    }.items():
-        assert made[method].get_params() == default.get_params()
-
-
-def test_quick_is_a_tenth(problem):
-    full, quick = (
-        methods._make("COT (paper)", "German", problem.model, random_state=0, quick=quick) for quick in (False, True)
-    )
-    assert quick.solver.n_updates == full.solver.n_updates // 10
-    assert full.solver.n_updates == SETTINGS["German"]["COT (paper)"]["solver"].n_updates
-
-
 def test_measures_to_the_target_of_the_method(problem):
     for method in ("DPP", "DPP (W2)"):
         fit = fit_method(method, problem)
@@ -111,8 +86,3 @@ def test_ctrl_c_ends_the_table(problem, monkeypatch):
     monkeypatch.setattr(ContinuousTransportClassifier, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fit_method("COT (anchor)", problem)
-
-
-def test_unknown_method_is_named(problem):
-    with pytest.raises(ValueError, match="method must be one of"):
-        fit_method("XGB", problem)

@@ -3,8 +3,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fairtransport.paper import reproduction
-from fairtransport.paper._cached_parts import Part
-from fairtransport.paper.finding import Claim, Finding, Table
+from fairtransport.paper.finding import Claim, Finding, Part, Table
 
 
 class Item:

@@ -49,15 +49,6 @@ def test_adult_is_standardised_and_one_hot(adult):
     assert set(np.asarray(words.sum(axis=1)).ravel()) == {8.0}
 
 
-def test_preprocessing_does_not_see_the_test_rows(adult):
-    # Fitted on all rows, the training rows' means would not be 0 and the test rows' means would be closer to 0.
-    means = np.asarray(adult.X_test[:, :6].mean(axis=0)).ravel()
-    assert np.abs(means).max() > 1e-3
-    (split,) = communities_splits(1)
-    np.testing.assert_allclose(split.X_train[:, :99].mean(axis=0), 0, atol=1e-12)
-    assert np.abs(split.X_test[:, :99].mean(axis=0)).max() > 1e-3
-
-
 def test_lr_on_adult(adult):
     problem = prepare(adult)
     metrics = measure(fit_method("LR", problem), problem)
@@ -110,23 +101,3 @@ def test_random_splits(splits, sizes, n_groups):
     assert not np.array_equal(first.y_test, second.y_test)
     (again,) = splits(1, 1)  # each split has a seed of its own, so the second of 0 is the first of 1
     np.testing.assert_array_equal(again.X_test, second.X_test)
-
-
-def test_grouping_each_overlaps():
-    (split,) = communities_splits(1, grouping="each")
-    assert split.grouping == "each"
-    assert split.groups_train.overlapping
-    assert split.groups_train.counts.sum() == 4 * 1_495
-
-
-@pytest.mark.parametrize(
-    ("call", "word"),
-    [
-        (lambda: adult_split("one-hot"), "encoding"),
-        (lambda: communities_splits(1, grouping="both"), "grouping"),
-        (lambda: german_splits(0), "n_splits"),
-    ],
-)
-def test_bad_input_is_named(call, word):
-    with pytest.raises(ValueError, match=word):
-        call()

@@ -5,7 +5,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
-from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
+from fairtransport.paper.splits import adult_by_sex, rows_at_rates
 
 pytestmark = pytest.mark.paper
 

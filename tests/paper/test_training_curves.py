@@ -4,9 +4,8 @@ import pytest
 from fairtransport import ContinuousTransportClassifier
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import error_rate, wasserstein_disparity
-from fairtransport.paper._cached_parts import Stop, Stopped
-from fairtransport.paper._training_curves import Evaluator, record_training
-from fairtransport.paper.finding import Table
+from fairtransport.paper._methods import Evaluator, record_training
+from fairtransport.paper.finding import Stop
 
 RNG = np.random.default_rng(0)
 G = RNG.integers(2, size=600)
@@ -35,15 +34,3 @@ def test_records_measure_means_of_iterates():
     np.testing.assert_allclose(curve["final_theta"][:, :-1], fitted.coef_, atol=1e-12)
     scores = fitted.predict_proba(X)[:, 1]
     assert curve["final_error"] == pytest.approx(error_rate(Y, scores))
-
-
-def test_training_can_be_stopped():
-    _, trainer, evaluator = make()
-    stop = Stop()
-    stop.set()
-    with pytest.raises(Stopped):
-        record_training(trainer, evaluator, n_updates=40, every=10, stop=stop)
-
-
-def test_table_as_csv():
-    assert Table(("a", "b"), ((1, "x,y"), (2, 'q"'))).to_csv() == 'a,b\n1,"x,y"\n2,"q"""\n'

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from fairtransport.criteria import demographic_parity, resolve_criterion, weigh_by_reliability
+from fairtransport.criteria.binned import BinnedPenalty
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
-from fairtransport.penalties.binned import BinnedPenalty
 from fairtransport.strata import make_strata
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features

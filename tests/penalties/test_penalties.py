@@ -7,8 +7,8 @@ import ot
 import pytest
 from scipy.stats import wasserstein_distance
 
-from fairtransport.penalties import Comparisons, ContinuousPenalty, DiscretePenalty
-from fairtransport.penalties.discrete import coupling
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty, coupling
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features
 from fairtransport.transport.regularizers import get_regularizer

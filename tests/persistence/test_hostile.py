@@ -198,21 +198,6 @@ def test_figures_that_are_none_are_refused(field, value):
         forged(field, value)
 
 
-def test_what_is_left_out_of_a_path_is_missed():
-    container = held("COT")
-    path = copy.deepcopy(container.schema["model"]["fitted"]["path_"])
-    gone = path["values"].pop(path["keys"].index("theta"))
-    path["keys"].remove("theta")
-    schema = put(container.schema, ("model", "fitted", "path_"), path)
-    with pytest.raises(ModelFileError):
-        load_forged(schema, {name: array for name, array in container.arrays.items() if name != gone["name"]})
-    fitted_part = dict(held("COT of each group").schema["model"]["fitted"])
-    del fitted_part["common_intercept_"]
-    whole = held("COT of each group")
-    with pytest.raises(ModelFileError):
-        load_forged(put(whole.schema, ("model", "fitted"), fitted_part), whole.arrays)
-
-
 @pytest.mark.parametrize("change", [lambda images: images[::-1], lambda images: images - 1, lambda images: images + 0.5,
                                     lambda images: images.astype(np.float32)])  # fmt: skip
 def test_maps_that_descend_or_leave_the_range_are_refused(change):
@@ -234,3 +219,18 @@ def test_no_code_runs(tmp_path):
     schema = {"model": {"$": "object", "class": "antigravity.x", "params": {}, "fitted": {}}}
     with pytest.raises(ModelFileError, match="class that is not allowed"):
         load_forged({**schema, "people_per_point": 5, "changes": {}}, {})
+
+
+def test_what_is_left_out_of_a_path_is_missed():
+    container = held("COT")
+    path = copy.deepcopy(container.schema["model"]["fitted"]["path_"])
+    gone = path["values"].pop(path["keys"].index("theta"))
+    path["keys"].remove("theta")
+    schema = put(container.schema, ("model", "fitted", "path_"), path)
+    with pytest.raises(ModelFileError):
+        load_forged(schema, {name: array for name, array in container.arrays.items() if name != gone["name"]})
+    fitted_part = dict(held("COT of each group").schema["model"]["fitted"])
+    del fitted_part["common_intercept_"]
+    whole = held("COT of each group")
+    with pytest.raises(ModelFileError):
+        load_forged(put(whole.schema, ("model", "fitted"), fitted_part), whole.arrays)

@@ -140,13 +140,6 @@ def test_loading_and_predicting_writes_starts_and_unpickles_nothing(name):
     assert watch.events == []
 
 
-def test_the_watch_sees_a_cache_of_a_pipeline(tmp_path):
-    X, y, _ = people()
-    with watch:
-        make_pipeline(StandardScaler(), LogisticRegression(), memory=str(tmp_path)).fit(X, y)
-    assert {"open", "os.mkdir"} <= set(watch.events)
-
-
 # ------------------------------------------------------------------------------------------ attributes that disagree
 
 
@@ -209,18 +202,6 @@ def _repeat(fitted, arrays):
 def test_an_encoder_whose_attributes_disagree_is_refused(options, change):
     model, values = encoder(**ENCODERS[options])
     assert (unpack_model(altered(model, lambda *_: None)).transform(values) != model.transform(values)).sum() == 0
-    with pytest.raises(ModelFileError):
-        unpack_model(altered(model, change))
-
-
-@pytest.mark.parametrize("what", ["_infrequent_indices", "_default_to_infrequent_mappings"])
-@pytest.mark.parametrize("values", [[0], [3], [-1, 9], [2, 2], [10**6], [0, 1, 2, 3], [3, 2]])
-def test_groups_of_rare_categories_that_disagree_are_refused(what, values):
-    model, _ = encoder(**ENCODERS["rare"])
-
-    def change(fitted, arrays):
-        arrays[fitted[what][0]["name"]] = np.array(values)
-
     with pytest.raises(ModelFileError):
         unpack_model(altered(model, change))
 
@@ -297,3 +278,30 @@ def test_references_that_double_the_work_at_each_step_are_refused():
         steps.append(pipeline_of(again, again))
     with pytest.raises(ModelFileError):
         load_schema(pipeline_of(*steps))
+
+
+def test_the_watch_sees_a_cache_of_a_pipeline(tmp_path):
+    X, y, _ = people()
+    with watch:
+        make_pipeline(StandardScaler(), LogisticRegression(), memory=str(tmp_path)).fit(X, y)
+    assert {"open", "os.mkdir"} <= set(watch.events)
+
+
+@pytest.mark.parametrize("what", ["_infrequent_indices", "_default_to_infrequent_mappings"])
+@pytest.mark.parametrize("values", [[0], [3], [-1, 9], [2, 2], [10**6], [0, 1, 2, 3], [3, 2]])
+def test_groups_of_rare_categories_that_disagree_are_refused(what, values):
+    model, _ = encoder(**ENCODERS["rare"])
+
+    def change(fitted, arrays):
+        arrays[fitted[what][0]["name"]] = np.array(values)
+
+    with pytest.raises(ModelFileError):
+        unpack_model(altered(model, change))
+
+
+def test_an_output_of_another_library_is_refused():
+    for output in ({"transform": "os"}, {"transform": "pandas", "x": 1}, "pandas", None, []):
+        written = {"$": "dict", "keys": [*output], "values": [*output.values()]} if isinstance(output, dict) else output
+        with pytest.raises(ModelFileError):
+            load_schema({**scaler(), "output": written})
+    load_schema({**scaler(), "output": {"$": "dict", "keys": ["transform"], "values": ["pandas"]}})

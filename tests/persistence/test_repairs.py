@@ -1,11 +1,13 @@
-"""Model files and ONNX graphs of repairs with a criterion, strata or randomness."""
+"""Model files and ONNX graphs of repairs: of probabilities and real scores, with a criterion, strata or randomness."""
 
 from functools import cache
 
 import numpy as np
 import pytest
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
 from fairtransport.persistence import ModelFileError, describe
@@ -19,6 +21,15 @@ KINDS = {
     "strata": {},
     "strata, equal opportunity": {"criterion": "equal_opportunity"},
 }
+REAL = {
+    "learned": {},
+    "learned, partial": {"amount": 0.4},
+    "learned, equalized odds": {"criterion": "equalized_odds"},
+    "given range": {"range": (-1e3, 1e3)},
+    "learned, stream": {},
+    "strata, learned": {},
+}
+FAR = np.array([-500.0, 500.0])
 
 
 def world(n=3000):
@@ -33,37 +44,80 @@ def world(n=3000):
 
 @cache
 def fitted(kind):
+    """A repair, its training scores and the columns that it needs; real scores have heavy tails."""
     scores, y, group, stratum = world()
+    if kind in REAL:
+        y = np.random.default_rng(1).standard_t(4, size=scores.size) * (1 + (group == "M"))
+        scores = 20 * y + np.random.default_rng(2).normal(size=scores.size)
     strata = {"strata": stratum} if kind.startswith("strata") else {}
-    repair = ft.QuantileRepair(**KINDS[kind]).fit(scores, y, sensitive_features=group, **strata)
+    repair = ft.QuantileRepair(**({"range": "learned", **REAL[kind]} if kind in REAL else KINDS[kind]))
+    if "stream" in kind:
+        repair.partial_fit(scores, sensitive_features=group)
+    else:
+        repair.fit(scores, y, sensitive_features=group, **strata)
     return repair, scores, {"sensitive_features": group, **strata}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_loaded_repair_gives_the_same_scores(kind, tmp_path):
+@pytest.mark.parametrize("kind", [*KINDS, *REAL])
+def test_a_loaded_repair_gives_the_same_scores_also_far_away(kind, tmp_path):
     repair, scores, columns = fitted(kind)
-    before = repair.transform(scores, **columns)
+    given = np.append(scores, FAR) if kind in REAL else scores
+    columns = {name: np.append(column, column[: given.size - scores.size]) for name, column in columns.items()}
+    before = repair.transform(given, **columns)
     exact = ft.load(ft.save(repair, tmp_path / "exact.ft", people_per_point=1))
-    assert np.array_equal(exact.transform(scores, **columns), before)
+    np.testing.assert_array_equal(exact.transform(given, **columns), before)
     path = ft.save(repair, tmp_path / "model.ft")
     again = ft.load(path)
-    changes = describe(path)["changes"]
-    largest = max(change["largest"] for change in changes.values())
+    largest = max(change["largest"] for change in describe(path)["changes"].values())
     rare = (columns["strata"] == "high") & (columns["sensitive_features"] == "M") if "strata" in columns else []
-    after = again.transform(scores, **columns)
-    assert np.abs(after - before)[np.setdiff1d(np.arange(scores.size), np.flatnonzero(rare))].max() <= largest + 1e-12
-    assert np.abs(after - before).mean() < 2e-3
+    moved = np.abs(again.transform(given, **columns) - before)
+    assert np.delete(moved, np.flatnonzero(rare)).max() <= largest + 1e-9
+    assert moved.mean() < 0.02 * scores.std()
     assert ft.save(again, tmp_path / "again.ft").read_bytes() == path.read_bytes()
-    assert again.get_params()["criterion"] == repair.criterion
+    assert (again.criterion, again.range) == (repair.criterion, repair.range)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *(kind for kind in REAL if "stream" not in kind)])
 def test_a_file_has_no_score_of_a_person(kind):
     repair, scores, _ = fitted(kind)
-    content = unpack_container(pack_model(repair)[0], kind="model")
-    for name, array in content.arrays.items():
+    for name, array in unpack_container(pack_model(repair)[0], kind="model").arrays.items():
         if array.dtype == np.float64:
             assert not np.isin(array, scores).any(), name
+
+
+def test_a_file_whose_maps_are_beyond_its_range_is_not_loaded(tmp_path):
+    repair = ft.load(ft.save(fitted("given range")[0], tmp_path / "model.ft"))
+    assert repair.range == (-1e3, 1e3)
+    repair.range = (-1.0, 1.0)
+    (tmp_path / "wrong.ft").write_bytes(pack_model(repair, 1)[0])
+    with pytest.raises(ModelFileError):
+        ft.load(tmp_path / "wrong.ft")
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [LinearRegression(), Ridge(2.0, solver="svd"), make_pipeline(StandardScaler(), Ridge(0.5))],
+    ids=str,
+)
+def test_regressors_are_stored_with_their_repair(estimator, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    group = rng.choice(["F", "M"], 1000)
+    X = rng.normal(size=(1000, 3)) + (group == "M")[:, None]
+    y = 50 * (X @ [1.0, 2.0, 3.0]) + rng.normal(size=1000)
+    model = ft.QuantileRepairRegressor(estimator).fit(X, y, sensitive_features=group)
+    model.amount = 0.8
+    far, groups = np.concatenate((X, 50 * X[:5])), np.append(group, group[:5])
+    exact = ft.load(ft.save(model, tmp_path / "exact.ft", people_per_point=1))
+    np.testing.assert_array_equal(
+        exact.predict(far, sensitive_features=groups), model.predict(far, sensitive_features=groups)
+    )
+    again = ft.load(ft.save(model, tmp_path / "model.ft"))
+    assert (again.cv, again.amount) == (5, 0.8)
+    session = onnxruntime.InferenceSession(ft.to_onnx(model).SerializeToString())
+    found = session.run(["prediction"], {"X": far, "sensitive_feature_0": groups})[0]
+    expected = again.predict(far, sensitive_features=groups)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3)  # skl2onnx may work in single precision
 
 
 def test_a_cell_of_few_people_is_not_in_the_file():
@@ -159,15 +213,19 @@ def test_a_criterion_that_does_not_exist_is_refused():
         _model_of(unpack_container(pack_container("model", content.schema, content.arrays), kind="model"))
 
 
-@pytest.mark.parametrize("kind", ["equal opportunity", "equalized odds"])
-def test_onnx_graphs_repair_as_the_library_does(kind):
+@pytest.mark.parametrize("kind", ["equal opportunity", "equalized odds", *(one for one in REAL if "strata" not in one)])
+def test_onnx_graphs_repair_as_the_file_does(kind, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
-    repair, _, _ = fitted(kind)
-    graph = ft.to_onnx(repair, people_per_point=1)
-    session = onnxruntime.InferenceSession(graph.SerializeToString())
-    new, group = np.linspace(0, 1, 1001), np.tile(["F", "M"], 501)[:1001]
+    repair, scores, _ = fitted(kind)
+    again = ft.load(ft.save(repair, tmp_path / "model.ft"))
+    session = onnxruntime.InferenceSession(ft.to_onnx(repair).SerializeToString())
+    new = np.append(np.linspace(scores.min(), scores.max(), 1001), FAR if kind in REAL else [])
+    group = np.resize(["F", "M"], new.size)
     found = session.run(None, {"scores": new, "sensitive_feature_0": group.astype(object)})[0]
-    np.testing.assert_allclose(found, repair.transform(new, sensitive_features=group), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found, again.transform(new, sensitive_features=group), rtol=1e-12, atol=1e-9)
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(Exception, match=r"INVALID_ARGUMENT|FAIL"):
+            session.run(None, {"scores": np.array([wrong]), "sensitive_feature_0": group[:1].astype(object)})
 
 
 def test_onnx_graphs_of_strata_and_draws_are_refused():

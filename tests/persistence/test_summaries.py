@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairtransport.histograms import Grid
 from fairtransport.persistence._summaries import _blocks, summarise_map, summarise_quantiles
 from fairtransport.transport.line import QuantileMap, quantile_map, wasserstein
 
@@ -58,14 +57,6 @@ def test_scores_that_many_share_are_kept_exactly():
     assert short.images.tolist() == [0.0, 0.6, 0.9]
     assert behind.tolist() == [50, 70, 60]
     assert change.largest == pytest.approx(0.3 - 0.15)
-
-
-def test_nodes_of_a_grid_stay_nodes():
-    grid, rng = Grid(n_bins=1000), np.random.default_rng(0)
-    knots = grid.nodes[np.unique(grid.places(rng.random(300)))]
-    carry = QuantileMap(knots, np.sort(rng.random(knots.size)))
-    short, _, _ = summarise_map(carry, np.ones(knots.size, dtype=int), 5, grid)
-    assert np.isin(short.knots, grid.nodes).all()
 
 
 def test_one_person_a_point_changes_nothing():

@@ -18,7 +18,7 @@ from fairtransport.persistence import ModelFileError, describe
 from fairtransport.persistence._files import pack_model, unpack_model
 from fairtransport.persistence.recipes._boosted_trees import VALUE_TYPES
 from fairtransport.persistence.trees import LightGBMTrees, XGBoostTrees
-from fairtransport.persistence.trees._ubjson import from_ubjson, to_ubjson
+from fairtransport.persistence.trees._xgboost import from_ubjson, to_ubjson
 from fairtransport.tabular import TableModel
 
 from .models import people, table

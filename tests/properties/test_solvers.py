@@ -9,9 +9,10 @@ from hypothesis import given
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.penalties import Comparisons, DiscretePenalty
 from fairtransport.transport import coupling, wasserstein
 
 from .drawn import UNIT, brief, samples

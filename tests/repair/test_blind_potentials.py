@@ -6,8 +6,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import wasserstein_distance
 
-from fairtransport.repair.blind.cells import make_cells
-from fairtransport.repair.blind.potentials import Potentials, score_nodes, solve_potentials
+from fairtransport.repair.blind.potentials import Potentials, make_cells, score_nodes, solve_potentials
 
 
 def two_groups(n, seed=0):

@@ -6,7 +6,7 @@ from scipy.stats import wasserstein_distance
 from tests.worlds import scores_in_strata
 
 import fairtransport as ft
-from fairtransport.repair.summary import describe_repair
+from fairtransport.repair.quantile import describe_repair
 
 
 def within(scores, group, stratum, rows=slice(None)):

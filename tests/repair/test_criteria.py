@@ -8,9 +8,9 @@ from scipy.stats import wasserstein_distance
 from tests.worlds import scores_by_label
 
 import fairtransport as ft
-from fairtransport.repair._equalized_odds import _quantile_integral, _Unit, best_partial_repair, equalizing_images
-from fairtransport.repair._equalized_odds import separation as separation_of_counts
 from fairtransport.repair._score_counts import ScoreCounts
+from fairtransport.repair.group_maps import _quantile_integral, _Unit, best_partial_repair, equalizing_images
+from fairtransport.repair.group_maps import separation as separation_of_counts
 from fairtransport.transport.line import quantile_map
 from fairtransport.transport.targets import w2_barycenter
 

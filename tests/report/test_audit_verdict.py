@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fairtransport as ft
 from fairtransport.report import WhatIf
-from fairtransport.report.pages.audit._comparison_verdict import comparison_verdict
-from fairtransport.report.pages.audit._verdict import verdict_points
+from fairtransport.report.pages.audit import verdict_points
+from fairtransport.report.pages.comparison import comparison_verdict
 
 QUICK = {"n_bootstrap": 100, "n_permutations": 100, "random_state": 0}
 

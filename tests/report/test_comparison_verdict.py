@@ -48,12 +48,5 @@ def test_other_cases(figures, part):
     assert part in sentences(*figures)
 
 
-def test_without_a_floor_chance_is_not_mentioned():
-    text = sentences((0.15, 0.8), (0.18, 0.03), floor=None)
-    assert "with a pairwise disparity of 0.80." in text
-    assert "floor" not in text
-    assert "chance" not in text
-
-
 def test_names_are_cleaned(hostile):
     assert verdict(hostile).isprintable()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fairtransport.report.pages.audit._content_security import content_policy, embedded_json
+from fairtransport.report.pages.rendering import content_policy, embedded_json
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)))
 

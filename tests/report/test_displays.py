@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import combinations
 
 import matplotlib.pyplot as plt
@@ -19,7 +20,7 @@ from fairtransport.report import (
     PairwiseDisparityDisplay,
     TransportMapDisplay,
 )
-from fairtransport.report.style.colors import group_styles
+from fairtransport.report.style.figures import group_styles
 from fairtransport.transport.line import wasserstein
 
 CM = 1 / 2.54
@@ -200,28 +201,6 @@ def test_audit_plot_draws_each_kind_on_the_axes(audit, kind, display):
     assert isinstance(audit.plot(), GroupDistributionDisplay)
 
 
-def test_invalid_input(audit, scored):
-    with pytest.raises(ValueError, match="kind must be one of 'distribution'"):
-        audit.plot("pie")
-    with pytest.raises(ValueError, match="kind must be one of 'density'"):
-        GroupDistributionDisplay.from_audit(audit, kind="pie")
-    with pytest.raises(TypeError, match="LogisticRegression has no dual variables"):
-        DualDisplay.from_estimator(LogisticRegression())
-    with pytest.raises(TypeError, match="LogisticRegression has no maps of scores"):
-        TransportMapDisplay.from_estimator(LogisticRegression())
-    with pytest.raises(ValueError, match="two different texts"):
-        DualDisplay.from_solution(None, names=("x", "x"))
-    with pytest.raises(ValueError, match="after has 1 rows"):
-        TransportMapDisplay.from_predictions([0.1, 0.2], [0.1], sensitive_features=["a", "b"])
-    scores, _, groups = scored()
-    both = ft.audit(
-        scores, sensitive_features={"x": groups, "y": groups == "a"}, grouping="each", n_bootstrap=20, n_permutations=20
-    )
-    with pytest.raises(ValueError, match="cannot be repaired"):
-        both.plot("map")
-    assert len(both.plot().lines_) == 6
-
-
 # ------------------------------------------------------------------------------------------------------- as it looks
 
 
@@ -234,17 +213,6 @@ def test_a_group_has_one_colour_everywhere(rows, audit_of):
     repair = ft.QuantileRepair().fit(scores, sensitive_features=groups)
     lines = TransportMapDisplay.from_estimator(repair).lines_
     assert [line.get_color() for line in lines[:3]] == colours
-
-
-def test_few_rows_are_faint_and_marked(rows):
-    scores, _, groups = rows
-    for display in (GroupDistributionDisplay, CdfDisplay):
-        made = display.from_predictions(scores, sensitive_features=groups)
-        assert made.lines_[4].get_alpha() < 0.6
-        assert all(line.get_alpha() is None for line in made.lines_[:4])
-        assert "few (n = 5, few rows)" in legend_words(made)
-        judged = display.from_predictions(scores, sensitive_features=groups, min_judged_rows=5)
-        assert judged.lines_[4].get_alpha() is None
 
 
 def drawings(rows, model):
@@ -313,3 +281,11 @@ def test_hostile_names_are_text(scored):
             assert "$a_{$" in words
             assert "_hidden" in words
             assert "x" * 60 not in words
+
+
+@pytest.mark.parametrize("display", OF_SCORES)
+def test_without_matplotlib_the_error_says_what_to_install(display, audit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r'matplotlib: pip install "fairtransport\[report\]"'):
+        display.from_audit(audit)

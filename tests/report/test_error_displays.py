@@ -25,15 +25,6 @@ def test_points_are_the_rates_and_bars_their_intervals(audit):
     assert len(display.ax_.get_yticklabels()) == len(ERROR_RATES)
 
 
-def test_another_threshold(audit_of):
-    audit = audit_of(options={"thresholds": [0.25, 0.5]})
-    display = ErrorRateDisplay.from_audit(audit, threshold=0.5)
-    expected = audit.error_rates[1].groups[0].rates[ERROR_RATES[0]].value
-    assert display.points_[0][0].get_xdata()[0] == pytest.approx(expected)
-    with pytest.raises(ValueError, match=r"threshold must be one of the audit's: 0\.25, 0\.5"):
-        audit.plot("errors", threshold=0.3)
-
-
 def test_curves_are_the_reliability_of_the_audit(audit):
     _, ax = plt.subplots()
     display = audit.plot("reliability", ax=ax)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import combinations
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -121,12 +119,6 @@ def test_nothing_overlaps(frontiers, width, height):
     assert not any(one.overlaps(other) for one, other in combinations(ticks, 2))
 
 
-def test_ends_of_a_curve_are_labelled():
-    display = drawn(made(values=(0, 0.1, 0.3, 1, 3, np.inf)), 6, 6)
-    labels = {label.get_text() for label in display.labels_}
-    assert {"0", "∞"} <= labels
-
-
 def test_from_estimator_and_plot_of_a_frontier():
     rng = np.random.default_rng(0)
     group = rng.choice(["a", "b"], size=300)
@@ -173,15 +165,3 @@ def test_hostile_names_are_drawn_as_text():
 def test_bad_input(call, error, match):
     with pytest.raises(error, match=match):
         call()
-
-
-def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r'matplotlib: pip install "fairtransport\[report\]"'):
-        FrontierDisplay.from_estimator(None, None, None, sensitive_features=None)
-
-
-def test_style_of_the_caller_is_unchanged():
-    before = dict(mpl.rcParams)
-    drawn(THREE)
-    assert dict(mpl.rcParams) == before

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -9,8 +7,7 @@ from scipy.integrate import trapezoid
 
 from fairtransport.metrics._disparity import disparities
 from fairtransport.report import distribution_figure
-from fairtransport.report.style.colors import THEMES, group_styles
-from fairtransport.report.style.figure_files import figure_bytes
+from fairtransport.report.style.figures import THEMES, figure_bytes, group_styles
 
 
 @pytest.mark.parametrize("layout", ["wide", "tall"])
@@ -53,19 +50,6 @@ def test_a_group_has_one_colour_everywhere(build, theme):
     colours = [style.colour for style in group_styles(comparison.groups)]
     for axis in distribution_figure(comparison, theme=theme).axes:
         assert [line.get_color() for line in axis.lines if line.get_linewidth() > 1] == colours
-
-
-def test_neighbouring_groups_differ_in_grey_prints(build):
-    styles = group_styles(build(names=tuple("abcdefghijkl")).groups)
-    assert len({(style.colour, style.dashes) for style in styles}) == 12
-    assert all(one.dashes != two.dashes for one, two in pairwise(styles[:8]))
-
-
-def test_many_groups_share_one_grey_line(build):
-    comparison = build(names=tuple(f"group {number}" for number in range(30)))
-    labels = [text.get_text() for text in distribution_figure(comparison).legends[0].get_texts()]
-    assert labels[-2:] == ["18 smaller groups", "Target"]
-    assert len(labels) == 14
 
 
 def test_hostile_names_are_drawn_as_text(hostile):

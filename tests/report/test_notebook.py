@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 import fairtransport as ft
-from fairtransport.report.pages.audit._notebook import render_notebook_cell
+from fairtransport.report.pages.notebook import render_notebook_cell
 
 
 def test_shows_verdict_and_groups(audit):

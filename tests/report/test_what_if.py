@@ -59,17 +59,6 @@ def test_chosen_groups_are_compared(audit):
     assert outcome.ratio == ratio(low, high)
 
 
-def test_unsure_groups_are_not_judged_if_two_others_are_not_unsure(scored):
-    scores, labels, groups = scored(("a", "b"), 400)
-    scores, labels = np.append(scores, [1.0] * 5), np.append(labels, [0] * 5)
-    groups = np.append(groups, ["tiny"] * 5)
-    audit = ft.audit(scores, labels, sensitive_features=groups, n_bootstrap=30, n_permutations=30)
-    what_if = WhatIf.of(audit)
-    assert {what_if.at(0.5).lowest, what_if.at(0.5).highest} == {0, 1}
-    alone = what_if.at(0.5, chosen=[0, 2])
-    assert {alone.lowest, alone.highest} == {0, 2}
-
-
 def test_weights_ranges_and_no_labels(scored):
     scores, _, groups = scored(decimals=2)
     weights = np.random.default_rng(1).integers(1, 5, size=scores.size).astype(float)
@@ -84,21 +73,6 @@ def test_weights_ranges_and_no_labels(scored):
         assert outcome.rates[index].value == pytest.approx(expected, abs=1e-12)
         assert isinstance(outcome.rates[index], Estimate)
         assert outcome.rates[index].low < expected < outcome.rates[index].high
-
-
-def test_rows_of_several_groups_count_once(scored):
-    scores, labels, groups = scored(decimals=2)
-    audit = ft.audit(
-        scores,
-        labels,
-        sensitive_features={"one": groups, "two": groups == "a"},
-        grouping="each",
-        n_bootstrap=30,
-        n_permutations=30,
-    )
-    outcome = WhatIf.of(audit).at(0.3)
-    assert outcome.overall == pytest.approx(np.mean(scores > 0.3), abs=1e-12)
-    assert outcome.error == pytest.approx(np.mean((scores > 0.3) != labels), abs=1e-12)
 
 
 def test_invalid_input(audit, scored):

@@ -17,8 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 import fairtransport as ft
 from fairtransport.persistence import pack_model
 from fairtransport.storage import pack_container, unpack_container
-from fairtransport.storage._archive import write_zip
-from fairtransport.storage._npy import from_npy
+from fairtransport.storage._container import from_npy, write_zip
 from fairtransport.storage.schema import from_json
 from fairtransport.tables import Columns, count_table, open_files
 

@@ -28,7 +28,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import fairtransport as ft
 from fairtransport import histograms, metrics, tables, transport
 from fairtransport.criteria import demographic_parity, weigh_by_reliability
-from fairtransport.penalties import DiscretePenalty
+from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.persistence import describe
 
 pytestmark = pytest.mark.trust

@@ -28,7 +28,8 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport import boosting, criteria, histograms, penalties, stream, tables, tabular, transport
+from fairtransport import boosting, criteria, histograms, stream, tables, tabular, transport
+from fairtransport.criteria import penalty as penalties
 from fairtransport.linear import SgdSettings
 from fairtransport.report import WhatIf
 from fairtransport.torch import TransportPenalty

@@ -99,27 +99,6 @@ def test_private_folder_is_made_used_and_announced_once(loops, tmp_path, caplog)
     assert sum(again.double.stats.cache_hits.values()) == 1
 
 
-def test_folder_named_by_the_operator_is_used_first_and_may_be_read_only(loops, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "given"))
-    assert loops().double(21) == 42
-    assert caplog.messages == []
-
-    def refuse(path, mode="r"):
-        if "w" in mode:
-            raise OSError(30, "Read-only file system")
-        return open(path, mode)  # noqa: PTH123 - numba closes it
-
-    monkeypatch.setattr(caching, "open", refuse, raising=False)
-    monkeypatch.setattr(caching.tempfile, "TemporaryFile", lambda dir: refuse(dir, "w"))  # noqa: A006
-    module = loops()
-    assert module.double(21) == 42
-    assert sum(module.double.stats.cache_hits.values()) == 1
-    assert caplog.messages == []
-    assert module.double(2.5) == 5.0  # not in the cache, and cannot be written
-    assert len(caplog.messages) == 1
-    assert "Read-only file system" in caplog.messages[0]
-
-
 def test_the_poison_works_where_the_operator_names_its_folder(loops, tmp_path, monkeypatch):
     """So that the tests below test something."""
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "given"))
@@ -328,3 +307,24 @@ def test_every_command_works_and_leaves_nothing_behind(container):
     wanted = {"audit.html", "model.ft", "scored.csv", "repaired.parquet", "stream.csv", "store"}
     assert wanted <= left
     assert not [name for name in left - wanted if not name.startswith("stream.csv")], left
+
+
+def test_folder_named_by_the_operator_is_used_first_and_may_be_read_only(loops, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "given"))
+    assert loops().double(21) == 42
+    assert caplog.messages == []
+
+    def refuse(path, mode="r"):
+        if "w" in mode:
+            raise OSError(30, "Read-only file system")
+        return open(path, mode)  # noqa: PTH123 - numba closes it
+
+    monkeypatch.setattr(caching, "open", refuse, raising=False)
+    monkeypatch.setattr(caching.tempfile, "TemporaryFile", lambda dir: refuse(dir, "w"))  # noqa: A006
+    module = loops()
+    assert module.double(21) == 42
+    assert sum(module.double.stats.cache_hits.values()) == 1
+    assert caplog.messages == []
+    assert module.double(2.5) == 5.0  # not in the cache, and cannot be written
+    assert len(caplog.messages) == 1
+    assert "Read-only file system" in caplog.messages[0]

@@ -78,14 +78,6 @@ def test_advice_knows_that_less_slack_is_more_parity():
         curve.choose(max_error=0.001)
 
 
-def test_slacks_of_another_estimator_are_refused():
-    X, y, group, _ = people(200)
-    with pytest.raises(ValueError, match="has no parameter 'slack'"):
-        ft.frontier(ft.QuantileRepairClassifier(LOGISTIC), X, y, sensitive_features=group, slacks=[0.0, 0.1])
-    with pytest.raises(ValueError, match="Give one of parity_weights, amounts, slacks"):
-        ft.frontier(blind(), X, y, sensitive_features=group, slacks=[0.0], amounts=[0.0])
-
-
 @pytest.mark.trust
 def test_regressors_along_slack():
     X, _, group, _ = people()

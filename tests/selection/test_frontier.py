@@ -22,28 +22,22 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.validation import check_is_fitted
+from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepairClassifier
-from fairtransport._sklearn.folds import make_folds
-from fairtransport._sklearn.group_awareness import describe_group_features, needs_groups
+from fairtransport._sklearn import describe_group_features, make_folds
 from fairtransport.datasets import load_adult
 from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
-from fairtransport.selection.frontier_result import CURVE_METRICS, DISPARITIES, Frontier
+from fairtransport.selection.frontier_result import CURVE_METRICS, Frontier
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import w1_barycenter
 
 
 def world(n=400, seed=0):
-    rng = np.random.default_rng(seed)
-    group = rng.choice(["secret_f", "secret_m"], size=n, p=[0.4, 0.6])
-    X = rng.normal(size=(n, 3))
-    X[:, 0] += 1.5 * (group == "secret_m")
-    y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=n) > 0.5).astype(int)
-    return X, y, group
+    return people(n, seed, groups=("secret_f", "secret_m"), p=[0.4, 0.6], shift=(1.5, 0.0, 0.0))
 
 
 X, Y, G = world()
@@ -163,6 +157,8 @@ def test_default_grids():
     assert frontier(Shrinking(), cv=2).table()["parity_weight"] == [0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3, 10]
     assert frontier(cv=2).table()["amount"] == pytest.approx(np.linspace(0, 1, 11))
     assert frontier(Shrinking(), cv=2, parity_weights=[3, np.inf, 0, 3]).table()["parity_weight"] == [0, 3, np.inf]
+    by_name = frontier(Shrinking(), cv=2, parameter="parity_weight", values=[0, 2, 1])
+    assert by_name.table()["parity_weight"] == [0, 2, 1]
 
 
 class CountingRegression(LogisticRegression):
@@ -200,11 +196,6 @@ def test_the_wasserstein_disparity_uses_the_target_of_the_estimator(target):
     assert curve.mean("wasserstein_disparity")[1] < curve.mean("wasserstein_disparity")[0] / 2
 
 
-def test_another_parameter_by_name():
-    curve = frontier(Shrinking(), cv=2, parameter="parity_weight", values=[0, 2, 1])
-    assert curve.table()["parity_weight"] == [0, 2, 1]
-
-
 def test_one_fold_has_no_standard_error():
     curve = frontier(cv=ShuffleSplit(1, random_state=0), amounts=[0, 1])
     assert np.isnan(curve.standard_error("error_rate")).all()
@@ -234,41 +225,45 @@ def test_adult_error_rises_and_disparity_falls_towards_parity():
 
 # ------------------------------------------------------------------------------------------- choosing
 
-
-def test_the_least_parity_that_keeps_the_disparity():
-    curve = made([0.1, 0.2, 0.3], [0.8, 0.4, 0.2])
-    assert curve.find(max_disparity=0.8).value == 0.0
-    assert curve.find(max_disparity=0.4).value == 1.0
-    assert curve.find(max_disparity=0.2).value == 10.0
-    assert curve.find(max_disparity=5.0).value == 0.0
-    half = curve.find(max_disparity=0.3)  # half way between 1 and 10, on the logarithm
-    assert half.value == pytest.approx(np.sqrt(10))
-    assert half.metrics["error_rate"] == pytest.approx(0.25)
-    assert half.metrics["strong_pairwise_disparity"] == pytest.approx(0.3)
-    assert curve.find(max_disparity=0.5).value == pytest.approx(0.75)  # from 0, straight
+FALLING = {"error": [0.1, 0.2, 0.3], "apart": [0.8, 0.4, 0.2]}  # at parity_weight 0, 1 and 10
 
 
-def test_amounts_are_straight_and_infinity_is_taken_whole():
-    assert made([0.1, 0.3], [0.8, 0.4], (0.2, 1.0), "amount").find(max_disparity=0.5).value == pytest.approx(0.8)
-    assert made([0.1, 0.3], [0.8, 0.4], (0.2, 1.0), "step__amount").find(max_error=0.2).value == pytest.approx(0.6)
-    paper = made([0.1, 0.2], [0.8, 0.4], (1.0, np.inf))
-    assert paper.find(max_disparity=0.5).value == np.inf
-    assert paper.find(max_error=0.15).value == 1.0
-
-
-def test_a_wavy_curve_is_met_at_its_first_crossing():
-    wavy = made([0.1, 0.2, 0.3, 0.4], [0.8, 0.4, 0.6, 0.2], (0, 1, 2, 4))
-    assert wavy.find(max_disparity=0.5).value == pytest.approx(0.75)
-
-
-def test_the_lowest_disparity_that_keeps_the_error():
-    curve = made([0.1, 0.2, 0.3], [0.8, 0.4, 0.2])
-    assert curve.find(max_error=0.25).value == pytest.approx(np.sqrt(10))
-    assert curve.find(max_error=0.9).value == 10.0
-    assert curve.find(max_error=0.1).value == 0.0
-    # More weight than needed brings no more parity here, only error.
-    assert made([0.1, 0.2, 0.3], [0.8, 0.2, 0.25]).find(max_error=0.9).value == 1.0
-    assert made([0.1, 0.2, 0.3], [0.8, 0.2, 0.2]).find(max_error=0.9).value == 1.0
+@pytest.mark.parametrize(
+    ("curve", "limit", "value"),
+    [
+        *((FALLING, {"max_disparity": most}, value) for most, value in ((0.8, 0), (0.4, 1), (0.2, 10), (5.0, 0))),
+        (FALLING, {"max_disparity": 0.3}, np.sqrt(10)),  # half way between 1 and 10, on the logarithm
+        (FALLING, {"max_disparity": 0.5}, 0.75),  # from 0, straight
+        *((FALLING, {"max_error": most}, value) for most, value in ((0.25, np.sqrt(10)), (0.9, 10), (0.1, 0))),
+        # More weight than needed brings no more parity here, only error.
+        ({**FALLING, "apart": [0.8, 0.2, 0.25]}, {"max_error": 0.9}, 1),
+        ({**FALLING, "apart": [0.8, 0.2, 0.2]}, {"max_error": 0.9}, 1),
+        # Amounts are straight, and infinity is taken whole.
+        (
+            {"error": [0.1, 0.3], "apart": [0.8, 0.4], "values": (0.2, 1.0), "parameter": "amount"},
+            {"max_disparity": 0.5},
+            0.8,
+        ),
+        (
+            {"error": [0.1, 0.3], "apart": [0.8, 0.4], "values": (0.2, 1.0), "parameter": "step__amount"},
+            {"max_error": 0.2},
+            0.6,
+        ),
+        ({"error": [0.1, 0.2], "apart": [0.8, 0.4], "values": (1.0, np.inf)}, {"max_disparity": 0.5}, np.inf),
+        ({"error": [0.1, 0.2], "apart": [0.8, 0.4], "values": (1.0, np.inf)}, {"max_error": 0.15}, 1.0),
+        # A wavy curve is met at its first crossing.
+        (
+            {"error": [0.1, 0.2, 0.3, 0.4], "apart": [0.8, 0.4, 0.6, 0.2], "values": (0, 1, 2, 4)},
+            {"max_disparity": 0.5},
+            0.75,
+        ),
+    ],
+)
+def test_the_least_parity_that_keeps_a_limit(curve, limit, value):
+    found = made(**curve).find(**limit)
+    assert found.value == pytest.approx(value)
+    ((name, most),) = limit.items()
+    assert found.metrics["error_rate" if name == "max_error" else "strong_pairwise_disparity"] <= most + 1e-12
 
 
 def test_another_disparity():
@@ -376,14 +371,6 @@ def test_a_chosen_model_goes_along_the_path_that_was_measured(monkeypatch):
     assert paths[-1] == pytest.approx([0, 0.3])
 
 
-def test_the_rank_disparity_is_a_limit_like_the_others():
-    curve = frontier(REPAIR, cv=3)
-    limit = float(curve.mean("rank_disparity")[[0, -1]].mean())
-    found = curve.find(max_disparity=limit, metric="rank_disparity")
-    assert 0 < found.value < 1
-    assert found.metrics["rank_disparity"] == pytest.approx(limit)
-
-
 def test_the_model_chosen_keeps_the_limit_on_new_rows():
     features, y, groups = world(4000)
     model = frontier(REPAIR, features, y, groups).choose(max_disparity=0.1)
@@ -436,15 +423,6 @@ def test_features_that_tell_the_group():
         assert describe_group_features(frame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "y")}), groups) is None
     gaps = np.where(is_m > 0, np.nan, X[:, 0])
     assert "exactly" in describe_group_features(gaps[:, None], groups)
-
-
-def test_one_of_two_crossed_columns_among_the_features_is_detected():
-    rng = np.random.default_rng(0)
-    race, sex = rng.integers(2, size=200), rng.integers(2, size=200)
-    for grouping in ("crossed", "each"):
-        groups = make_groups({"race": race, "sex": sex}, grouping=grouping)
-        assert "exactly" in describe_group_features(np.column_stack((rng.normal(size=200), sex)), groups)
-        assert describe_group_features(rng.normal(size=(200, 3)), groups) is None
 
 
 def test_frames_with_a_sensitive_column_among_the_features_are_aware():
@@ -557,14 +535,6 @@ def test_tables_of_every_kind_give_the_same_curve(kind):
         assert read[name] == pytest.approx(values, abs=0.01 if name.startswith(("error", "noise")) else 1e-4)
 
 
-@pytest.mark.parametrize(
-    "features", [sparse.csr_matrix(X), pd.DataFrame(X, columns=list("abc"))], ids=["CSR", "pandas"]
-)
-def test_training_takes_them_too(features):
-    curve = frontier(COT, features, cv=2, parity_weights=[0, 1])
-    check_is_fitted(curve.choose(max_error=1.0))
-
-
 def test_a_pipeline_from_text_to_parity():
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "word": np.where(X[:, 2] > 0, "yes", "no")})
     prepare = make_column_transformer((StandardScaler(), ["a", "b"]), (OneHotEncoder(), ["word"]))
@@ -593,17 +563,6 @@ def test_weights_are_copies():
     assert weighted["log_loss"] != pytest.approx(plain["log_loss"], abs=1e-3)
 
 
-def test_overlapping_groups():
-    both = {"sex": G, "old": np.arange(Y.size) % 3 == 0}
-    curve = frontier(clone(COT).set_params(grouping="each"), groups=both, cv=3, parity_weights=[0, 1])
-    assert curve.n_groups == 4
-
-
-def test_labels_may_be_words():
-    expected = frontier(cv=2, amounts=[0, 1]).table()
-    assert frontier(y=np.where(Y == 1, "yes", "no"), cv=2, amounts=[0, 1]).table() == expected
-
-
 # ------------------------------------------------------------------------------------------- bad input
 
 
@@ -629,23 +588,16 @@ def test_labels_may_be_words():
         ({"groups": None}, "frontier needs sensitive_features"),
         ({"groups": ["x"] * 400}, "at least 2 needed"),
         ({"sample_weight": -np.ones(400)}, "negative"),
+        *(
+            ({"estimator": QuantileRepairClassifier(Untrainable()), "amounts": [amount]}, "amounts must be")
+            for amount in (1.5, -0.1, np.nan, np.inf)
+        ),
+        *(({"estimator": wrong}, "must be a classifier") for wrong in (LogisticRegression, "COT", OneHotEncoder())),
     ],
 )
 def test_bad_input_raises_before_any_training(options, match):
-    with pytest.raises(ValueError, match=match):
-        frontier(Untrainable(), **options)
-
-
-@pytest.mark.parametrize("amounts", [[1.5], [-0.1], [np.nan], [np.inf]])
-def test_bad_amounts(amounts):
-    with pytest.raises(ValueError, match="amounts must be"):
-        frontier(QuantileRepairClassifier(Untrainable()), amounts=amounts)
-
-
-@pytest.mark.parametrize("estimator", [LogisticRegression, "COT", OneHotEncoder()])
-def test_not_a_classifier(estimator):
-    with pytest.raises(TypeError, match="estimator must be a classifier"):
-        frontier(estimator)
+    with pytest.raises((TypeError, ValueError), match=match):
+        frontier(**{"estimator": Untrainable(), **options})
 
 
 def test_a_classifier_without_parity():
@@ -684,42 +636,7 @@ def test_a_frontier_reads_well():
     assert [line.index("0.") for line in lines[5:]] == [lines[4].index("error")] * 3
 
 
-def test_progress_bars_are_shown_with_verbose(capfd):
-    frontier(cv=2, amounts=[0, 1], verbose=True)
-    assert "trade-off in 2 folds: 100% 4/4" in capfd.readouterr().err
-    frontier(cv=2, amounts=[0, 1])
-    assert capfd.readouterr().err == ""
-
-
-def test_disparities_are_those_of_the_metrics_package():
-    named = disparities([0.0, 1.0], sensitive_features=["a", "b"])
-    assert set(DISPARITIES) == {*named, "rank_disparity", "criterion_disparity"}
-
-
 # ------------------------------------------------------------------------------------------------------ group awareness
-
-
-class _Shifted(ClassifierMixin, BaseEstimator):
-    """A classifier of another library whose scores depend on the groups by ``shift``."""
-
-    def __init__(self, shift=0.0):
-        self.shift = shift
-
-    def predict_proba(self, X, sensitive_features=None):
-        scores = np.full(len(X), 0.5) + self.shift * (sensitive_features is not None)
-        return np.column_stack((1 - scores, scores))
-
-
-def test_one_rule_says_whether_a_model_needs_groups():
-    plain = LogisticRegression().fit(X, Y)
-    assert not needs_groups(plain)
-    assert needs_groups(QuantileRepairClassifier(plain).fit(X, Y, sensitive_features=G))
-    for group_specific in (False, True):
-        model = DiscreteTransportClassifier(plain, parity_weight=0.1, group_specific=group_specific)
-        assert needs_groups(model.fit(X, Y, sensitive_features=G)) == group_specific
-    assert needs_groups(_Shifted())  # it takes groups, and nothing says that it ignores them
-    assert not needs_groups(_Shifted(), X, sensitive_features=G)
-    assert needs_groups(_Shifted(0.1), X, sensitive_features=G)
 
 
 @pytest.mark.parametrize(("criterion", "strata"), [("equalized_odds", False), ("demographic_parity", True)])

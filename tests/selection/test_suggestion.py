@@ -8,7 +8,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import fairtransport as ft
-from fairtransport._sklearn.estimator_calls import takes_groups
+from fairtransport._sklearn import takes_groups
 from fairtransport.selection.suggestion import MODELS, TASKS
 
 BASES = {kind.__name__: kind for kind in (HistGradientBoostingClassifier, HistGradientBoostingRegressor, Ridge)}

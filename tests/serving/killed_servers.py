@@ -25,8 +25,7 @@ import pandas as pd
 
 import fairtransport as ft
 from fairtransport.serving import ServerSettings, serve
-from fairtransport.serving._adjusting import AdjustedScoring, _Waiting
-from fairtransport.serving._answer_log import _read
+from fairtransport.serving._adjusting import AdjustedScoring, _read, _Waiting
 from fairtransport.serving._counters import RequestCounts
 from fairtransport.stream import ContinualAdjuster
 

@@ -42,15 +42,6 @@ def test_figures_of_requests_and_rows(client, rows):
     assert found['fairtransport_request_seconds_bucket{le="+Inf"}'] == found["fairtransport_request_seconds_count"] == 3
 
 
-def test_replaced_cells_are_counted(client, rows):
-    served = client("table.ft")
-    answer = ask(served, [{**rows[1][0], "age": "old", "job": "pilot"}, {**rows[1][0], "job": "cook"}])
-    assert None not in answer.json()["scores"]
-    found = figures(served)
-    assert found['fairtransport_replaced_cells_total{kind="unreadable"}'] == 1
-    assert found['fairtransport_replaced_cells_total{kind="unseen category"}'] == 1
-
-
 def test_scores_of_groups_and_their_disparity(client, files):
     X, _, sex = people(600, seed=2)
     served = client("n.ft")
@@ -182,16 +173,6 @@ def test_a_new_version_is_served_and_a_damaged_one_is_not(client, files, rows, t
     expected = ft.load(files / "n.ft").predict_proba(rows[0])[:, 1]
     np.testing.assert_allclose(new["scores"], expected, rtol=1e-12)
     assert served.get("/openapi.json").json()["info"]["version"] == new["model"]
-
-
-def test_a_model_with_other_columns_takes_over(client, files, rows, tmp_path):
-    path = tmp_path / "model.ft"
-    shutil.copy(files / "m.ft", path)
-    served = client(path, reload_every=0.05)
-    shutil.copy(files / "table.ft", path)
-    wait_for(lambda: "job" in served.get("/openapi.json").text)
-    assert "no column 'job'" in ask(served, rows[1]).json()["error"]
-    assert ask(served, [{**row, "job": "cook"} for row in rows[1]]).status_code == 200
 
 
 def test_an_unsigned_new_version_is_not_served(client, files, rows, tmp_path):

@@ -90,16 +90,6 @@ def test_leftovers_of_the_killed_go_when_they_are_old(tmp_path):
     assert remove_leftovers(tmp_path / "nowhere" / "file") == 0
 
 
-def test_a_draft_takes_the_place_when_it_is_finished(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-    with replacing(path) as draft:
-        draft.write_text("new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_draft_is_removed_when_it_is_not_finished(tmp_path, error):
     path = tmp_path / "file"

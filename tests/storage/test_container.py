@@ -24,8 +24,7 @@ from fairtransport.storage import (
     unpack_container,
     write_container,
 )
-from fairtransport.storage._archive import read_zip, write_zip
-from fairtransport.storage._npy import from_npy, to_npy
+from fairtransport.storage._container import from_npy, read_zip, to_npy, write_zip
 
 ARRAYS = {"theta": np.arange(6.0).reshape(2, 3), "deep/er.flags": np.array([True, False]), "names": np.array(["ä", ""])}
 SCHEMA = {"batch": 7, "labels": ["F", None, 1.5, True], "text": "\x00\u2028</script>"}

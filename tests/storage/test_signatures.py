@@ -75,12 +75,6 @@ def test_a_signature_for_another_purpose_does_not_fit():
             unpack_container(SIGNED[:-128] + KEY.sign(message).hex().encode(), verify=PEM)
 
 
-def test_a_torn_signature_is_not_taken_for_a_comment():
-    for content in (SIGNED[:-128] + b"g" * 128, SIGNED[:-128] + b"A" * 128):
-        with pytest.raises(ModelFileError):
-            unpack_container(content)
-
-
 def test_keys_are_written_once_and_for_their_owner_only(tmp_path):
     private, public = make_keys(tmp_path / "a.key")
     assert stat.S_IMODE(private.stat().st_mode) == 0o600
@@ -162,3 +156,9 @@ def test_openssl_makes_keys_and_checks_signatures(tmp_path):
     assert openssl(*check).returncode == 0
     (tmp_path / "message").write_bytes(message + b"x")
     assert openssl(*check).returncode != 0
+
+
+def test_a_torn_signature_is_not_taken_for_a_comment():
+    for content in (SIGNED[:-128] + b"g" * 128, SIGNED[:-128] + b"A" * 128):
+        with pytest.raises(ModelFileError):
+            unpack_container(content)

@@ -192,19 +192,6 @@ def test_a_new_group_raises_or_is_adopted(name, tmp_path):
         assert again.adjust(X, sensitive_features=with_new).scores.shape == (60,)
 
 
-def test_a_classifier_behind_a_repair(tmp_path):
-    rng = np.random.default_rng(0)
-    X, sex = features(rng, 2000)
-    y = (X.sum(axis=1) + rng.logistic(size=2000) > 0.5).astype(int)
-    model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features={"sex": sex})
-    with ContinualAdjuster(model, store=tmp_path / "s") as adjuster:
-        for X_new, sex_new in batches(0, 40):
-            report = adjuster.adjust(X_new, sensitive_features=sex_new)
-    assert report.disparity_after < report.disparity_before
-    with ContinualAdjuster.resume(tmp_path / "s", model=model) as again:
-        assert again.batches == 40
-
-
 def test_scores_of_another_range():
     rng = np.random.default_rng(0)
     scores, sex = raw_scores(rng, 3000)
@@ -246,17 +233,6 @@ def test_a_snapshot_is_json_of_the_current_state(made, name):
         assert shown["duals"] is None
     else:
         assert np.shape(shown["duals"]["values"]) == (2, 51)
-
-
-def test_a_fixed_target_is_shown():
-    model = cot(target="M")
-    adjuster = ContinualAdjuster(model)
-    X, sex = next(iter(batches(0, 1)))
-    adjuster.adjust(X, sensitive_features=sex)
-    target = adjuster.snapshot()["target"]
-    expected = np.histogram(model.target_, bins=np.linspace(0, 1, 51))[0] / model.target_.size
-    assert target == pytest.approx(expected.tolist(), abs=0.01)
-    assert adjuster.snapshot()["spent"]["updates"] == 1
 
 
 def test_memory_does_not_grow(tmp_path):

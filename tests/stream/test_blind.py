@@ -57,14 +57,6 @@ def test_a_drift_raises_an_alarm_without_labels():
     assert any(alarms[15:])
 
 
-def test_strata_are_refused():
-    X, y, group = people(300)
-    model = ft.BlindRepairClassifier(LOGISTIC, LOGISTIC, cv=2)
-    model.fit(X, y, sensitive_features=group, strata=np.arange(300) % 2)
-    with pytest.raises(ValueError, match="A stream has no strata"):
-        ContinualAdjuster(model)
-
-
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_lines_without_the_group(kind, tmp_path):
     """Absent, missing and unseen groups are scored; a feature that is absent is not."""

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from fairtransport.cli.app import app
-from fairtransport.stream.kafka import KafkaSettings, TopicOutput, TopicSource
+from fairtransport.stream.kafka import KafkaSettings, TopicOutput, TopicSource, read_properties
 
 from .kafka_world import broker, committed_offsets, make_model, make_rows, messages, mock_cluster, produce
 
@@ -174,3 +174,21 @@ def test_mock_cluster_of_librdkafka(model, tmp_path):
 )
 def test_wrong_usage(model, arguments, message):
     assert message in " ".join(stream(model, *arguments, status=64).output.split())
+
+
+def test_missing_topic_and_partition_are_named(kafka, model):
+    for more, message in ((["--topic", "nowhere"], "no topic 'nowhere'"), (["--topic", "one"], "no partition 7")):
+        done = stream(model, "--kafka", kafka, *more, "--group-id", "x", "--partitions", "7", status=1)
+        assert message in done.output
+
+
+def test_properties_file(tmp_path):
+    path = tmp_path / "kafka.properties"
+    path.write_text("# of the cluster\n\nsecurity.protocol = SSL\n")
+    assert read_properties(path) == {"security.protocol": "SSL"}
+    path.write_text("group.id=other\n")
+    with pytest.raises(ValueError, match=r"group\.id, which the stream sets itself"):
+        KafkaSettings("b", "t", "g", properties=read_properties(path))
+    path.write_text("nonsense\n")
+    with pytest.raises(ValueError, match=r"Line 1 of kafka\.properties"):
+        read_properties(path)

@@ -234,27 +234,6 @@ def test_any_bytes_beside_valid_lines(name, file_format, noise, data):
     check_each_line_alone(world, valid[0] + noise + b"\n" + valid[1] + noise, file_format)
 
 
-SHIFTS = {
-    "csv": [
-        [b"1,2,3,F\r4,5,6,M", b"0,0,0,F", b"", b"9,9,9,M"],
-        [b"1,2,3,F\r", b"\r0,0,0,F", b"\n".strip(), b"9,9,9,M"],
-        [b'1,2,3,"F', b'0,0,0,F",', b"9,9,9,M"],
-    ],
-    "jsonl": [
-        [b'{"x":1,"y":2,"z":3,"sex":"F"}{"x":4,"y":5,"z":6,"sex":"M"}', b'{"x":0,"y":0,"z":0,"sex":"F"}',
-         b'{"x":7,"y":7,', b'"z":7,"sex":"M"}', b'{"x":9,"y":9,"z":9,"sex":"M"}'],
-        [b'{"x":1,"y":2,"z":3,"sex":"F"}', b"", b'{"x":4,"y":5,"z":6,"sex":"M"} {"x":0,"y":0,"z":0,"sex":"F"}'],
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("file_format", "lines"), [(kind, lines) for kind, all_ in SHIFTS.items() for lines in all_])
-def test_as_many_rows_as_lines_are_not_enough(file_format, lines):
-    """A line of two rows and an empty line, or an object of two lines, shifted all rows in between."""
-    content = b"\n".join(lines) + b"\n"
-    assert 1 <= check_each_line_alone(worlds()["numbers"], content, file_format) < len(lines)
-
-
 def test_a_byte_order_mark_costs_no_row():
     schema = worlds()["numbers"].schema
     lines = b'{"x":1,"y":2,"z":3,"sex":"F"}\n' * 2

@@ -78,14 +78,6 @@ def test_a_header_without_the_group_is_scored_when_asked(stream, options):
     assert set(journal("updates")) == {0}
 
 
-def test_a_model_that_is_only_monitored_runs_without_the_group(stream):
-    result = stream(None, kind="csv", model="blind")
-    assert result.exit_code == 0, result.output
-    assert "warning: the input has no column 'sex'. Rows without a group are scored; they are not monitored." in (
-        result.stderr
-    )
-
-
 @pytest.mark.parametrize(
     ("column", "values", "warning"),
     [
@@ -104,12 +96,6 @@ def test_json_lines_without_the_group_are_warned_of_once(stream, column, values,
     assert journal("rows_without_group") == [20, 40, 60]
     assert set(journal("updates")) == {0}
     assert ContinualAdjuster.resume("st").rows_without_group == ROWS
-
-
-def test_rows_of_the_largest_group(stream):
-    result = stream(None, "--unknown-group", "common")
-    assert "count as rows of the largest group" in result.stderr
-    assert "without a known group" not in result.stderr
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from fairtransport import make_groups, metrics
-from fairtransport.stream._history import MAX_POINTS, History
 from fairtransport.stream._monitor import MONITOR_BINS, Monitor
-from fairtransport.stream._state import _like
+from fairtransport.stream._state import MAX_POINTS, History, _like
 
 
 def seen(scores, groups, half_life=1e12, original=None):

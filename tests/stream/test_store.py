@@ -1,8 +1,6 @@
 """A store survives kills, full disks and damaged files, is used by one process, and belongs to one model."""
 
-import errno
 import json
-import os
 import subprocess
 import sys
 
@@ -11,8 +9,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.stream import ContinualAdjuster, StoreError, StoreWarning, read_journal
-from fairtransport.stream._journal import journal_line
-from fairtransport.stream._store import Store
+from fairtransport.stream._store import journal_line
 
 from .worlds import raw_scores, repair
 
@@ -69,23 +66,6 @@ def test_a_damaged_checkpoint_is_detected_and_the_one_before_used(store, name):
         assert again.batches == 3
 
 
-def test_a_checkpoint_with_a_flipped_bit_is_refused_or_equal(store):
-    """A checkpoint with any one of its bits flipped is refused, or has the same content."""
-    newest = checkpoints(store)[-1]
-    content, rng = newest.read_bytes(), np.random.default_rng(0)
-    with_lock = Store(store)
-    intact = with_lock.read(3)
-    for index in rng.integers(0, len(content), 60):
-        newest.write_bytes(flip(content, int(index)))
-        try:
-            flipped = with_lock.read(3)
-        except ValueError:
-            continue
-        assert flipped.schema == intact.schema
-        assert all((flipped.arrays[name] == intact.arrays[name]).all() for name in intact.arrays)
-    with_lock.close()
-
-
 def test_all_damaged(store):
     for path in checkpoints(store):
         path.write_bytes(b"")
@@ -99,14 +79,6 @@ def test_a_damaged_model_says_what_to_do(store, tmp_path):
         ContinualAdjuster.resume(store)
     ft.save(repair(), store / "model.ft")  # a copy of what it was started with
     ContinualAdjuster.resume(store).close()
-
-
-def test_only_the_last_checkpoints_are_kept(tmp_path):
-    with ContinualAdjuster(repair(), store=tmp_path / "s", checkpoint_every=1, keep_checkpoints=2) as adjuster:
-        for scores, sex in feed(6):
-            adjuster.adjust(scores, sensitive_features=sex)
-        assert [version.version for version in adjuster.versions()] == [5, 6]
-    assert [path.name for path in checkpoints(tmp_path / "s")] == ["checkpoint-000000005.ft", "checkpoint-000000006.ft"]
 
 
 def test_an_incomplete_journal_line_is_truncated(store):
@@ -191,55 +163,6 @@ def test_a_kill_before_the_first_checkpoint(tmp_path):
         ContinualAdjuster.resume(tmp_path / "s")
     ContinualAdjuster(repair(), store=tmp_path / "s").close()
     assert ContinualAdjuster.is_store(tmp_path / "s")
-
-
-def test_a_full_disk_at_a_checkpoint_leaves_the_last_one(store, monkeypatch):
-    adjuster = ContinualAdjuster.resume(store)
-    scores, sex = next(feed(1, seed=9))
-    before = [path.read_bytes() for path in checkpoints(store)]
-
-    def full(handle):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", full)
-        with pytest.raises(OSError, match="No space left"):
-            adjuster.adjust(scores, sensitive_features=sex)
-    adjuster._store.close()
-    assert [path.read_bytes() for path in checkpoints(store)] == before
-    with ContinualAdjuster.resume(store) as again:
-        assert again.batches == 3
-
-
-def test_a_full_disk_in_the_journal_ends_the_run_and_loses_nothing(store, monkeypatch):
-    adjuster = ContinualAdjuster.resume(store)
-    real, (scores, sex) = os.write, next(feed(1, seed=9))
-
-    def full(handle, content):
-        if len(content) < 100:
-            return real(handle, content)
-        real(handle, content[:40])
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("os.write", full)
-        with pytest.raises(OSError, match=r"No space left on device; .* is intact\. Free disk space, then resume"):
-            adjuster.adjust(scores, sensitive_features=sex)
-    with pytest.raises(StoreError, match="closed"):
-        adjuster.adjust(scores, sensitive_features=sex)
-    with ContinualAdjuster.resume(store) as again:
-        assert again.batches == 3
-        assert len(read_journal(store)) == 3
-        again.adjust(scores, sensitive_features=sex)
-    assert len(read_journal(store)) == 4
-
-
-def test_times_are_stored_separately_and_may_be_lost(store):
-    with ContinualAdjuster.resume(store) as adjuster:
-        assert all(point["time"] for point in adjuster.snapshot()["history"])
-    (store / "clock.json").write_text("{")
-    with ContinualAdjuster.resume(store) as adjuster:
-        assert [point["time"] for point in adjuster.snapshot()["history"]] == [None] * 3
 
 
 # ---------------------------------------------------------------- files of lines

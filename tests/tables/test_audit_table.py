@@ -127,17 +127,6 @@ def test_strata_that_lack_a_group(to_table):
         assert found.conditional[name].value == pytest.approx(reading.value, abs=1e-12)
 
 
-def test_other_ranges(to_table):
-    rng = np.random.default_rng(0)
-    columns = {"points": rng.integers(300, 851, 300), "g": rng.integers(0, 2, 300)}
-    found = ft.audit_table(
-        to_table(columns), score="points", sensitive_features="g", range=(300, 850), n_bins=550, **QUICK
-    )
-    exact = ft.audit(columns["points"], sensitive_features=columns["g"], range=(300, 850), **QUICK)
-    assert found.metrics == pytest.approx(exact.metrics, abs=1e-12)
-    assert found.thresholds[0].threshold == 575
-
-
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [

@@ -141,27 +141,6 @@ def test_the_larger_label_is_the_positive_one(to_table, labels):
     assert turned.masses[0].tolist() == [[0, 1, 0], [0, 0, 1]]
 
 
-@pytest.mark.parametrize("only", [0, 1])
-def test_one_label_alone_is_what_it_says(to_table, only):
-    columns = {"s": [0.0, 1.0], "g": ["a", "b"], "y": [only, only]}
-    found = count_table(to_table(columns), score="s", sensitive_features="g", label="y", n_bins=1).histograms
-    assert found.masses.sum(axis=(1, 2)).tolist() == ([2, 0] if only == 0 else [0, 2])
-
-
-def test_categories_are_groups_as_text_is():
-    columns = {"s": [0.0, 0.5, 1.0], "g": ["b", "a", "b"]}
-    text = count_table(pl.DataFrame(columns), score="s", sensitive_features="g", n_bins=2).histograms
-    for table in (
-        pl.DataFrame(columns).with_columns(pl.col("g").cast(pl.Categorical)),
-        pl.LazyFrame(columns).with_columns(pl.col("g").cast(pl.Enum(["c", "b", "a"]))),
-        pl.DataFrame(columns).to_pandas().astype({"g": "category"}),
-        pa.table({**columns, "g": pa.array(columns["g"]).dictionary_encode()}),
-    ):
-        found = count_table(table, score="s", sensitive_features="g", n_bins=2).histograms
-        assert found.groups.labels == text.groups.labels == ("a", "b")
-        assert np.array_equal(found.masses, text.masses)
-
-
 # ------------------------------------------------------------------------------------------------------- missing
 
 
@@ -339,3 +318,17 @@ def test_rows_stay_on_the_engine():
         count_table(table, score="s", sensitive_features="g", n_bins=100)
     assert len(heights) >= 2
     assert max(heights) <= 3 * 101
+
+
+def test_categories_are_groups_as_text_is():
+    columns = {"s": [0.0, 0.5, 1.0], "g": ["b", "a", "b"]}
+    text = count_table(pl.DataFrame(columns), score="s", sensitive_features="g", n_bins=2).histograms
+    for table in (
+        pl.DataFrame(columns).with_columns(pl.col("g").cast(pl.Categorical)),
+        pl.LazyFrame(columns).with_columns(pl.col("g").cast(pl.Enum(["c", "b", "a"]))),
+        pl.DataFrame(columns).to_pandas().astype({"g": "category"}),
+        pa.table({**columns, "g": pa.array(columns["g"]).dictionary_encode()}),
+    ):
+        found = count_table(table, score="s", sensitive_features="g", n_bins=2).histograms
+        assert found.groups.labels == text.groups.labels == ("a", "b")
+        assert np.array_equal(found.masses, text.masses)

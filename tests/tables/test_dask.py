@@ -159,12 +159,3 @@ def test_values_in_the_text_of_a_failed_task_are_not_passed_on():
         ft.audit_table(table, score="s", sensitive_features="g")
     assert CANARY not in str(caught.value)
     assert caught.value.__suppress_context__
-
-
-def test_a_file_that_is_gone_is_named(tmp_path):
-    rows().to_parquet(tmp_path / "rows.parquet")
-    table = dd.read_parquet(tmp_path / "rows.parquet")
-    table.divisions  # noqa: B018 - Dask reads the file's schema
-    (tmp_path / "rows.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match=r"rows\.parquet"):
-        count_table(table, score="s", sensitive_features="race")

@@ -110,18 +110,3 @@ def test_equalized_odds_and_pooled_groups():
     for one in found.regression.groups:
         other = exact.regression.groups[names.index(one.name)]
         assert one.figures["mae"].value == pytest.approx(other.figures["mae"].value)
-
-
-def test_series_of_audits_and_comparisons():
-    columns = table_of_predictions(2000) | {"month": np.arange(2000) % 3}
-    series = ft.audit_by(pl.DataFrame(columns), by="month", score="s", sensitive_features="g", label="y", **QUICK)
-    assert len(series.points) == 3
-    assert "shares of people selected" in series.sentence
-    before, after = (ft.audit(scale * columns["s"], sensitive_features=columns["g"], **QUICK) for scale in (1.0, 2.0))
-    comparison = ft.compare(before, after)
-    assert comparison.changes["rank_disparity"].value == pytest.approx(0)
-    assert len(comparison.thresholds) == 3
-    assert "top 10%" in str(comparison)
-    bounded = ft.audit(np.linspace(0, 1, 2000), sensitive_features=columns["g"], **QUICK)
-    with pytest.raises(ValueError, match="known range"):
-        ft.compare(before, bounded)

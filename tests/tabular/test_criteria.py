@@ -108,28 +108,6 @@ def test_a_conditional_repair_needs_group_and_stratum():
         model.score_rows(new.drop("job"))
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        cot(criterion="equalized_odds"),
-        TransportBoostingClassifier(
-            LIGHT, criterion="equal_opportunity", stratum_weight="share", parity_weight=0.3, random_state=0
-        ),
-        ft.QuantileRepairClassifier(PLAIN),
-    ],
-    ids=["cot", "trees", "dpp"],
-)
-def test_model_files_keep_criterion_and_strata(estimator, tmp_path):
-    model = make(estimator, strata=["job"]).fit(raw_people(1000))
-    ft.save(model, tmp_path / "model.ft")
-    again = ft.load(tmp_path / "model.ft")
-    assert (again.criterion, list(again.strata)) == (model.criterion, ["job"])
-    assert again.known_strata.to_spec() == model.known_strata.to_spec()
-    new = raw_people(50, seed=1)
-    rounding = 0.02 if model.needs_strata else 1e-9  # a file summarises the maps of a repair
-    np.testing.assert_allclose(again.score_rows(new).scores, model.score_rows(new).scores, atol=rounding)
-
-
 def test_forged_strata_are_refused(tmp_path):
     model = make(cot(), strata=["job"]).fit(raw_people(500))
     for change in ({"strata": ["region"]}, {"strata": ["hired"]}, {"strata": "job"}):
@@ -166,3 +144,25 @@ def test_invalid_strata_and_criteria():
         make(cot(), strata=["job", "job"]).fit(frame)
     with pytest.raises(ValueError, match="no stratum has rows of two groups"):
         make(cot(), strata=["copy"]).fit(frame.with_columns(copy=pl.col("sex")))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        cot(criterion="equalized_odds"),
+        TransportBoostingClassifier(
+            LIGHT, criterion="equal_opportunity", stratum_weight="share", parity_weight=0.3, random_state=0
+        ),
+        ft.QuantileRepairClassifier(PLAIN),
+    ],
+    ids=["cot", "trees", "dpp"],
+)
+def test_model_files_keep_criterion_and_strata(estimator, tmp_path):
+    model = make(estimator, strata=["job"]).fit(raw_people(1000))
+    ft.save(model, tmp_path / "model.ft")
+    again = ft.load(tmp_path / "model.ft")
+    assert (again.criterion, list(again.strata)) == (model.criterion, ["job"])
+    assert again.known_strata.to_spec() == model.known_strata.to_spec()
+    new = raw_people(50, seed=1)
+    rounding = 0.02 if model.needs_strata else 1e-9  # a file summarises the maps of a repair
+    np.testing.assert_allclose(again.score_rows(new).scores, model.score_rows(new).scores, atol=rounding)

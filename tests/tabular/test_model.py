@@ -195,14 +195,6 @@ def test_a_split_keeps_the_shares_of_groups_and_labels():
     assert not held_out.equals(other)
 
 
-def test_a_single_person_of_a_group_stays_in_training():
-    frame = raw_people(40).with_columns(sex=pl.Series(["A"] + ["F", "M"] * 19 + ["F"]))
-    train, _ = split_table(frame, 0.5, label="hired", sensitive_features=["sex"])
-    assert "A" in train["sex"].to_list()
-    with pytest.raises(ValueError, match="less than one row"):
-        split_table(frame[:2], 0.01, label="hired", sensitive_features=["sex"])
-
-
 def test_measured_figures_are_those_of_the_metrics(blind):
     new = raw_people(1000, seed=10)
     plain = make().fit(raw_people())
@@ -218,10 +210,24 @@ def test_measured_figures_are_those_of_the_metrics(blind):
     assert 0 < shown.floor["strong_pairwise_disparity"] < 0.05
 
 
-def test_small_groups_are_counted_and_one_label_has_no_area(blind):
-    new = raw_people(40, seed=11)
-    shown = measure_models({"cot": blind}, new.with_columns(hired=pl.lit("yes")))
-    assert shown.small_groups == 2
-    assert shown.figures["cot"]["auc"] is None
-    with pytest.raises(ValueError, match="No held-out row"):
-        measure_models({"cot": blind}, new.with_columns(sex=pl.lit("other")))
+def test_numbers_and_text_are_the_same_groups_and_labels():
+    frame = raw_people().with_columns(
+        sex=(pl.col("sex") == "M").cast(pl.Int64), hired=(pl.col("hired") == "yes").cast(pl.Float64)
+    )
+    typed = make(ft.QuantileRepairClassifier(PLAIN)).fit(frame)
+    text = make(ft.QuantileRepairClassifier(PLAIN)).fit(frame.with_columns(sex=pl.col("sex").cast(pl.String)))
+    assert typed.classes_.tolist() == ["0", "1"]
+    new = frame[:50]
+    np.testing.assert_array_equal(
+        typed.score_rows(new.with_columns(pl.col("sex").cast(pl.String))).scores, text.score_rows(new).scores
+    )
+
+
+def test_distances_are_those_of_groups_with_thirty_rows(blind):
+    new = raw_people(1000, seed=10)
+    few = new.with_columns(sex=pl.when(pl.int_range(1000) < 5).then(pl.lit("x")).otherwise(pl.col("sex")))
+    model = make().fit(pl.concat([raw_people(), few]))
+    shown, alone = (measure_models({"cot": model}, table) for table in (few, few[5:]))
+    assert (shown.rows, shown.groups, shown.small_groups) == (1000, 3, 1)
+    for name in ("strong_pairwise_disparity", "rank_disparity"):
+        assert shown.figures["cot"][name] == pytest.approx(alone.figures["cot"][name])

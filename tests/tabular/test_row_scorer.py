@@ -176,14 +176,3 @@ def test_a_table_model_predicts():
     np.testing.assert_array_equal(model.predict(TABLE), np.where(scores > 0.5, "yes", "no"))
     assert model.feature_names_in_.tolist() == list(FRAME)
     assert [column.kind for column in RowScorer(model).columns] == ["number", "number", "text", "number"]
-
-
-def test_what_gives_no_scores_is_refused():
-    with pytest.raises(TypeError, match="StandardScaler gives no scores"):
-        RowScorer(StandardScaler().fit(NUMBERS))
-    with pytest.raises(TypeError, match="two classes; this LogisticRegression has 3"):
-        RowScorer(LogisticRegression().fit(NUMBERS, FRAME["grade"]))
-    with pytest.raises(ValueError, match="not fitted"):
-        RowScorer(LogisticRegression())
-    with pytest.raises(ValueError, match="unknown_group"):
-        RowScorer(FITTED["cot"][0], unknown_group="drop")

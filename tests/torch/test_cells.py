@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from fairtransport.torch._cells import SortedRows, arrival_ranks, cell_offsets, odd_numbers
-from fairtransport.torch._sample_memory import SampleMemory
+from fairtransport.torch._pairs import SortedRows, arrival_ranks, cell_offsets, odd_numbers
+from fairtransport.torch._penalty import SampleMemory
 from fairtransport.transport.line import Sample
 
 

@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from fairtransport.criteria import resolve_criterion, weigh_by_reliability
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty, information_of_features
 from fairtransport.groups import make_groups
-from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
-from fairtransport.penalties.unit import information_of_features
 from fairtransport.strata import make_strata
 from fairtransport.torch import TransportPenalty
 from fairtransport.transport.dual import DualProblem

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from fairtransport.criteria import demographic_parity
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
 from fairtransport.torch import TransportPenalty
-from fairtransport.torch import _duals as duals
+from fairtransport.torch import _penalty as duals
 from fairtransport.transport.dual import DualProblem, DualState, ascend, evaluate
 from fairtransport.transport.fourier import FourierFeatures
 from fairtransport.transport.regularizers import get_regularizer

@@ -9,10 +9,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport.criteria import demographic_parity, weigh_by_reliability
+from fairtransport.criteria.penalty import DiscretePenalty, information_of_features
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.penalties import DiscretePenalty
-from fairtransport.penalties.unit import information_of_features
 from fairtransport.torch import TransportPenalty
 from fairtransport.transport.line import Sample
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairtransport.transport import binned
+from fairtransport.transport import slices as binned
 from fairtransport.transport.kernels.binned import (
     CellDerivatives,
     count_masses,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairtransport.transport.coupled import area_below, coupled_distance, coupled_gradient, level_index, running_area
+from fairtransport.transport.dual import area_below, coupled_distance, coupled_gradient, level_index, running_area
 from fairtransport.transport.line import coupling
 
 

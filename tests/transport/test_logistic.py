@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from fairtransport.transport import logistic as plain
-from fairtransport.transport.kernels.logistic import logistic, logistic_loss
+from fairtransport.transport import regularizers as plain
+from fairtransport.transport.kernels.functions import logistic, logistic_loss
 
 
 def compiled(logits, labels, shares):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtransport.transport import many_maps
-from fairtransport.transport.line import QuantileMap
-from fairtransport.transport.many_maps import move_by_code
+from fairtransport.transport import line as many_maps
+from fairtransport.transport.line import QuantileMap, move_by_code
 
 KNOTS = {
     "even": np.linspace(0.1, 0.9, 700),

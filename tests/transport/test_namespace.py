@@ -35,7 +35,7 @@ def test_namespace_follows_what_is_given():
 
 
 def test_torch_is_not_loaded_for_arrays():
-    code = "import sys, fairtransport.transport, fairtransport.penalties; sys.exit('torch' in sys.modules)"
+    code = "import sys, fairtransport.transport, fairtransport.criteria.penalty; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

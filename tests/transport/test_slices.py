@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairtransport.transport.kernels.slices import add_row_slopes, write_slice_means
+from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
 from fairtransport.transport.slices import ascending_order, histogram_slices, histogram_slopes, row_slopes, slice_means
 
 NONE = np.zeros(0)

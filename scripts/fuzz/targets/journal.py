@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from fairtransport.stream._journal import complete_entries, journal_line
+from fairtransport.stream._store import complete_entries, journal_line
 
 SHARE = 1
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairtransport.storage import ModelFileError, pack_container, unpack_container
-from fairtransport.storage._archive import read_zip, write_zip
-from fairtransport.storage._npy import from_npy, to_npy
+from fairtransport.storage._container import from_npy, read_zip, to_npy, write_zip
 from fairtransport.storage.schema import from_json, to_json
 
 try:

@@ -7,9 +7,7 @@ import functools
 import numpy as np
 
 from fairtransport import QuantileRepair
-from fairtransport.stream.input._csv_parser import CsvParser
-from fairtransport.stream.input._json_parser import JsonParser
-from fairtransport.stream.input._rows import convert_rows
+from fairtransport.stream.input._batch_reader import CsvParser, JsonParser, convert_rows
 from fairtransport.stream.input._schema import input_schema_for
 
 SHARE = 2

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyarrow import feather, parquet
 
 from fairtransport.tables import Columns, count_table
-from fairtransport.tables.files._csv_json import CsvOptions
 from fairtransport.tables.files._file_table import FileTable
+from fairtransport.tables.files._formats import CsvOptions
 from fairtransport.tables.files.engine import Engine
 from fairtransport.tables.files.paths import find_files
 

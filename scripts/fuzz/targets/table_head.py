@@ -8,8 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from fairtransport.tables.files._csv_head import read_head
-from fairtransport.tables.files._csv_json import _check_keys
+from fairtransport.tables.files._formats import _check_keys, read_head
 from fairtransport.tables.files.paths import find_files
 
 SHARE = 2

@@ -18,8 +18,6 @@ from typing import Any
 from numba import njit
 from numba.core import caching
 
-__all__ = ["cached_njit"]
-
 _TEMPORARY = (
     "Compiled code is cached among the temporary files, because neither the package nor the home folder is writable."
 )
@@ -40,24 +38,6 @@ def cached_njit(**options: Any) -> Any:
     ``numba.njit(cache=True)`` raises at import where no folder is writable, and raises in the middle of a call where
     the disk is full or a cache file is damaged. Here the function is compiled instead, and one line in the log of
     ``fairtransport`` says why the next start will be slow, too.
-
-    Parameters
-    ----------
-    **options
-        Options of `numba.njit` other than ``cache``.
-
-    Returns
-    -------
-    callable
-        Decorator of a function.
-
-    Examples
-    --------
-    >>> @cached_njit(nogil=True)
-    ... def double(x):
-    ...     return 2 * x
-    >>> double(21)
-    42
     """
 
     def decorate(function: Any) -> Any:

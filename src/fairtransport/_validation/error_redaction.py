@@ -19,8 +19,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-__all__ = ["redact_errors", "redact_public_errors", "redacted"]
-
 T = TypeVar("T")
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
@@ -89,30 +87,13 @@ _HARMLESS = (ImportError, MemoryError, NameError, RecursionError, Warning)
 
 
 def redact_public_errors(namespace: dict[str, Any]) -> None:
-    """Apply `redact_errors` to everything that a module exports.
-
-    Parameters
-    ----------
-    namespace : dict
-        ``globals()`` of the module, with ``__all__``. Functions are replaced, methods are replaced in their classes.
-    """
+    """Apply `redact_errors` to everything that a module exports."""
     for name in namespace["__all__"]:
         namespace[name] = redact_errors(namespace[name])
 
 
 def redact_errors(target: T) -> T:
-    """Guard a function, or all public methods of a class and of its bases here, so that no error quotes a value.
-
-    Parameters
-    ----------
-    target : object
-        Neither a function nor a class: returned unchanged.
-
-    Returns
-    -------
-    object
-        For a class the same object.
-    """
+    """Guard a function, or all public methods of a class and of its bases here, so that no error quotes a value."""
     if isinstance(target, FunctionType):
         return cast("T", _guarded(target))
     if isinstance(target, type) and not issubclass(target, BaseException):
@@ -135,22 +116,7 @@ def _guard_methods(owner: Any) -> None:
 
 
 def redacted(error: Exception, name: str = "", arguments: dict[str, Any] | None = None) -> Exception:
-    """Return an error that quotes no value, neither itself nor in its chain of causes.
-
-    Parameters
-    ----------
-    error : Exception
-        As caught.
-    name : str, optional
-        Name of the function that was called.
-    arguments : dict, optional
-        Its arguments, of which types and shapes are told.
-
-    Returns
-    -------
-    Exception
-        The same object, if its message is safe.
-    """
+    """Return an error that quotes no value, neither itself nor in its chain of causes."""
     if not _is_safe(error):
         given = arguments or {}
         message = _safe_message(error, given) or _unknown_message(error, name, given)

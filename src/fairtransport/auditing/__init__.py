@@ -23,15 +23,16 @@ from fairtransport.auditing.errors import (
 )
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.provenance import Provenance, SourceFile
-from fairtransport.auditing.rate_comparisons import RateComparison, compare_rates
 from fairtransport.auditing.records import (
     GroupSummary,
     PairSummary,
+    RateComparison,
     Reading,
     Settings,
     StratumSummary,
     ThresholdSummary,
     WithinStrata,
+    compare_rates,
 )
 from fairtransport.auditing.result import Audit
 from fairtransport.auditing.series import AuditSeries, SeriesPoint, audit_by, audit_counts_by

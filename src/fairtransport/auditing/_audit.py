@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,29 +10,125 @@ import numpy as np
 from fairtransport._columns import read_columns
 from fairtransport._labels import TASKS, infer_task, is_positive
 from fairtransport._validation import check_choice, check_vector, check_weights
-from fairtransport.auditing._estimation import estimate_audit
-from fairtransport.auditing._evidence import HistogramEvidence, with_label
-from fairtransport.auditing._rank_scale import RankScale
-from fairtransport.auditing._rows import Rows, choose_grid, labels_of
-from fairtransport.auditing._small_groups import summarise_small_groups
-from fairtransport.auditing._within_strata import AlikeRows, compare_within
-from fairtransport.auditing.errors._residual_moments import moments_of_sums
+from fairtransport.auditing._estimation import AlikeRows, compare_within, estimate_audit
+from fairtransport.auditing._evidence import HistogramEvidence, RankScale, RowEvidence, with_label
+from fairtransport.auditing.errors.regression import moments_of_rows, moments_of_sums
 from fairtransport.auditing.options import MATERIALITY, check_options, place_thresholds
+from fairtransport.auditing.records import summarise_small_groups
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE, make_groups
-from fairtransport.histograms import DEFAULT_BINS, Grid
+from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
+from fairtransport.metrics import pooled_ranks
 from fairtransport.strata import Strata, make_strata
+from fairtransport.tables.table_counts import decile_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.auditing.errors.regression import ResidualMoments
+    from fairtransport.auditing.options import Options
     from fairtransport.auditing.result import Audit
+    from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
-    from fairtransport.tables.residual_sums import ResidualSums
+    from fairtransport.tables.table_counts import ResidualSums
 
-__all__ = ["LABEL_COLUMN", "audit", "audit_histograms", "check_criterion"]
+# The validated rows of an audit.
+
+# Probabilities that are rounded to single precision may lie slightly outside [0, 1].
+_ROUNDING = 1e-6
+
+
+def choose_grid(values: NDArray[np.float64], n_bins: int, options: Options, *, is_regression: bool) -> Grid:
+    """Return the grid of scores whose range is not given: [0, 1] where they lie within, or nodes of their own."""
+    within = bool(np.all((values >= -_ROUNDING) & (values <= 1 + _ROUNDING)))
+    if within and not is_regression:
+        return Grid(n_bins=n_bins)
+    return Grid.covering(values, n_bins, extra=[each for each in options.requested if isinstance(each, float)])
+
+
+def labels_of(criterion: str) -> tuple[int | None, ...]:
+    """Return the labels within which a criterion compares rows."""
+    return {"equalized_odds": (0, 1), "equal_opportunity": (1,)}.get(criterion, (None,))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The validated rows of an audit."""
+
+    grid: Grid
+    scores: NDArray[np.float64]
+    positive: NDArray[np.bool_] | None
+    labels: NDArray[np.float64] | None
+    weights: NDArray[np.float64] | None
+    groups: Groups
+    strata: Strata | None
+    rank_scale: RankScale | None = None
+    ranks: NDArray[np.float64] | None = None
+
+    def select(self, rows: NDArray[np.int64]) -> Rows:
+        """Return some of the rows."""
+        return replace(
+            self,
+            scores=self.scores[rows],
+            positive=None if self.positive is None else self.positive[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            groups=self.groups.select(rows),
+            strata=None if self.strata is None else self.strata.select(rows),
+            ranks=None if self.ranks is None else self.ranks[rows],
+        )
+
+    def with_ranks(self) -> Rows:
+        """Return the rows with their ranks, where scores have no known bounds."""
+        if not self.grid.positions:
+            return self
+        scale = RankScale.of(self._histograms())
+        return replace(self, rank_scale=scale, ranks=pooled_ranks(self.scores, self.weights))
+
+    def alike(self, criterion: str) -> Iterator[AlikeRows]:
+        """Yield the rows that a criterion compares groups in, by label and stratum; those without rows are left out."""
+        unlabelled = replace(self, positive=None, strata=None)
+        names: Sequence[str | None] = [None] if self.strata is None else self.strata.names
+        for number, name in enumerate(names):
+            inside = np.ones(self.scores.size, np.bool_) if self.strata is None else self.strata.codes == number
+            for label in labels_of(criterion) if self.labels is None else (None,):
+                matches = inside if label is None or self.positive is None else inside & (self.positive == bool(label))
+                rows = np.flatnonzero(matches)
+                if rows.size:
+                    yield AlikeRows(label, name, unlabelled.select(rows).evidence())
+
+    def evidence(self) -> RowEvidence:
+        """Return the rows as evidence, with their histograms."""
+        return RowEvidence(
+            self._histograms(),
+            self.grid.to_unit(self.scores),
+            self.positive,
+            self.weights,
+            self.groups,
+            self.rank_scale,
+            self.ranks,
+        )
+
+    def residuals(self, histograms: GroupHistograms) -> ResidualMoments | None:
+        """Return the sums of residuals by group and decile of the prediction; None without real-valued labels."""
+        if self.labels is None:
+            return None
+        return moments_of_rows(self.labels, self.scores, self.weights, self.groups, decile_edges(histograms))
+
+    def _histograms(self) -> GroupHistograms:
+        weights = self.weights
+        return count_entries(
+            self.grid,
+            self.groups,
+            nodes=self.grid.place_checked(self.scores),
+            masses=np.ones(self.scores.size) if weights is None else weights,
+            squares=None if weights is None else weights**2,
+            rows=None if weights is None else np.ones(self.scores.size),
+            labels=self.positive,
+        )
+
 
 #: Name of the ranges of real-valued labels, as strata.
 LABEL_COLUMN = "label"
@@ -286,42 +383,7 @@ def audit_histograms(
     set_aside: Mapping[str, int] | None = None,
     residuals: ResidualSums | None = None,
 ) -> Audit:
-    """Audit histograms of scores.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-        At least two groups with rows; groups without rows are ignored.
-    strata : dict of str to GroupHistograms, optional
-        Histograms of the same rows, by stratum.
-    strata_columns : sequence of str, default ()
-        Names of the columns of the strata, for the texts.
-    thresholds, criterion, target, confidence, n_bootstrap, n_permutations, random_state
-        As in `fairtransport.audit`.
-    min_judged_rows, materiality, small_groups, min_group_size, favourable, reference
-        As in `fairtransport.audit`.
-    set_aside : dict of str to int, optional
-        Number of rows that were left out of the histograms, by reason, to be reported.
-    residuals : ResidualSums, optional
-        Sums of the residuals of real-valued labels, as `fairtransport.tables.count_table` returns them.
-
-    Returns
-    -------
-    Audit
-        The error of a distance is at most 1 / n_bins, and 0 for scores on nodes; rates and errors are exact for
-        thresholds on nodes.
-
-    See Also
-    --------
-    fairtransport.audit : Audit arrays of scores.
-
-    Examples
-    --------
-    >>> from fairtransport.histograms import count_scores
-    >>> histograms = count_scores([0.25, 0.5, 0.75, 1.0], sensitive_features=["a", "a", "b", "b"])
-    >>> audit_histograms(histograms).metrics["strong_pairwise_disparity"]
-    0.5
-    """
+    """Audit histograms of scores."""
     options = check_options(
         None if histograms.grid.positions else histograms.grid,
         target=target,

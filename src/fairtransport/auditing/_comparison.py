@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 from fairtransport._extras import make_frame, render
 from fairtransport._text import one_line, shorten, three_digits, wrap
 from fairtransport._validation import check_choice
-from fairtransport.auditing._audit_text import MAX_GROUPS_SHOWN, METRIC_TITLES
-from fairtransport.auditing._figure_tables import COMPARISON_TABLES
-from fairtransport.auditing._json_file import plain_values
-from fairtransport.auditing.result import Audit
-from fairtransport.auditing.units import distance_text, threshold_heading
+from fairtransport.auditing._text import COMPARISON_TABLES, MAX_GROUPS_SHOWN, METRIC_TITLES
+from fairtransport.auditing.records import distance_text, threshold_heading
+from fairtransport.auditing.result import Audit, plain_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import Reading, ThresholdSummary
 
-__all__ = ["AuditComparison", "Change", "ThresholdChange", "compare"]
 
 _NAME_WIDTH = 23
 

@@ -30,21 +30,57 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.special import gammaincc
 
-from fairtransport.auditing._secant import largest_roots
+from fairtransport.auditing.proportions import holm
+from fairtransport.metrics import NoiseFloor
+from fairtransport.transport.line import Sample
+from fairtransport.transport.targets import TARGET_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from fairtransport.auditing._coarse_histograms import CoarseHistograms
-    from fairtransport.auditing._disparity_norms import DisparityNorm
+    from fairtransport.auditing._evidence import CoarseHistograms
+    from fairtransport.histograms import GroupHistograms
 
-__all__ = ["ConfidenceDistribution", "Stratum", "confidence_distributions", "smooth_direction"]
+# The largest roots of convex functions, for many functions at once.
+
+_MAX_ITER = 12
+_TOL = 1e-3  # relative to the observed norm; far below the spread of the replicates
+
+
+def largest_roots(
+    measure: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    observed: float,
+    start: NDArray[np.float64],
+    slope: float,
+) -> NDArray[np.float64]:
+    """Return where convex functions take a value for the last time, on the positive half-line; 0 where they do not.
+
+    Notes
+    -----
+    A secant through two points to the right of the last root of a convex function crosses 0 between that root and those
+    points, so the iterates decrease and never pass the root.
+    """
+    at, excess = start, measure(start) - observed
+    slopes = np.full_like(at, slope)
+    for _ in range(_MAX_ITER):
+        new = np.maximum(at - excess / slopes, 0.0)
+        new_excess = measure(new) - observed
+        step = at - new
+        moved = step > 1e-12 * (1 + at)
+        secant = np.divide(excess - new_excess, step, out=np.zeros_like(at), where=moved)
+        slopes = np.where(secant > 0, np.minimum(secant, slopes), np.where(moved, 1e-6 * slope, slopes))
+        at, excess = new, new_excess
+        if not np.any((at > 0) & (np.abs(excess) > _TOL * observed)):
+            break
+    return at
+
 
 _NORMAL = NormalDist()
 _SMALL_P_VALUE = 25  # permutations resolve no p-values much below 1 - confidence divided by this
@@ -59,19 +95,7 @@ _CACHE_ENTRIES = 1 << 16  # of the curves that are solved at a time
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """Histograms whose disparities count with a weight: one stratum of several, or all rows with weight 1.
-
-    Parameters
-    ----------
-    histograms : CoarseHistograms
-    norms : tuple of DisparityNorm
-        The disparities to measure; the same names in all strata.
-    weight : float
-    noise_factor : float
-        Factor of the noise: above 1 for intervals that account for the selection of a pair.
-    groups : tuple of int
-        Index of each group in the audit, where strata have different groups; by default its index here.
-    """
+    """Histograms whose disparities count with a weight: one stratum of several, or all rows with weight 1."""
 
     histograms: CoarseHistograms
     norms: tuple[DisparityNorm, ...]
@@ -82,18 +106,7 @@ class Stratum:
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceDistribution:
-    """The true disparities that solve each replicate; their quantiles are confidence limits.
-
-    Parameters
-    ----------
-    values : array of shape (n_replicates,)
-        For the observed disparity.
-    lower : array of shape (n_replicates,)
-        The same for the lower limit, also with a sparse direction.
-    upper : array of shape (n_replicates,)
-        The same for the upper limit, halfway to a smooth direction, and for an observed disparity of at least the
-        median under the null hypothesis.
-    """
+    """The true disparities that solve each replicate; their quantiles are confidence limits."""
 
     values: NDArray[np.float64]
     lower: NDArray[np.float64]
@@ -110,14 +123,7 @@ class ConfidenceDistribution:
         return float((1 + np.count_nonzero(self.values == 0)) / (1 + self.values.size))
 
     def interval(self, confidence: float, p_value: float) -> tuple[float, float]:
-        """Return the confidence interval, which includes 0 if and only if a test of no difference does not reject.
-
-        Parameters
-        ----------
-        confidence : float
-        p_value : float
-            Of the test.
-        """
+        """Return the confidence interval, which includes 0 if and only if a test of no difference does not reject."""
         upper_tail = (1 - confidence) / 2
         high = float(np.quantile(self.upper, 1 - upper_tail, method="weibull"))
         if p_value > 1 - confidence:
@@ -135,17 +141,6 @@ class ConfidenceDistribution:
 def lower_tail(p_value: float, confidence: float) -> float:
     r"""Return the probability in the lower tail of an interval for a quantity that cannot be negative.
 
-    Parameters
-    ----------
-    p_value : float
-        Of the test that the quantity is 0.
-    confidence : float
-
-    Returns
-    -------
-    float
-        From :math:`1 - c` at that p-value to :math:`(1 - c) / 2` for small ones, with c the confidence level.
-
     Notes
     -----
     A central interval excludes 0 only if :math:`p \le (1 - c) / 2`. The unified intervals of Feldman and Cousins
@@ -155,11 +150,6 @@ def lower_tail(p_value: float, confidence: float) -> float:
     References
     ----------
     Feldman and Cousins (1998), "Unified approach to the classical statistical analysis of small signals".
-
-    Examples
-    --------
-    >>> round(lower_tail(0.05, 0.95), 4), round(lower_tail(0.02, 0.95), 4), round(lower_tail(1e-6, 0.95), 4)
-    (0.05, 0.0498, 0.025)
     """
     if p_value <= (1 - confidence) / _SMALL_P_VALUE:
         return (1 - confidence) / 2
@@ -208,22 +198,7 @@ class _Component:
 def confidence_distributions(
     strata: Sequence[Stratum], n_replicates: int, rng: np.random.Generator, *, significant: bool = True
 ) -> dict[str, ConfidenceDistribution]:
-    """Solve bootstrap replicates for the true disparities behind the observed ones.
-
-    Parameters
-    ----------
-    strata : sequence of Stratum
-        Disparities are summed over strata, by weight.
-    n_replicates : int
-    rng : numpy.random.Generator
-    significant : bool, default True
-        Whether the lower limits are needed: whether the test of no difference rejects.
-
-    Returns
-    -------
-    dict of str to ConfidenceDistribution
-        By the names of the norms.
-    """
+    """Solve bootstrap replicates for the true disparities behind the observed ones."""
     size = sum(stratum.histograms.masses.size for stratum in strata)
     chunk = max(1, min(n_replicates, _MAX_CURVE_ENTRIES // size))
     chunks = [chunk] * (n_replicates // chunk) + [n_replicates % chunk] * (n_replicates % chunk > 0)
@@ -395,3 +370,334 @@ def _solve(
         start = (observed + _measure(components, part)) / scale  # right of the root, by the triangle inequality
         roots.append(largest_roots(partial(_measure, components, part), observed, start, scale))
     return scale * np.concatenate(roots)
+
+
+# The disparities as norms of curves, evaluated for thousands of resampled histograms at once.
+
+METRICS = ("wasserstein_disparity", "strong_demographic_disparity", "strong_pairwise_disparity")
+#: Disparities that do not change under increasing maps of the scores.
+RANK_METRICS = ("rank_disparity", "kolmogorov_smirnov_disparity")
+
+Kind = Literal["pairs", "median", "everyone", "group", "fixed", "mean", "largest"]
+
+_N_LEVELS = 128  # of the quantile functions
+_MAX_COMPARED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class DisparityNorm:
+    """A disparity as a sum of areas between curves."""
+
+    name: str
+    kind: Kind
+    group: int = -1
+    target: Sample | None = None
+
+    def total(self, curves: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the disparity of each replicate: a norm of the centred ``curves``."""
+        groups = curves[:-1]
+        if self.kind == "largest":
+            largest: NDArray[np.float64] = (groups.max(axis=0) - groups.min(axis=0)).max(axis=-1)
+            return largest
+        if self.kind in {"pairs", "median"}:
+            # The k-th lowest of n curves is the upper one in k pairs and the lower one in n - 1 - k.
+            coefficients = 2.0 * np.arange(len(groups)) - len(groups) + 1
+            coefficients = coefficients if self.kind == "pairs" else np.sign(coefficients)
+            ordered = _sort_curves(groups)
+            return _sum(
+                factor * (curve @ widths) for factor, curve in zip(coefficients, ordered, strict=True) if factor
+            )
+        if self.kind == "fixed":
+            return _sum(abs(curve) @ widths for curve in groups)
+        centre = curves[self.group] if self.kind == "group" else curves[-1]
+        return _sum(abs(curve - centre) @ widths for curve in groups)
+
+    def prepare(self, curves: NDArray[np.float64], histograms: CoarseHistograms) -> NDArray[np.float64]:
+        """Return the curves to compare: the distribution functions themselves, or their quantile functions."""
+        if self.kind != "mean":
+            return curves
+        levels = (np.arange(_N_LEVELS) + 0.5) / _N_LEVELS
+        flat = np.maximum.accumulate(curves[:-1].reshape(-1, curves.shape[-1]), axis=-1)  # replicates are rescaled
+        indices = np.array([np.searchsorted(cdf, levels - 1e-12) for cdf in flat])
+        quantiles = histograms.centres[np.maximum(indices - 1, 0)].reshape(*curves[:-1].shape[:2], _N_LEVELS)
+        return np.concatenate([quantiles, np.tensordot(histograms.group_shares, quantiles, 1)[None]])
+
+    def widths(self, histograms: CoarseHistograms) -> NDArray[np.float64]:
+        """Return the weight of each entry of a curve: the width of a bin, or the spacing of the levels."""
+        return np.full(_N_LEVELS, 1 / _N_LEVELS) if self.kind == "mean" else histograms.widths
+
+    def centre(self, curves: NDArray[np.float64], histograms: CoarseHistograms) -> NDArray[np.float64]:
+        """Return the curve that all groups have at disparity 0: that of the target, if any, or that of all rows."""
+        return curves[-1] if self.target is None else histograms.average_cdf(self.target)[None]
+
+
+def make_rank_norms() -> tuple[DisparityNorm, ...]:
+    """Return the norms of the disparities of ranks."""
+    return DisparityNorm(RANK_METRICS[0], "pairs"), DisparityNorm(RANK_METRICS[1], "largest")
+
+
+def make_norms(histograms: GroupHistograms, target: Any, *, scale: float = 1.0) -> tuple[DisparityNorm, ...]:
+    """Return the norms of the three disparities, the first with respect to a target as users specify it."""
+    first = METRICS[0]
+    kinds: dict[str, Kind] = dict(zip(TARGET_WORDS, ("median", "mean", "everyone"), strict=True))
+    if isinstance(target, str) and target in kinds:
+        to_target = DisparityNorm(first, kinds[target])
+    elif isinstance(target, (Sample, np.ndarray)) or _is_scores(target, histograms):
+        sample = target if isinstance(target, Sample) else Sample.from_values(target)
+        unit = Sample(scale * histograms.grid.to_unit(sample.values), sample.levels)
+        to_target = DisparityNorm(first, "fixed", target=unit)
+    else:
+        to_target = DisparityNorm(first, "group", group=histograms.groups.index_of(target))
+    return to_target, DisparityNorm(METRICS[1], "everyone"), DisparityNorm(METRICS[2], "pairs")
+
+
+def _is_scores(target: Any, histograms: GroupHistograms) -> bool:
+    """Return whether a target is a list of scores rather than the label of a group."""
+    if isinstance(target, tuple) and target in histograms.groups.labels:
+        return False
+    if np.ndim(target) == 0:
+        return False
+    return np.asarray(target).dtype.kind in "biuf"
+
+
+def _sort_curves(curves: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Sort curves pointwise; few of them by comparing whole curves, which is several times faster."""
+    if len(curves) > _MAX_COMPARED:
+        return list(np.sort(curves, axis=0))
+    ordered = list(curves)
+    for last in range(len(ordered) - 1, 0, -1):
+        for index in range(last):
+            one, other = ordered[index], ordered[index + 1]
+            ordered[index], ordered[index + 1] = np.minimum(one, other), np.maximum(one, other)
+    return ordered
+
+
+def _sum(parts: Any) -> NDArray[np.float64]:
+    total: NDArray[np.float64] = np.sum(list(parts), axis=0)
+    return total
+
+
+# Tests of the differences between pairs of groups.
+
+_MAX_ENTRIES = 1 << 15  # pairs times blocks
+_MIN_BLOCKS = 16
+_MAX_REPLICATES_TIMES_PAIRS = 1 << 21
+_MIN_EXCEEDING = 10  # below this many replicates, a p-value is that of a fitted distribution
+
+
+@dataclass(frozen=True, eq=False)
+class PairTests:
+    """The pairs of groups, tested one by one."""
+
+    pairs: NDArray[np.intp]
+    distances: NDArray[np.float64]
+    noise: NDArray[np.float64]
+    p_values: NDArray[np.float64]
+
+    def matrix(self, n_groups: int) -> NDArray[np.float64]:
+        """Return the p-values as a symmetric matrix; NaN on the diagonal."""
+        matrix = np.full((n_groups, n_groups), np.nan)
+        rows, columns = self.pairs.T
+        matrix[rows, columns] = matrix[columns, rows] = self.p_values
+        return matrix
+
+    def main_pair(self, level: float) -> int:
+        """Return the pair whose distance is certain to be largest or, without any difference, the least certain one."""
+        established = self.p_values <= level
+        if established.any():
+            return int(np.argmax(np.where(established, self.distances - self.noise, -np.inf)))
+        return int(np.argmax(self.distances + self.noise))
+
+    def n_rivals(self, pair: int) -> int:
+        """Return the number of pairs, with this one, whose true distance may be as large."""
+        least = self.distances[pair] - self.noise[pair]
+        rivals = self.distances + self.noise >= least
+        rivals[pair] = True
+        return int(rivals.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class PairIndex:
+    """The pairs of groups that some stratum has rows of."""
+
+    pairs: NDArray[np.intp]
+    positions: tuple[NDArray[np.intp], ...]
+    weights: NDArray[np.float64]
+
+    def mean(self, strata: Sequence[Stratum], distances: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return the mean distance of each pair over its strata, from the distances in each stratum."""
+        total: NDArray[np.float64] | None = None
+        for stratum, positions, each in zip(strata, self.positions, distances, strict=True):
+            if total is None:
+                total = np.zeros((len(self.pairs), *each.shape[1:]))
+            total[positions] += stratum.weight * each
+        if total is None:
+            raise ValueError("There are no strata.")
+        weights = self.weights.reshape(-1, *[1] * (total.ndim - 1))
+        return np.asarray(total / weights)
+
+    def scales(self, strata: Sequence[Stratum]) -> NDArray[np.float64]:
+        r"""Return what the sum of each pair's distances over strata is proportional to without any difference.
+
+        Notes
+        -----
+        With weights w, group sizes n and the distribution function F of all rows of a stratum,
+        :math:`\sum w \sqrt{1/n_i + 1/n_j} \int \sqrt{F (1 - F)}`. Permutations within strata do not change it.
+        """
+        total = np.zeros(len(self.pairs))
+        for stratum, positions in zip(strata, self.positions, strict=True):
+            histograms = stratum.histograms
+            everyone = histograms.curves()[-1, 0]
+            spread = float(np.sqrt(np.maximum(everyone * (1 - everyone), 0.0)) @ histograms.widths)
+            total[positions] += stratum.weight * max(spread, 1e-12) * pair_scales(histograms.effective_sizes)
+        return total
+
+
+def index_pairs(strata: Sequence[Stratum]) -> PairIndex:
+    """Return the pairs of groups that several strata have, numbered."""
+    numbered: dict[tuple[int, int], int] = {}
+    positions = []
+    for stratum in strata:
+        n_groups = stratum.histograms.effective_sizes.size
+        groups = range(n_groups) if stratum.groups is None else stratum.groups
+        own = [(groups[i], groups[j]) for i, j in zip(*np.triu_indices(n_groups, 1), strict=True)]
+        positions.append(np.array([numbered.setdefault(pair, len(numbered)) for pair in own], dtype=np.intp))
+    weights = np.zeros(len(numbered))
+    for stratum, at in zip(strata, positions, strict=True):
+        weights[at] += stratum.weight
+    return PairIndex(np.array(list(numbered), dtype=np.intp), tuple(positions), weights)
+
+
+def compare_pairs(
+    strata: Sequence[Stratum], p_value: float, confidence: float, n_replicates: int, rng: np.random.Generator
+) -> PairTests:
+    """Test the difference between every two groups, averaged over strata.
+
+    Notes
+    -----
+    The test of all groups uses the largest of all distances, each relative to its noise, so the pair that attains it
+    has the p-value of that test. The other pairs are tested by Holm's method where that test rejects.
+    """
+    index = index_pairs(strata)
+    pairs = index.pairs
+    histograms = [stratum.histograms for stratum in strata]
+    distances = index.mean(strata, (pair_distances(each.curves()[:-1], each.widths) for each in histograms))[:, 0]
+    if len(pairs) == 1:
+        count = n_replicates
+    else:
+        count = int(np.clip(_MAX_REPLICATES_TIMES_PAIRS // len(pairs), min(200, n_replicates), n_replicates))
+    drawn = index.mean(strata, (pair_distances(each.noise(rng, count)[:-1], each.widths) for each in histograms))
+    limits = np.quantile(drawn, confidence, axis=1)
+    if len(pairs) == 1:
+        return PairTests(pairs, distances, limits, np.array([p_value]))
+    raw = np.array([_p_value(distance, noise) for distance, noise in zip(distances, drawn, strict=True)])
+    adjusted = np.maximum(holm(raw), p_value)
+    adjusted[np.argmax(index.weights * distances / index.scales(strata))] = p_value
+    return PairTests(pairs, distances, limits, adjusted)
+
+
+def pair_distances(curves: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the areas between every two curves."""
+    n_groups = len(curves)
+    n_pairs = n_groups * (n_groups - 1) // 2
+    n_blocks = max(_MIN_BLOCKS, _MAX_ENTRIES // max(n_pairs, 1))
+    areas = curves * widths
+    if n_blocks < widths.size:
+        areas = np.add.reduceat(areas, np.linspace(0, widths.size, n_blocks, endpoint=False).astype(np.intp), axis=-1)
+    result = np.empty((n_pairs, curves.shape[1]))
+    for at, part in _chunks(areas):
+        start = 0
+        for group in range(n_groups - 1):
+            stop = start + n_groups - 1 - group
+            result[start:stop, at] = np.abs(part[group + 1 :] - part[group]).sum(axis=-1)
+            start = stop
+    return result
+
+
+def _chunks(areas: NDArray[np.float64]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """Yield few replicates at a time: arrays that fit into the processor's cache are several times faster."""
+    step = max(1, (1 << 16) // (areas.shape[0] * areas.shape[2]))
+    for start in range(0, areas.shape[1], step):
+        at = slice(start, start + step)
+        yield at, areas[:, at]
+
+
+def pair_scales(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard error of each pair's difference relative to the spread of the scores."""
+    rows, columns = np.triu_indices(sizes.size, 1)
+    inverse = 1 / np.maximum(sizes, 1e-9)
+    scales: NDArray[np.float64] = np.sqrt(inverse[rows] + inverse[columns])
+    return scales
+
+
+def _p_value(distance: float, noise: NDArray[np.float64]) -> float:
+    """Return the probability that noise reaches a distance; of a fitted distribution where that is rare.
+
+    Squares of distances of Gaussian curves are nearly gamma distributed. The fit has their mean and variance.
+    """
+    n_exceeding = int(np.count_nonzero(noise >= distance * (1 - 1e-12)))
+    p_value = (1 + n_exceeding) / (1 + noise.size)
+    if n_exceeding >= _MIN_EXCEEDING or not noise.any():
+        return p_value
+    squares = noise**2
+    mean, variance = float(squares.mean()), float(squares.var())
+    if not variance > 0:
+        return p_value
+    return float(min(p_value, max(gammaincc(mean**2 / variance, distance**2 * mean / variance), 1e-12)))
+
+
+# The permutation test of no difference between groups, on histograms.
+
+#: Key of the statistic that the groups are tested with: the largest distance of a pair relative to its standard error.
+PAIRS_TEST = "largest_ratio"
+
+
+def noise_floors(stratum: Stratum, n_permutations: int, rng: np.random.Generator) -> dict[str, NoiseFloor]:
+    """Measure every disparity after each permutation of group membership.
+
+    Notes
+    -----
+    Rows keep their scores and groups their sizes: counts are drawn without replacement, which has the distribution of
+    permuted rows at a cost that does not depend on their number.
+    """
+    return joint_noise_floors([stratum], n_permutations, rng)[0]
+
+
+def joint_noise_floors(
+    strata: Sequence[Stratum], n_permutations: int, rng: np.random.Generator
+) -> tuple[dict[str, NoiseFloor], list[dict[str, NoiseFloor]]]:
+    """Measure every disparity after each permutation of group membership within strata."""
+    index = index_pairs(strata)
+    scales = index.scales(strata)
+    names = [norm.name for norm in strata[0].norms]
+    total = {name: np.zeros(n_permutations + 1) for name in (*names, PAIRS_TEST)}
+    parts = [{name: np.empty(n_permutations + 1) for name in total} for _ in strata]
+    chunk = max(1, _MAX_CURVE_ENTRIES // sum(stratum.histograms.masses.size for stratum in strata))
+    starts = [*range(0, n_permutations, chunk), n_permutations]
+    for start, stop in zip(starts, [*starts[1:], n_permutations + 1], strict=True):
+        at = slice(start, stop)
+        distances = np.zeros((len(index.pairs), stop - start))
+        for stratum, part, positions in zip(strata, parts, index.positions, strict=True):
+            histograms = stratum.histograms
+            # The observed groups come last, after all permutations.
+            curves = histograms.curves() if start == n_permutations else histograms.null_curves(rng, stop - start)
+            for norm in stratum.norms:
+                part[norm.name][at] = _measure_permutations(norm, stratum, curves)
+                total[norm.name][at] += stratum.weight * part[norm.name][at]
+            between = pair_distances(curves[:-1], histograms.widths)
+            part[PAIRS_TEST][at] = (between / pair_scales(histograms.effective_sizes)[:, None]).max(axis=0)
+            distances[positions] += stratum.weight * between
+        total[PAIRS_TEST][at] = (distances / scales[:, None]).max(axis=0)
+    return _floors(total), [_floors(part) for part in parts]
+
+
+def _floors(values: Mapping[str, NDArray[np.float64]]) -> dict[str, NoiseFloor]:
+    return {name: NoiseFloor(float(each[-1]), each[:-1]) for name, each in values.items()}
+
+
+def _measure_permutations(norm: DisparityNorm, stratum: Stratum, curves: NDArray[np.float64]) -> NDArray[np.float64]:
+    histograms = stratum.histograms
+    prepared = norm.prepare(curves, histograms)
+    if norm.target is not None:
+        prepared = prepared - histograms.average_cdf(norm.target)
+    return norm.total(prepared, norm.widths(histograms))

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.auditing._coarse_histograms import MAX_NODES, coarsen
-from fairtransport.auditing._confidence_intervals import Stratum, confidence_distributions
-from fairtransport.auditing._disparity_norms import METRICS, DisparityNorm, make_norms, make_rank_norms
+from fairtransport.auditing._confidence_intervals import (
+    METRICS,
+    DisparityNorm,
+    Stratum,
+    confidence_distributions,
+    joint_noise_floors,
+    make_norms,
+    make_rank_norms,
+)
+from fairtransport.auditing._evidence import EVERYONE, MAX_NODES, coarsen
 from fairtransport.auditing.proportions import Estimate
-from fairtransport.auditing.records import Reading
+from fairtransport.auditing.records import PairSummary, Reading
+from fairtransport.transport.line import wasserstein
+from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fairtransport.auditing._confidence_intervals import ConfidenceDistribution
+    from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.options import Options
     from fairtransport.histograms import GroupHistograms
     from fairtransport.metrics import NoiseFloor
-
-__all__ = ["disparity_readings", "make_rank_stratum", "make_stratum", "pair_estimate"]
 
 _MAX_ENTRIES = 1 << 14  # nodes times groups times strata
 _MIN_NODES = 16
@@ -29,20 +39,7 @@ _SMALLEST = 1e-9  # a lower limit that excludes 0
 
 
 def make_stratum(histograms: GroupHistograms, target: Any, *, n_strata: int = 1, scale: float = 1.0) -> Stratum:
-    """Return coarse histograms with the disparities to measure; many groups or strata get fewer bins each.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-    target : str, label, array-like or Sample
-    n_strata : int, default 1
-    scale : float, default 1
-        Length of the range, in which distances are measured.
-
-    Returns
-    -------
-    Stratum
-    """
+    """Return coarse histograms with the disparities to measure; many groups or strata get fewer bins each."""
     coarse = coarsen(histograms, _max_nodes(histograms, n_strata), scale=scale)
     return Stratum(coarse, make_norms(histograms, target, scale=scale))
 
@@ -65,27 +62,7 @@ def disparity_readings(
     *,
     p_value: float,
 ) -> dict[str, Reading]:
-    """Return the weighted sum over strata of each disparity, with interval, noise floor and p-value.
-
-    Parameters
-    ----------
-    strata : sequence of Stratum
-    values : sequence of dict
-        The disparities of each stratum, measured on its rows or full histograms.
-    floors : dict of str to NoiseFloor
-        Of the sums.
-    options : Options
-    rng : numpy.random.Generator
-    p_value : float
-        Of the test of no difference between groups. All disparities are 0 under the same hypothesis, so they have the
-        same p-value; only the distance to a fixed distribution has its own.
-
-    Returns
-    -------
-    dict of str to Reading
-        Without distribution-free margins (infinite). An interval includes 0 if and only if the p-value exceeds 1 -
-        confidence.
-    """
+    """Return the weighted sum over strata of each disparity, with interval, noise floor and p-value."""
     readings = {}
     kinds = {norm.name: norm.kind for norm in strata[0].norms}
     significant = p_value <= 1 - options.confidence or "fixed" in kinds.values()
@@ -120,27 +97,7 @@ def pair_estimate(
     noise_factor: float,
     weights: Sequence[float],
 ) -> Estimate:
-    """Return the bias-corrected distance between two groups, with its interval.
-
-    Parameters
-    ----------
-    histograms : sequence of GroupHistograms
-        Of the two groups, in each part of the rows.
-    options : Options
-    rng : numpy.random.Generator
-    distance : float
-        As observed.
-    p_value : float
-        The interval includes 0 if and only if it exceeds 1 - confidence.
-    noise_factor : float
-        Factor of the noise, for the selection of the pair.
-    weights : sequence of float
-        Of the parts.
-
-    Returns
-    -------
-    Estimate
-    """
+    """Return the bias-corrected distance between two groups, with its interval."""
     norm = DisparityNorm(METRICS[2], "pairs")
     max_nodes = int(np.clip(_MAX_ENTRIES // (2 * len(histograms)), _MIN_NODES, MAX_NODES))
     strata = [
@@ -170,3 +127,109 @@ def _estimate(
 def _shift_positive(disparity: float, binning_error: float) -> float:
     """Correct a positive disparity for the error of coarse bins; 0 stays 0."""
     return max(0.0, disparity + binning_error) if disparity > 0 else 0.0
+
+
+# Distances between the scores of groups: their sums, and their estimates in units of the score.
+
+
+def score_readings(
+    parts: Sequence[tuple[Evidence, float]],
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    p_value: float,
+    whole: Evidence,
+) -> dict[str, Reading]:
+    """Return the disparities of scores without known bounds, in units of the score.
+
+    Notes
+    -----
+    Distances are computed in interquartile ranges of all scores, so that tolerances fit scores of any scale.
+    """
+    grid = whole.histograms.grid
+    spread = _spread(whole)
+    strata = [
+        replace(make_stratum(evidence.histograms, options.target, n_strata=len(parts), scale=1 / spread), weight=weight)
+        for evidence, weight in parts
+    ]
+    values = [
+        {name: value / spread for name, value in disparities_of(evidence, options.target).items()}
+        for evidence, _ in parts
+    ]
+    floors, _ = joint_noise_floors(strata, options.n_permutations, rng)
+    unit = spread * (grid.high - grid.low)
+    exact = all(evidence.exact for evidence, _ in parts)
+    bounds = {} if exact else whole.histograms.bounds()
+    return {
+        name: replace(
+            reading,
+            value=unit * reading.value,
+            low=unit * reading.low,
+            high=unit * reading.high,
+            corrected=unit * reading.corrected,
+            floor=None if reading.floor is None else unit * reading.floor,
+            resolution=(grid.high - grid.low) * bounds.get(name, 0.0),
+        )
+        for name, reading in disparity_readings(strata, values, floors, options, rng, p_value=p_value).items()
+    }
+
+
+def _spread(evidence: Evidence) -> float:
+    """Return the interquartile range of all scores as a share of their range, or their mean deviation where it is 0."""
+    sample = evidence.sample(EVERYONE)
+    low, middle, high = sample.quantile([0.25, 0.5, 0.75]).tolist()
+    if high > low:
+        return float(high - low)
+    deviation = float(np.abs(sample.values - middle) @ sample.weights)
+    return deviation if deviation > 0 else 1.0
+
+
+def disparities_of(evidence: Evidence, target: Any) -> dict[str, float]:
+    """Return the three disparities of the groups that have rows, from their distributions."""
+    histograms = evidence.histograms
+    weights = histograms.weights
+    samples = [evidence.sample(group) for group in range(weights.size)]
+    everyone = evidence.sample(EVERYONE)
+    resolved = resolve_target(
+        histograms.unit_target(target),
+        samples,
+        weights,
+        labels=histograms.groups.labels,
+        names=histograms.groups.names,
+        everyone=everyone,
+    )
+    return {
+        METRICS[0]: sum(wasserstein(sample, resolved) for sample in samples),
+        METRICS[1]: sum(wasserstein(sample, everyone) for sample in samples),
+        METRICS[2]: sum(wasserstein(one, other) for one, other in combinations(samples, 2)),
+    }
+
+
+# The scores at which two groups differ.
+
+
+def summarise_pair(histograms: GroupHistograms, one: int, other: int, distance: float) -> PairSummary:
+    """Find the scores at which two groups differ most."""
+    cdf, grid = histograms.cdf, histograms.grid
+    widths = grid.unit_widths if grid.positions else 1.0
+    # The group with the higher distribution function has the lower scores.
+    if np.sum((cdf[one] - cdf[other])[:-1] * widths) < 0:
+        one, other = other, one
+    lower, higher = cdf[one], cdf[other]
+    gap = np.abs(lower - higher)
+    nodes = grid.nodes
+    area = np.append(0.0, np.cumsum(gap[:-1] * widths))
+    ends = np.searchsorted(area, area + area[-1] / 2)
+    starts = np.flatnonzero(ends < area.size)
+    lengths = nodes[ends[starts]] - nodes[starts] if grid.positions else ends[starts] - starts
+    start = starts[np.argmin(lengths)]
+    widest = int(np.argmax(gap))
+    names = histograms.groups.names
+    return PairSummary(
+        lower=names[one],
+        higher=names[other],
+        distance=distance,
+        most_between=(float(nodes[start]), float(nodes[ends[start]])),
+        threshold=float(nodes[widest]),
+        shares_above=(float(1 - lower[widest]), float(1 - higher[widest])),
+    )

@@ -3,43 +3,137 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport.auditing._disparity_norms import make_norms
+from fairtransport.auditing._confidence_intervals import PAIRS_TEST, joint_noise_floors, make_norms
+from fairtransport.auditing._disparity_readings import disparities_of, make_stratum, score_readings
 from fairtransport.auditing._evidence import EVERYONE
-from fairtransport.auditing._group_comparison import compare_groups
-from fairtransport.auditing._group_summaries import (
-    compared_groups,
-    estimate_auc,
-    summarise_group,
-    summarise_threshold,
+from fairtransport.auditing._group_comparison import (
+    ComparedPart,
+    compare_groups,
+    compare_parts,
+    rank_part,
 )
-from fairtransport.auditing._small_groups import SmallGroups
 from fairtransport.auditing.errors.calibration import estimate_calibration
-from fairtransport.auditing.errors.cross_auc import estimate_cross_auc
 from fairtransport.auditing.errors.rates import estimate_error_rates, resolve_reference
 from fairtransport.auditing.errors.regression import estimate_regression
 from fairtransport.auditing.errors.separation import estimate_separation
-from fairtransport.auditing.proportions import share
-from fairtransport.auditing.records import Reading, Settings
+from fairtransport.auditing.errors.summary import estimate_cross_auc
+from fairtransport.auditing.proportions import (
+    area_under_curve,
+    complement,
+    difference,
+    extremes_confidence,
+    holm,
+    ratio,
+    share,
+)
+from fairtransport.auditing.records import (
+    QUANTILE_LEVELS,
+    GroupSummary,
+    Reading,
+    Settings,
+    SmallGroups,
+    StratumSummary,
+    ThresholdSummary,
+    WithinStrata,
+)
 from fairtransport.auditing.result import Audit
-from fairtransport.transport.line import Sample
+from fairtransport.criteria import needs_labels
+from fairtransport.strata import stratum_weights
+from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import TARGET_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing._group_comparison import GroupComparison
-    from fairtransport.auditing.errors._residual_moments import ResidualMoments
+    from fairtransport.auditing.errors.regression import ResidualMoments
     from fairtransport.auditing.options import Options
-    from fairtransport.auditing.records import WithinStrata
+    from fairtransport.auditing.proportions import Estimate
 
-__all__ = ["estimate_audit"]
+# Summaries of groups, of thresholds and of the farthest pair of groups.
+
+
+def summarise_group(evidence: Evidence, group: int, options: Options, *, judged: bool) -> GroupSummary:
+    """Return the size, scores and errors of the group with this index."""
+    histograms = evidence.histograms
+    sample = evidence.sample(group)
+    has_labels, grid = histograms.has_labels, histograms.grid
+    unit = grid.high - grid.low if grid.positions else 1.0
+    return GroupSummary(
+        name=histograms.groups.names[group],
+        rows=int(histograms.group_rows[group]),
+        weight=float(histograms.weights[group]),
+        effective_rows=float(histograms.effective_sizes[group]),
+        judged=judged,
+        mean=float(grid.from_unit(sample.mean)),
+        quantiles=tuple(grid.from_unit(sample.quantile(QUANTILE_LEVELS)).tolist()),
+        distance_to_everyone=unit * wasserstein(sample, evidence.sample(EVERYONE)),
+        error=share(evidence.wrong(options.unit_thresholds[0], group), options.confidence) if has_labels else None,
+        auc=estimate_auc(evidence, group, options) if has_labels else None,
+    )
+
+
+def estimate_auc(evidence: Evidence, group: int, options: Options) -> Estimate | None:
+    """Return the area under the ROC curve of a group, or of all rows; None unless both classes are present."""
+    histograms = evidence.histograms
+    if group == EVERYONE:
+        squares_by_cell = histograms.masses if histograms.squares is None else histograms.squares
+        weights, squares = histograms.masses.sum(axis=(1, 2)), squares_by_cell.sum(axis=(1, 2))
+    else:
+        weights = histograms.by_class[:, group].sum(axis=1)
+        squares = histograms.squares_by_class[:, group].sum(axis=1)
+    sizes = np.divide(weights**2, squares, out=np.zeros(2), where=squares > 0)
+    negatives, positives = evidence.class_sample(0, group), evidence.class_sample(1, group)
+    return area_under_curve(negatives, positives, (float(sizes[0]), float(sizes[1])), options.confidence)
+
+
+def summarise_threshold(
+    evidence: Evidence, threshold: float, options: Options, judged: NDArray[np.bool_]
+) -> ThresholdSummary:
+    """Return selection rates and errors at a threshold, given which groups have enough rows to be judged."""
+    at = float(evidence.histograms.grid.to_unit(threshold))
+    groups = range(judged.size)
+    rates = tuple(share(evidence.selected(at, group), options.confidence) for group in groups)
+    values = np.array([rate.value for rate in rates])
+    compared = compared_groups(judged)
+    lowest, highest = int(compared[np.argmin(values[compared])]), int(compared[np.argmax(values[compared])])
+    high_is_favourable = options.favourable == "high"
+    outcomes = rates if high_is_favourable else tuple(complement(rate) for rate in rates)
+    top = outcomes[highest if high_is_favourable else lowest].value
+    level = extremes_confidence([rates[i] for i in compared], options.confidence)
+    lower, higher = (share(evidence.selected(at, group), level) for group in (lowest, highest))
+    rate_ratio = ratio(lower, higher) if high_is_favourable else ratio(complement(higher), complement(lower))
+    errors = None
+    if evidence.histograms.has_labels:
+        errors = tuple(share(evidence.wrong(at, group), options.confidence) for group in groups)
+    return ThresholdSummary(
+        threshold=float(threshold),
+        rates=rates,
+        overall=evidence.selected(at, EVERYONE).value,
+        ratios=tuple(float(rate.value / top) if top > 0 else None for rate in outcomes),
+        lowest=lowest,
+        highest=highest,
+        difference=difference(higher, lower),
+        ratio=rate_ratio,
+        four_fifths=bool(rate_ratio.value >= 0.8) if top > 0 else None,
+        conclusive=bool(top > 0 and (rate_ratio.low >= 0.8 or rate_ratio.high < 0.8)),
+        errors=errors,
+        favourable=options.favourable,
+    )
+
+
+def compared_groups(judged: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the indices of the groups with enough rows to be judged, or of all where fewer than two have."""
+    enough = np.flatnonzero(judged)
+    return enough if enough.size >= 2 else np.arange(judged.size)
+
 
 _TARGET_DESCRIPTIONS = dict(
     zip(
@@ -61,28 +155,7 @@ def estimate_audit(
     small_groups: SmallGroups | None = None,
     residuals: ResidualMoments | None = None,
 ) -> Audit:
-    """Estimate all figures of an audit.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    options : Options
-    rng : numpy.random.Generator
-    within : WithinStrata, optional
-        Groups compared within labels or strata; see `compare_within`.
-    strata : tuple of str, default ()
-        Names of the columns of the strata.
-    set_aside : dict of str to int, optional
-        Number of rows left out, by reason.
-    small_groups : SmallGroups, optional
-        How small groups were treated.
-    residuals : ResidualMoments, optional
-        Of real-valued labels.
-
-    Returns
-    -------
-    Audit
-    """
+    """Estimate all figures of an audit."""
     histograms = evidence.histograms
     judged = histograms.effective_sizes >= options.min_judged_rows
     reference = resolve_reference(options.reference, evidence, judged)
@@ -219,3 +292,135 @@ def _describe_target(target: Any, names: Sequence[str], group: int) -> str:
     if isinstance(target, (Sample, list, np.ndarray)):
         return f"a distribution of {len(target)} values"
     return "given"
+
+
+# Groups compared among people who are alike: with the same label, or in the same stratum.
+
+#: Names of the rows with label 0 and label 1.
+LABEL_NAMES = ("negative", "positive")
+
+
+class AlikeRows(NamedTuple):
+    """The rows with one label, of one stratum, or both."""
+
+    label: int | None
+    stratum: str | None
+    evidence: Evidence
+
+    @property
+    def name(self) -> str:
+        """Name for tables, such as ``"positive, north"``."""
+        label = None if self.label is None else LABEL_NAMES[self.label]
+        return ", ".join(part for part in (label, self.stratum) if part is not None)
+
+
+def compare_within(
+    rows: Iterable[AlikeRows],
+    group_labels: Sequence[Any],
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    whole: Evidence | None = None,
+) -> WithinStrata:
+    """Compare groups among people who are alike, and average over labels and strata.
+
+    Notes
+    -----
+    Within a part, the groups with enough rows to be judged are compared. A part with fewer than two of them, or without
+    the group that is the target, is listed but set aside. Where no part has two groups that are judged, all groups are
+    compared. Weights are those of `fairtransport.strata.stratum_weights`.
+    """
+    known = list(rows)
+    index = {label: number for number, label in enumerate(group_labels)}
+    sizes = [each.evidence.histograms.effective_sizes for each in known]
+    present = [np.flatnonzero(each.evidence.histograms.weights > 0) for each in known]
+    judged = [np.flatnonzero(size >= options.min_judged_rows) for size in sizes]
+    any_judged = any(groups.size >= 2 for groups in judged)
+    summaries = [
+        StratumSummary(each.name, each.label, int(each.evidence.histograms.rows.sum()), 0.0, n.size, m.size, {}, {}, {})
+        for each, n, m in zip(known, present, judged, strict=True)
+    ]
+    measured: list[tuple[int, ComparedPart]] = []
+    for number, (each, groups) in enumerate(zip(known, judged if any_judged else present, strict=True)):
+        part = _measure(each.evidence.only(groups), index, options, len(known)) if groups.size >= 2 else None
+        if part is not None:
+            measured.append((number, part))
+    if not measured:
+        where = (
+            "label" if needs_labels(options.criterion) and all(each.stratum is None for each in known) else "stratum"
+        )
+        raise ValueError(f"There is nothing to compare: no {where} has rows of two groups.")
+    masses = [float(part.evidence.histograms.everyone.sum()) for _, part in measured]
+    weights = stratum_weights([known[number].label for number, _ in measured], masses).tolist()
+    parts = [
+        part._replace(stratum=replace(part.stratum, weight=weight))
+        for (_, part), weight in zip(measured, weights, strict=True)
+    ]
+    total, floors = joint_noise_floors([part.stratum for part in parts], options.n_permutations, rng)
+    adjusted = holm([each[PAIRS_TEST].p_value for each in floors]).tolist()
+    for (number, part), weight, floor, p_value in zip(measured, weights, floors, adjusted, strict=True):
+        summaries[number] = replace(
+            summaries[number],
+            weight=weight,
+            metrics=dict(part.values),
+            floors={name: floor[name].mean for name in part.values},
+            p_values=dict.fromkeys(part.values, p_value),
+        )
+    comparison = compare_parts(parts, total, len(group_labels), options, rng)
+    if whole is not None:
+        p_value = total[PAIRS_TEST].p_value
+        readings = _with_scores(parts, comparison, options, rng, p_value=p_value, whole=whole)
+        comparison = replace(comparison, readings=readings)
+    return WithinStrata(
+        strata=tuple(summaries),
+        readings=comparison.readings,
+        distances=_mean_distances(parts, len(group_labels)),
+        pair_p_values=comparison.pair_p_values,
+        farthest=comparison.farthest,
+        largest_distance=comparison.largest_distance,
+        groups=tuple(sorted({group for part in parts for group in part.groups})),
+        n_pairs=sum(w * len(part.groups) * (len(part.groups) - 1) / 2 for w, part in zip(weights, parts, strict=True)),
+        judged=any_judged,
+    )
+
+
+def _measure(evidence: Evidence, index: dict[Any, int], options: Options, n_parts: int) -> ComparedPart | None:
+    """Return the disparities of some rows; None where the group that is the target has none of them."""
+    groups = tuple(index[label] for label in evidence.histograms.groups.labels)
+    if evidence.rank_scale is not None:
+        return rank_part(evidence, groups, n_parts=n_parts)
+    try:
+        stratum = make_stratum(evidence.histograms, options.target, n_strata=n_parts)
+    except ValueError:
+        return None
+    return ComparedPart(evidence, replace(stratum, groups=groups), disparities_of(evidence, options.target))
+
+
+def _with_scores(
+    parts: Sequence[ComparedPart],
+    comparison: GroupComparison,
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    p_value: float,
+    whole: Evidence,
+) -> dict[str, Reading]:
+    """Return the disparities of ranks, with those of the scores in their units beside them."""
+    scores = [(part.scores, part.stratum.weight) for part in parts if part.scores is not None]
+    try:
+        distances = score_readings(scores, options, rng, p_value=p_value, whole=whole)
+    except ValueError:  # some part has no rows of the group that is the target
+        distances = {}
+    return {**distances, **comparison.readings}
+
+
+def _mean_distances(parts: Sequence[ComparedPart], n_groups: int) -> NDArray[np.float64]:
+    """Return the distance of each pair, averaged over the parts with both groups; NaN where there is none."""
+    total, weights = np.zeros((n_groups, n_groups)), np.zeros((n_groups, n_groups))
+    for part in parts:
+        at = np.ix_(part.groups, part.groups)
+        grid = None if part.scores is None else part.scores.histograms.grid
+        distances = part.evidence.distances() if part.scores is None else part.scores.distances()
+        total[at] += part.stratum.weight * distances * (1.0 if grid is None else grid.high - grid.low)
+        weights[at] += part.stratum.weight
+    return np.divide(total, weights, out=np.full_like(total, np.nan), where=weights > 0)

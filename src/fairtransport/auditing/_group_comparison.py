@@ -9,58 +9,71 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from fairtransport.auditing._coarse_histograms import variance_precision
-from fairtransport.auditing._disparity_norms import METRICS, RANK_METRICS
+from fairtransport.auditing._confidence_intervals import METRICS, PAIRS_TEST, RANK_METRICS, compare_pairs, noise_floors
 from fairtransport.auditing._disparity_readings import (
     disparity_readings,
     make_rank_stratum,
     make_stratum,
     pair_estimate,
+    score_readings,
+    summarise_pair,
 )
-from fairtransport.auditing._dkw_bounds import distribution_free_margins
-from fairtransport.auditing._multiple_tests import selection_factor
-from fairtransport.auditing._pair_summary import summarise_pair
-from fairtransport.auditing._pair_tests import compare_pairs
-from fairtransport.auditing._permutation_test import PAIRS_TEST, noise_floors
-from fairtransport.auditing._score_distances import score_readings
-from fairtransport.auditing.proportions import Estimate
+from fairtransport.auditing._evidence import variance_precision
+from fairtransport.auditing.proportions import Estimate, selection_factor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from fairtransport.auditing._confidence_intervals import Stratum
+    from fairtransport.auditing._confidence_intervals import DisparityNorm, PairTests, Stratum
     from fairtransport.auditing._evidence import Evidence
-    from fairtransport.auditing._pair_tests import PairTests
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.records import PairSummary, Reading
     from fairtransport.histograms import GroupHistograms
     from fairtransport.metrics import NoiseFloor
 
-__all__ = [
-    "ComparedPart",
-    "GroupComparison",
-    "compare_groups",
-    "compare_parts",
-    "rank_part",
-]
+# Distribution-free bounds on disparities: Dvoretzky, Kiefer and Wolfowitz, with Massart's constant.
+
+
+def distribution_free_margins(
+    norms: Sequence[DisparityNorm],
+    sizes: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    confidence: float,
+) -> dict[str, float]:
+    r"""Bound the difference between each disparity and its true value, for any distributions.
+
+    Notes
+    -----
+    With confidence :math:`1 - \alpha`, all of G empirical distribution functions are uniformly within
+
+    .. math:: \varepsilon_a = \min\!\left(1, \sqrt{\frac{\log(2 G / \alpha)}{2 n_a}}\right)
+
+    of the true ones, so the error of a distance on [0, 1] is at most the sum of two such bounds. The distance to the
+    Wasserstein-1 barycenter is the smallest sum of distances to any distribution, so its margin is the sum over groups.
+    """
+    n_groups = sizes.size
+    radius = np.minimum(1.0, np.sqrt(np.log(2 * n_groups / (1 - confidence)) / (2 * np.maximum(sizes, 1e-9))))
+    total, pooled = float(radius.sum()), float(weights @ radius / weights.sum())
+    margins = {}
+    for norm in norms:
+        if norm.kind == "pairs":
+            margin = (n_groups - 1) * total
+        elif norm.kind in {"everyone", "mean"}:
+            margin = total + n_groups * pooled
+        elif norm.kind == "largest":
+            margin = float(np.sort(radius)[-2:].sum())
+        elif norm.kind == "group":
+            margin = total + (n_groups - 2) * float(radius[norm.group])
+        else:
+            margin = total
+        margins[norm.name] = margin
+    return margins
 
 
 class ComparedPart(NamedTuple):
-    """Rows within which groups are compared with each other: all rows, or those of one label or stratum.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Of the compared groups alone.
-    stratum : Stratum
-        Its coarse histograms, with the weight of the part and the indices of the groups in the audit.
-    values : dict of str to float
-        The disparities.
-    scores : Evidence, optional
-        The scores, where ``evidence`` has their ranks.
-    """
+    """Rows within which groups are compared with each other: all rows, or those of one label or stratum."""
 
     evidence: Evidence
     stratum: Stratum
@@ -75,22 +88,7 @@ class ComparedPart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GroupComparison:
-    """The differences between some groups of an audit.
-
-    Parameters
-    ----------
-    readings : dict of str to Reading
-        The three disparities.
-    pair_p_values : array of shape (n_groups, n_groups)
-        Of all groups of the audit; NaN where one of them is not compared.
-    farthest : PairSummary
-    largest_distance : float
-        Upper confidence limit of the largest distance between any two of the groups.
-    n_nodes : int
-        Number of bins of the resampled histograms.
-    permuted : bool
-        Whether group membership was permuted.
-    """
+    """The differences between some groups of an audit."""
 
     readings: dict[str, Reading]
     pair_p_values: NDArray[np.float64]
@@ -104,21 +102,6 @@ def compare_groups(
     evidence: Evidence, groups: NDArray[np.intp], target: int, options: Options, rng: np.random.Generator
 ) -> GroupComparison:
     """Compare some groups with each other.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Of all groups of the audit.
-    groups : array of int
-        Indices of the groups to compare, at least two.
-    target : int
-        Index of the group that is the target; -1 where the target is no group.
-    options : Options
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    GroupComparison
 
     Notes
     -----
@@ -204,24 +187,7 @@ def compare_parts(
     options: Options,
     rng: np.random.Generator,
 ) -> GroupComparison:
-    """Compare groups within each part of the rows, and average over parts by weight.
-
-    Parameters
-    ----------
-    parts : sequence of ComparedPart
-        Their weights sum to 1.
-    floors : dict of str to NoiseFloor
-        The disparities and the test of no difference, with groups permuted within parts.
-    n_groups : int
-        Number of groups of the audit.
-    options : Options
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    GroupComparison
-        The distance of a pair is the mean over the parts that have rows of both groups.
-    """
+    """Compare groups within each part of the rows, and average over parts by weight."""
     strata = [part.stratum for part in parts]
     p_value = floors[PAIRS_TEST].p_value
     readings = disparity_readings(strata, [part.values for part in parts], floors, options, rng, p_value=p_value)
@@ -312,25 +278,7 @@ def _standardised(histograms: Sequence[GroupHistograms], weights: Sequence[float
 def mean_difference(
     histograms: Sequence[GroupHistograms], weights: Sequence[float], higher: int, confidence: float, factor: float = 1.0
 ) -> Estimate:
-    """Return the mean score of one of two groups minus that of the other, as a share of the range of scores.
-
-    Parameters
-    ----------
-    histograms : sequence of GroupHistograms
-        Of the two groups, in each part of the rows.
-    weights : sequence of float
-        Of the parts.
-    higher : int
-        Index of the group that the other is subtracted from.
-    confidence : float
-    factor : float
-        Factor of the standard error, for the selection of the pair.
-
-    Returns
-    -------
-    Estimate
-        With Welch's interval.
-    """
+    """Return the mean score of one of two groups minus that of the other, as a share of the range of scores."""
     value, variance, squared = 0.0, 0.0, 0.0
     for each, weight in zip(histograms, weights, strict=True):
         nodes = each.grid.unit_nodes

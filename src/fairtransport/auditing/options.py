@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from fairtransport.histograms import Grid, GroupHistograms
 
-__all__ = ["FAVOURABLE", "MATERIALITY", "TOP_SHARES", "Options", "check_options", "place_thresholds", "requested_nodes"]
 
 #: Differences below this share of the range of scores are small, unless users say otherwise.
 MATERIALITY = 0.02
@@ -134,20 +133,7 @@ def requested_nodes(thresholds: Any) -> list[float]:
 
 
 def place_thresholds(options: Options, histograms: GroupHistograms) -> Options:
-    """Return the options with thresholds for the scores at hand.
-
-    Parameters
-    ----------
-    options : Options
-    histograms : GroupHistograms
-
-    Returns
-    -------
-    Options
-        A share of rows becomes the threshold above which the share that is closest to it lies, and not 0. By default
-        the threshold is the middle of the range; of scores without known bounds, the three of `TOP_SHARES`, the
-        largest first where there are labels of classes, whose error rates refer to the first threshold.
-    """
+    """Return the options with thresholds for the scores at hand."""
     grid = histograms.grid
     requested: Sequence[float | TopShare] = options.requested
     if not requested:

@@ -4,33 +4,75 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport.auditing._multiple_tests import pair_critical_value, selected_confidence
-from fairtransport.transport.kernels.quantiles import level_positions
-from fairtransport.transport.kernels.read_only import read_only
+from fairtransport.transport.kernels.line import level_positions
+from fairtransport.transport.kernels.options import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.transport.line import Sample
 
-__all__ = [
-    "Estimate",
-    "Tally",
-    "area_under_curve",
-    "complement",
-    "critical_values",
-    "difference",
-    "extremes_confidence",
-    "ratio",
-    "share",
-]
+# Adjustments for many looks at the same data: Holm's p-values, and critical values for selected pairs.
+
+_POINTS = np.linspace(-9.0, 9.0, 1201)
+_NORMAL = NormalDist()
+_CDF = np.array([_NORMAL.cdf(float(point)) for point in _POINTS])
+_DENSITY = np.exp(-(_POINTS**2) / 2) / np.sqrt(2 * np.pi)
+
+
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Return p-values adjusted by Holm's method; NaN are left out."""
+    values = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full(values.shape, np.nan)
+    tests = np.flatnonzero(~np.isnan(values))
+    order = tests[np.argsort(values[tests], kind="stable")]
+    steps = values[order] * np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps)) if order.size else steps
+    return adjusted
+
+
+def range_confidence(critical: float, n_groups: int) -> float:
+    """Return the probability that all pairs of normal means lie within ``critical`` standard errors of each other."""
+    within = _CDF - np.interp(_POINTS - critical * np.sqrt(2), _POINTS, _CDF, left=0.0)
+    heights = _DENSITY * within ** (n_groups - 1)
+    return float(n_groups * (heights[1:] + heights[:-1]).sum() / 2 * (_POINTS[1] - _POINTS[0]))
+
+
+@lru_cache(maxsize=256)
+def pair_critical_value(n_groups: int, confidence: float) -> float:
+    """Return the critical value of simultaneous intervals for the differences between all pairs of groups (Tukey)."""
+    if n_groups == 2:
+        return _NORMAL.inv_cdf((1 + confidence) / 2)
+    low, high = 0.0, 12.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if range_confidence(middle, n_groups) < confidence else (low, middle)
+    return (low + high) / 2
+
+
+def selection_factor(n_pairs: int, n_groups: int, confidence: float) -> float:
+    """Return the factor of standard errors for an interval of one of several pairs that was selected by its value."""
+    plain = _NORMAL.inv_cdf((1 + confidence) / 2)
+    if n_pairs <= 1:
+        return 1.0
+    sidak = _NORMAL.inv_cdf((1 + confidence ** (1 / n_pairs)) / 2)
+    return min(sidak, pair_critical_value(n_groups, confidence)) / plain
+
+
+def selected_confidence(n_pairs: int, n_groups: int, confidence: float) -> float:
+    """Return the confidence level of an ordinary interval that is as wide as `selection_factor` asks."""
+    if n_pairs <= 1:
+        return confidence
+    plain = _NORMAL.inv_cdf((1 + confidence) / 2)
+    return 2 * _NORMAL.cdf(selection_factor(n_pairs, n_groups, confidence) * plain) - 1
 
 
 @dataclass(frozen=True)
@@ -78,7 +120,7 @@ class Tally:
 
 
 def share(tally: Tally, confidence: float) -> Estimate:
-    r"""Return the share of the weight inside, with Wilson's interval.
+    """Return the share of the weight inside, with Wilson's interval.
 
     Notes
     -----
@@ -86,12 +128,6 @@ def share(tally: Tally, confidence: float) -> Estimate:
     :math:`v = ((1-p)^2 Q_{in} + p^2 Q_{out}) / W^2`. Wilson's interval is computed for the sample size with that
     variance, p (1 - p) / v, which is the number of rows where weights are equal. Shares of 0 and 1 have no variance;
     their sample size is W^2 / Q.
-
-    Examples
-    --------
-    >>> estimate = share(Tally(8, 2, 8, 2), 0.95)
-    >>> round(estimate.value, 3), round(estimate.low, 3), round(estimate.high, 3)
-    (0.8, 0.49, 0.943)
     """
     if not tally.total > 0:
         return Estimate(math.nan, 0.0, 1.0)
@@ -122,14 +158,7 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 
 def ratio(one: Estimate, other: Estimate) -> Estimate:
-    """Return ``one`` divided by ``other``, for independent proportions, with the interval of Donner and Zou.
-
-    Examples
-    --------
-    >>> estimate = ratio(Estimate(0.3, 0.2, 0.4), Estimate(0.6, 0.5, 0.7))
-    >>> round(estimate.value, 3), round(estimate.low, 3), round(estimate.high, 3)
-    (0.5, 0.325, 0.704)
-    """
+    """Return ``one`` divided by ``other``, for independent proportions, with the interval of Donner and Zou."""
     if not other.value > 0:
         return Estimate(math.nan, 0.0, math.inf)
     value, product = one.value / other.value, one.value * other.value
@@ -162,32 +191,11 @@ def critical_values(n_groups: int, confidence: float) -> list[float]:
 def area_under_curve(
     negatives: Sample | None, positives: Sample | None, sizes: tuple[float, float], confidence: float
 ) -> Estimate | None:
-    r"""Return the area under the ROC curve with its confidence interval.
-
-    Parameters
-    ----------
-    negatives, positives : Sample or None
-        Distributions of the scores with label 0 and label 1.
-    sizes : pair of float
-        Their effective sample sizes.
-    confidence : float
-
-    Returns
-    -------
-    Estimate or None
-        The probability that a positive row scores above a negative one, ties counting half; None unless both classes
-        are present.
+    """Return the area under the ROC curve with its confidence interval.
 
     Notes
     -----
     The variance is DeLong's. The interval is Wilson's, for the sample size at which a proportion has that variance.
-
-    Examples
-    --------
-    >>> from fairtransport.transport.line import Sample
-    >>> negatives, positives = Sample.from_values([0.1, 0.4]), Sample.from_values([0.4, 0.9])
-    >>> area_under_curve(negatives, positives, (2, 2), 0.95).value
-    0.875
     """
     if negatives is None or positives is None:
         return None

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["Provenance", "SourceFile", "describe_files", "software_versions"]
 
 _CHUNK = 1 << 20
 _LIBRARIES = ("fairtransport", "numpy", "scipy", "scikit-learn", "numba")
@@ -134,18 +133,7 @@ def software_versions() -> dict[str, str]:
 def describe_files(
     paths: Iterable[str | os.PathLike[str]], on_progress: Callable[[float], None] | None = None
 ) -> tuple[SourceFile, ...]:
-    """Return name, size and hash of files.
-
-    Parameters
-    ----------
-    paths : iterable of path
-    on_progress : callable, optional
-        Called with the share of the bytes that has been read.
-
-    Returns
-    -------
-    tuple of SourceFile
-    """
+    """Return name, size and hash of files."""
     known = [Path(path) for path in paths]
     total, done = max(1, sum(path.stat().st_size for path in known)), 0
     files = []

@@ -2,37 +2,241 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.auditing._small_groups import SmallGroups
-from fairtransport.auditing.proportions import Estimate
+from fairtransport._columns import say_columns
+from fairtransport._text import number_text, percent, score_text, three_digits
+from fairtransport.auditing.proportions import Estimate, Tally, complement, difference, holm, ratio
 from fairtransport.auditing.provenance import Provenance
-from fairtransport.auditing.readings import PairSummary, Reading
-from fairtransport.auditing.within_records import StratumSummary, WithinStrata
 from fairtransport.criteria import criterion_text
+from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUPS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from fairtransport.auditing.errors import Calibration, CrossAuc, ErrorRates, RegressionErrors, Separation
+    from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
 
-__all__ = [
-    "QUANTILE_LEVELS",
-    "AuditData",
-    "GroupSummary",
-    "PairSummary",
-    "Reading",
-    "Settings",
-    "StratumSummary",
-    "ThresholdSummary",
-    "WithinStrata",
-]
+# The parts of an audit that compare people who are alike: with the same label, or in the same stratum.
+
+
+@dataclass(frozen=True)
+class StratumSummary:
+    """The disparities among the rows of one stratum, or with one label.
+
+    Parameters
+    ----------
+    name : str
+        ``"north"``, ``"positive"`` or ``"positive, north"``.
+    label : int or None
+        0 or 1 where only rows with this label are compared; None otherwise.
+    rows : int
+    weight : float
+        Its weight in the mean over all strata that are compared, which sum to 1: labels count the same, and strata by
+        their share of the rows. 0 when set aside.
+    n_groups : int
+        Number of groups with rows in the stratum.
+    n_judged : int
+        Number of these groups that have enough rows to be judged. Only they are compared; all groups are where no
+        stratum has two that are judged.
+    metrics, floors, p_values : dict of str to float
+        Empty when the stratum is set aside: it has fewer than two groups to compare, or lacks the group that is the
+        target. P-values are adjusted for the number of strata (Holm).
+    """
+
+    name: str
+    label: int | None
+    rows: int
+    weight: float
+    n_groups: int
+    n_judged: int
+    metrics: Mapping[str, float]
+    floors: Mapping[str, float]
+    p_values: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class WithinStrata:
+    """Groups compared among people who are alike: with the same label, or in the same stratum.
+
+    Parameters
+    ----------
+    strata : tuple of StratumSummary
+        The labels, the strata, or the strata of each label.
+    readings : dict of str to Reading
+        The disparities, averaged over strata by weight; see `Audit.readings`. Groups are permuted within strata for
+        noise floors and p-values.
+    distances : array of shape (n_groups, n_groups)
+        Distance between every two groups, averaged over the strata where both are compared; NaN where there is none.
+    pair_p_values : array of shape (n_groups, n_groups)
+        P-values of no difference between every two groups in any stratum, adjusted for the number of pairs (Holm).
+    farthest : PairSummary
+        The two groups whose difference is certain to be largest, with figures averaged over strata.
+    largest_distance : float
+        Upper confidence limit of the mean distance between any two groups.
+    groups : tuple of int
+        Indices of the groups that are compared in some stratum.
+    n_pairs : float
+        Number of pairs that are compared, averaged over strata.
+    judged : bool
+        Whether some stratum has two groups with enough rows to be judged; all groups are compared otherwise.
+    """
+
+    strata: tuple[StratumSummary, ...]
+    readings: Mapping[str, Reading]
+    distances: NDArray[np.float64]
+    pair_p_values: NDArray[np.float64]
+    farthest: PairSummary
+    largest_distance: float
+    groups: tuple[int, ...]
+    n_pairs: float
+    judged: bool
+
+    @property
+    def mean_pairwise_distance(self) -> Estimate:
+        """The mean distance between two groups, corrected for bias."""
+        ranks = "rank_disparity" in self.readings
+        reading = self.readings["rank_disparity" if ranks else "strong_pairwise_disparity"]
+        return Estimate(reading.corrected / self.n_pairs, reading.low / self.n_pairs, reading.high / self.n_pairs)
+
+    @property
+    def set_aside(self) -> tuple[StratumSummary, ...]:
+        """The strata in which nothing is compared."""
+        return tuple(stratum for stratum in self.strata if not stratum.metrics)
+
+
+# A disparity with its interval, and the pair of groups that is farthest apart.
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A metric with its confidence interval.
+
+    Parameters
+    ----------
+    value : float
+        The metric of the data, as observed.
+    low, high : float
+        Confidence interval. The disparity of samples is biased upward, the more so the smaller the groups. The interval
+        corrects for this, so the observed value may lie in its upper part or even above it.
+    corrected : float
+        The value after correction for that bias.
+    margin : float
+        Distribution-free bound on the difference between the observed and the true value, with the same confidence
+        (Dvoretzky-Kiefer-Wolfowitz; Hoeffding for the error). Wide, but valid for samples of any size.
+    floor : float or None
+        Noise floor: the mean of the metric when group membership is permuted. None for the error.
+    p_value : float or None
+        P-value of the test of no difference between the groups. It is the same for all disparities, which are 0 under
+        the same hypothesis, except for the distance to a fixed distribution. The interval includes 0 if and only if it
+        exceeds 1 - confidence. None for the error.
+    resolution : float
+        Largest error of the value due to binning; 0 where it was computed from rows.
+    """
+
+    value: float
+    low: float
+    high: float
+    corrected: float
+    margin: float
+    floor: float | None = None
+    p_value: float | None = None
+    resolution: float = 0.0
+
+
+@dataclass(frozen=True)
+class PairSummary:
+    """The distance between two groups, and the scores at which they differ.
+
+    Parameters
+    ----------
+    lower, higher : str
+        Names of the groups; ``higher`` has the higher mean score.
+    distance : float
+        Wasserstein-1 distance, as a share of the range of scores; of scores without known bounds, the distance between
+        ranks.
+    most_between : pair of float
+        The shortest interval of scores that accounts for half of the distance.
+    threshold : float
+        The threshold at which the groups' selection rates differ most.
+    shares_above : pair of float
+        The selection rates of ``lower`` and ``higher`` at that threshold.
+    p_value : float or None
+        Of no difference between the two, adjusted for the number of pairs (Holm); None for a group that is not judged.
+    estimate : Estimate or None
+        The distance, corrected for its upward bias, with an interval that accounts for the selection of the pair. Only
+        for `Audit.farthest`.
+    mean_difference : Estimate or None
+        Mean score of ``higher`` minus that of ``lower``, as a share of the range of scores, or mean rank. Only for
+        `Audit.farthest`.
+    score_distance : float or None
+        Wasserstein-1 distance in units of the score; None where scores have known bounds.
+    """
+
+    lower: str
+    higher: str
+    distance: float
+    most_between: tuple[float, float]
+    threshold: float
+    shares_above: tuple[float, float]
+    p_value: float | None = None
+    estimate: Estimate | None = None
+    mean_difference: Estimate | None = None
+    score_distance: float | None = None
+
+
+# How an audit treated small groups.
+
+
+@dataclass(frozen=True)
+class SmallGroups:
+    """How an audit treated small groups."""
+
+    policy: str = "keep"
+    min_group_size: int = MIN_GROUP_SIZE
+    pooled_groups: int = 0
+    pooled_rows: int = 0
+    dropped_groups: int = 0
+    dropped_rows: int = 0
+
+    def sentences(self) -> Iterator[str]:
+        """Describe which groups were pooled or left out."""
+        for verb, n_groups, n_rows in (
+            (f"Pooled as {SMALL_GROUPS}", self.pooled_groups, self.pooled_rows),
+            ("Left out", self.dropped_groups, self.dropped_rows),
+        ):
+            if n_groups:
+                noun = "group" if n_groups == 1 else "groups"
+                yield f"{verb}: {n_rows:,} rows of {n_groups} {noun} with fewer than {self.min_group_size} rows each"
+
+
+def summarise_small_groups(policy: str, min_group_size: int, sizes: Any, before: Groups, after: Groups) -> SmallGroups:
+    """Summarise the effect of `Groups.settle`; raise ValueError where fewer than two groups are left."""
+    if len(after) < 2 <= len(before):
+        raise ValueError(
+            f"With small_groups={policy!r} and min_group_size={min_group_size}, {len(after)} group(s) of "
+            f"{say_columns(before.columns)} are left of {len(before)}; at least 2 are needed. Set a smaller "
+            "min_group_size=, or small_groups='keep'."
+        )
+    rows = dict(zip(before.labels, np.asarray(sizes).tolist(), strict=True))
+    pooled, dropped = ([label for label in labels if label in rows] for labels in (after.pooled, after.dropped))
+    return SmallGroups(
+        policy,
+        min_group_size,
+        len(pooled),
+        int(sum(rows[label] for label in pooled)),
+        len(dropped),
+        int(sum(rows[label] for label in dropped)),
+    )
+
 
 #: Levels of the quantiles that describe each group's scores.
 QUANTILE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -277,3 +481,236 @@ class AuditData:
     def not_judged(self) -> tuple[str, ...]:
         """Names of the groups that have too few rows to be judged."""
         return tuple(group.name for group in self.groups if not group.judged)
+
+
+# Scores, thresholds and distances in words: shares of a known range, or units of scores without known bounds.
+
+_PAIRS = "strong_pairwise_disparity"
+_LARGEST = "kolmogorov_smirnov_disparity"
+
+
+def scores_word(audit: AuditData, *, plural: bool = True) -> str:
+    """Return what the scores are: ``"predictions"`` of a regression, or ``"scores"``."""
+    return ("prediction" if audit.settings.task == "regression" else "score") + ("s" if plural else "")
+
+
+def cut_text(audit: AuditData, threshold: float) -> str:
+    """Format a threshold."""
+    return f"{threshold:g}" if audit.settings.bounded else number_text(threshold)
+
+
+def distance_text(audit: AuditData, distance: float, metric: str = _PAIRS) -> str:
+    """Format a disparity: a share with three decimals, or a number in units of the score."""
+    in_units = not audit.settings.bounded and metric.startswith(("strong_", "wasserstein_"))
+    return score_text(distance) if in_units else three_digits(distance)
+
+
+def threshold_text(audit: AuditData, at: ThresholdSummary) -> str:
+    """Return where rows are selected, at the beginning of a sentence: ``"Above 0.5"``."""
+    cut = cut_text(audit, at.threshold)
+    if at.top_share is None:
+        return f"Above {cut}"
+    return f"In the top {100 * at.overall:.3g}% of {scores_word(audit)} (above {cut})"
+
+
+def threshold_heading(audit: AuditData, at: ThresholdSummary) -> str:
+    """Return a short name of a threshold: ``"above 0.5"``, ``"top 10%"``."""
+    return f"above {cut_text(audit, at.threshold)}" if at.top_share is None else f"top {100 * at.overall:.3g}%"
+
+
+def unit_points(audit: AuditData) -> Iterator[str]:
+    """Yield sentences on the distance in units of the score and on the largest difference of selection rates.
+
+    Only for scores without known bounds, whose verdict refers to ranks.
+    """
+    within = audit.within
+    readings, pair = (audit.readings, audit.farthest) if within is None else (within.readings, within.farthest)
+    if audit.settings.bounded or pair.score_distance is None:
+        return
+    unit = "the label" if audit.regression is not None else f"the {scores_word(audit, plural=False)}"
+    size = score_text(pair.score_distance)
+    deviation = 0.0 if audit.regression is None else audit.regression.label_deviation
+    if deviation > 0:
+        size += f", {score_text(pair.score_distance / deviation)} standard deviations of the label"
+    n_judged = sum(group.judged for group in audit.groups)
+    pairs = readings.get(_PAIRS)
+    interval = ""
+    if n_judged == 2 and pairs is not None:
+        interval = f" ({audit.settings.confidence:.0%} interval {score_text(pairs.low)} to {score_text(pairs.high)})"
+    yield f"In units of {unit}, the distance between these two is {size}{interval}."
+    largest = readings.get(_LARGEST)
+    if largest is not None and within is None and n_judged == 2:
+        yield (
+            f"Their shares above a threshold differ most above {number_text(pair.threshold)}: by "
+            f"{percent(largest.value).removesuffix('%')} percentage points (Kolmogorov-Smirnov)."
+        )
+
+
+def points_text(value: float) -> str:
+    """Format a share as percentage points: one decimal, or two significant digits for small positive values."""
+    points = min(100.0, 100 * value)
+    if points <= 0 or points >= 0.05:
+        return f"{points:.1f}"
+    return f"{points:.2f}" if points >= 0.005 else "<0.01"
+
+
+def four_fifths_text(summary: ThresholdSummary) -> str:
+    """Return how the ratio of selection rates compares with four fifths."""
+    if summary.four_fifths is None:
+        return "nobody is selected" if summary.favourable == "high" else "everyone is flagged"
+    if not summary.conclusive:
+        return "not certainly above or below four fifths"
+    return "at least four fifths" if summary.four_fifths else "below four fifths"
+
+
+# Decisions at a threshold, by label, and the rates that are shares of them.
+
+# Cells of the table of decisions: (label, whether selected).
+_TN, _FP, _FN, _TP = (0, 0), (0, 1), (1, 0), (1, 1)
+
+_CELLS = {
+    "selection_rate": ((_FP, _TP), (_TN, _FN)),
+    "true_positive_rate": ((_TP,), (_FN,)),
+    "false_positive_rate": ((_FP,), (_TN,)),
+    "false_negative_rate": ((_FN,), (_TP,)),
+    "positive_predictive_value": ((_TP,), (_FP,)),
+    "negative_predictive_value": ((_TN,), (_FN,)),
+    "accuracy": ((_TN, _TP), (_FP, _FN)),
+    "error_rate": ((_FP, _FN), (_TN, _TP)),
+}
+
+#: Names of the rates.
+RATES = tuple(_CELLS)
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """The weight of the rows with each label and decision."""
+
+    weights: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+    def tally(self, rate: str) -> Tally:
+        """Return the weight that a rate counts, and the rest of its denominator."""
+        if len(self.weights) == 1:
+            if rate != "selection_rate":
+                raise ValueError("The audit has no labels.")
+            (outside, inside), (outside_squares, inside_squares) = self.weights[0], self.squares[0]
+            return Tally(float(inside), float(outside), float(inside_squares), float(outside_squares))
+        inside_cells, outside_cells = _CELLS[rate]
+        sums = (
+            sum(float(table[cell]) for cell in cells)
+            for table in (self.weights, self.squares)
+            for cells in (inside_cells, outside_cells)
+        )
+        return Tally(*sums)
+
+
+# Three readings of the same selection rates: the four-fifths rule, statistical and practical significance.
+
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True)
+class RateComparison:
+    """The rate of the favourable outcome in one group, compared with the group that has it most often.
+
+    Parameters
+    ----------
+    threshold : float
+    group, reference : str
+        Names of the group, and of the group with the highest rate.
+    rate : Estimate
+        Rate of the favourable outcome: of selection, or of not being flagged with ``favourable="low"``.
+    ratio : Estimate
+        Of the rate to that of the reference.
+    four_fifths : bool
+        Whether the ratio is at least 0.8: the rule of thumb of the Uniform Guidelines on Employee Selection Procedures
+        (1978). It takes no account of the number of rows.
+    difference : Estimate
+        The rate of the reference minus that of the group.
+    p_value : float
+        Two-sided, of equal rates; adjusted for the number of groups by Holm's method.
+    significant : bool
+        Whether ``p_value`` is at most 1 - confidence: statistical significance.
+    material : bool
+        Whether ``difference`` is at least the materiality of the audit: practical significance.
+    """
+
+    threshold: float
+    group: str
+    reference: str
+    rate: Estimate
+    ratio: Estimate
+    four_fifths: bool
+    difference: Estimate
+    p_value: float
+    significant: bool
+    material: bool
+
+
+def compare_rates(audit: AuditData) -> tuple[RateComparison, ...]:
+    """Compare the rates of the groups that are judged with the highest, at each threshold.
+
+    Parameters
+    ----------
+    audit : AuditData
+
+    Returns
+    -------
+    tuple of RateComparison
+        Empty at thresholds where nobody has the favourable outcome.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fairtransport as ft
+    >>> scores = np.r_[np.linspace(0, 1, 500), np.linspace(0, 1, 500) ** 2]
+    >>> audit = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 500), random_state=0)
+    >>> comparison, = compare_rates(audit)
+    >>> comparison.group, comparison.four_fifths, comparison.significant, comparison.material
+    ('b', False, True, True)
+    """
+    return tuple(row for at in audit.thresholds for row in _compare_at(audit, at))
+
+
+def _compare_at(audit: AuditData, at: ThresholdSummary) -> list[RateComparison]:
+    rates = at.rates if at.favourable == "high" else tuple(map(complement, at.rates))
+    best = at.better_off
+    if at.four_fifths is None:
+        return []
+    judged = [index for index, group in enumerate(audit.groups) if group.judged and index != best]
+    alpha, rows = 1 - audit.settings.confidence, []
+    for index in judged:
+        gap = difference(rates[best], rates[index])
+        rate_ratio = ratio(rates[index], rates[best])
+        p_value = _test(rates[best], audit.groups[best], rates[index], audit.groups[index])
+        rows.append(
+            RateComparison(
+                at.threshold,
+                audit.groups[index].name,
+                audit.groups[best].name,
+                rates[index],
+                rate_ratio,
+                bool(rate_ratio.value >= 0.8),
+                gap,
+                p_value,
+                significant=False,
+                material=bool(gap.value >= audit.settings.materiality),
+            )
+        )
+    adjusted = holm(np.array([row.p_value for row in rows]))
+    return [
+        replace(row, p_value=float(p_value), significant=bool(p_value <= alpha))
+        for row, p_value in zip(rows, adjusted, strict=True)
+    ]
+
+
+def _test(one: Estimate, first: GroupSummary, other: Estimate, second: GroupSummary) -> float:
+    """Return the p-value of the test of two proportions with a pooled variance, for effective sample sizes."""
+    sizes = first.effective_rows, second.effective_rows
+    pooled = (one.value * sizes[0] + other.value * sizes[1]) / sum(sizes)
+    variance = pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1])
+    if variance <= 0:
+        return 1.0
+    return 2 * (1 - _NORMAL.cdf(abs(one.value - other.value) / math.sqrt(variance)))

@@ -16,8 +16,8 @@ from fairtransport._columns import say_columns
 from fairtransport._extras import make_frame, render
 from fairtransport._text import one_line, shorten, wrap
 from fairtransport.auditing._audit_table import audit_counts
-from fairtransport.auditing._json_file import plain_values
-from fairtransport.auditing._multiple_tests import holm
+from fairtransport.auditing.proportions import holm
+from fairtransport.auditing.result import plain_values
 from fairtransport.tables import count_table
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fairtransport.auditing.result import Audit
     from fairtransport.tables import TableCounts
 
-__all__ = ["AuditSeries", "SeriesPoint", "audit_by", "audit_counts_by", "by_in_errors"]
 
 _ESTABLISHED = frozenset({"matters", "different", "small"})
 _CONTROL = 3.0  # standard errors from the centre line to the control limits
@@ -271,22 +270,7 @@ def by_in_errors() -> Iterator[None]:
 
 
 def audit_counts_by(counts: TableCounts, *, by: str, **options: Any) -> AuditSeries:
-    """Audit the histograms of each stratum: the second half of `audit_by`.
-
-    Parameters
-    ----------
-    counts : TableCounts
-        As `fairtransport.tables.count_table` returns them with ``strata``.
-    by : str
-        Name of the column.
-    **options
-        As in `fairtransport.auditing.audit_counts`. There are at least as many permutations as p-values need in order
-        to stay below 1 - confidence after their adjustment.
-
-    Returns
-    -------
-    AuditSeries
-    """
+    """Audit the histograms of each stratum: the second half of `audit_by`."""
     if len(counts.strata) < 2:
         raise ValueError(f"{say_columns([by]).capitalize()} has one value; at least 2 are needed to compare.")
     needed = math.ceil(2 * len(counts.strata) / (1 - options.get("confidence", 0.95)))

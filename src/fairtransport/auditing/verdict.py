@@ -3,21 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fairtransport._text import count_word, isolated, one_line, percent, plain
-from fairtransport.auditing._verdict_figures import verdict_figures
 from fairtransport.auditing.errors.summary import errors_sentence
-from fairtransport.auditing.units import cut_text, four_fifths_text, points_text, threshold_text, unit_points
+from fairtransport.auditing.records import cut_text, four_fifths_text, points_text, threshold_text, unit_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from fairtransport.auditing._verdict_figures import VerdictFigures
     from fairtransport.auditing.proportions import Estimate
-    from fairtransport.auditing.records import AuditData, GroupSummary
+    from fairtransport.auditing.records import AuditData, GroupSummary, PairSummary, Reading
 
-__all__ = ["CRITERIA_CONFLICT", "Verdict", "among_whom", "form_verdict"]
+# The figures that a verdict is formed on: of all people, or of people who are alike.
+
+
+class VerdictFigures(NamedTuple):
+    """The figures that a verdict is formed on."""
+
+    reading: Reading
+    farthest: PairSummary
+    largest_distance: float
+    mean_difference: Estimate
+    judged: tuple[int, ...]
+    enough: bool
+    n_pairs: int
+
+
+def verdict_figures(audit: AuditData) -> VerdictFigures:
+    """Return the figures that the criterion of an audit asks for."""
+    within = audit.within
+    if within is not None:
+        judged = within.groups if within.judged else ()
+        n_groups = len(within.groups)
+        return VerdictFigures(
+            within.readings[audit.settings.pairs_metric],
+            within.farthest,
+            within.largest_distance,
+            within.mean_pairwise_distance,
+            judged,
+            within.judged,
+            n_groups * (n_groups - 1) // 2,
+        )
+    judged = tuple(index for index, group in enumerate(audit.groups) if group.judged)
+    n_groups = len(judged) if len(judged) >= 2 else len(audit.groups)
+    return VerdictFigures(
+        audit.readings[audit.settings.pairs_metric],
+        audit.farthest,
+        audit.largest_distance,
+        audit.mean_pairwise_distance,
+        judged,
+        len(judged) >= 2,
+        n_groups * (n_groups - 1) // 2,
+    )
+
 
 Status = Literal["matters", "different", "small", "alike", "cannot_tell", "too_few_rows", "constant"]
 
@@ -111,21 +150,7 @@ class Verdict:
 
 
 def form_verdict(audit: AuditData) -> Verdict:
-    """Form the verdict on an audit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import fairtransport as ft
-    >>> rng = np.random.default_rng(0)
-    >>> scores = np.r_[rng.beta(2, 4, 500), rng.beta(4, 2, 500)]
-    >>> audit = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 500), random_state=0)
-    >>> audit.verdict.status, audit.verdict.higher
-    ('matters', 'b')
-    >>> print(plain(audit.verdict.sentence))
-    The two groups are scored differently, by enough to matter: b is scored higher than a, by 32.8 percentage points
-    averaged over all thresholds (95% interval 30... to 35..., p < 0.001).
-    """
+    """Form the verdict on an audit."""
     view, settings = verdict_figures(audit), audit.settings
     pair, reading = view.farthest, view.reading
     p_value = 1.0 if reading.p_value is None else reading.p_value

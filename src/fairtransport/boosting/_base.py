@@ -12,37 +12,96 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn.fitted_summary import fitted_summary_html
-from fairtransport._sklearn.row_scoring import RowScoring
+from fairtransport._sklearn import RowScoring, fitted_summary_html
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport._warnings import warn_caller
-from fairtransport.boosting._compared_rows import check_target
-from fairtransport.boosting._distances import default_kind
-from fairtransport.boosting._held_out_rows import HeldOutRows
 from fairtransport.boosting._libraries import default_estimator, library_of, sized_settings
-from fairtransport.boosting._outcome import describe_training
-from fairtransport.boosting._penalty_settings import PenaltySettings, Settings
-from fairtransport.boosting._search import RoundSearch
-from fairtransport.boosting._training import train
-from fairtransport.boosting._training_data import as_selectable, check_eval_set, check_shape, check_training_data
+from fairtransport.boosting._objective import default_kind
+from fairtransport.boosting._search import HeldOutRows, RoundSearch, train
+from fairtransport.boosting._settings import PenaltySettings, Settings
+from fairtransport.boosting._training_data import (
+    as_selectable,
+    check_eval_set,
+    check_shape,
+    check_target,
+    check_training_data,
+)
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
+from fairtransport.criteria.penalty import SCALES
 from fairtransport.groups import UNKNOWN_GROUPS, Groups
-from fairtransport.linear.training.evaluation import metrics_before_and_after
-from fairtransport.linear.training.spread_map import spread_points, spread_scores
-from fairtransport.penalties.base import SCALES
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.strata import Strata
+from fairtransport.training.evaluation import metrics_before_and_after, spread_points, spread_scores
+from fairtransport.training.outcome import (
+    Notice,
+    describe_criterion,
+    describe_evidence,
+    describe_weight,
+    notices_of_losses,
+    parity_evidence,
+    within_chance,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._losses import Loss
-    from fairtransport.boosting._responses import BoostedResponse
-    from fairtransport.boosting._target_scale import ClassLabels, TargetScale
-    from fairtransport.boosting._training import Training
+    from fairtransport.boosting._objective import ClassLabels, Loss, TargetScale
+    from fairtransport.boosting._search import Training
+    from fairtransport.boosting._settings import BoostedResponse
     from fairtransport.boosting._training_data import TrainingData
 
-__all__ = ["TransportBoosting"]
+# The outcome of a training of boosted trees in words, in those of the linear estimators.
+
+
+def describe_training(
+    training: Training,
+    response: BoostedResponse,
+    *,
+    criterion: str,
+    scale: str,
+    seeks_parity: bool,
+    max_disparity: float | None,
+    rows: str,
+) -> Notice:
+    """Describe rounds, weight, what parity cost and what was not reached."""
+    ending = f"ran all {training.n_rounds} rounds"
+    if training.is_stopped_early:
+        ending = f"stopped after {training.n_rounds} rounds, the best on {rows}"
+    remedy = f"Repair (repair_amount, {response.repair})"
+    evidence = None
+    if seeks_parity and training.compared.is_everywhere:
+        evidence = parity_evidence(training.scores, training.evaluator.comparisons.criterion)
+    if training.is_within_chance and training.parity_weight == 0.0:
+        start = within_chance()
+        if evidence is not None and evidence.shows_difference:  # the test of training rows is the stricter one
+            start = "groups of the training rows differ too little to be distinguished from chance; nothing was moved"
+        outcome = Notice(f"{start}; {ending}")
+    else:
+        outcome = describe_weight(
+            Notice(ending),
+            _losses(training, response, scale),
+            parity_weight=training.parity_weight,
+            metrics=training.metrics,
+            reason=training.reason,
+            reached=training.reached,
+            max_disparity=max_disparity,
+            remedy=remedy,
+            rows=rows,
+        )
+    if evidence is not None:
+        outcome = describe_evidence(outcome, evidence, response, reached=training.reached, remedy=remedy, rows=rows)
+    return describe_criterion(outcome, criterion, training.compared)
+
+
+def _losses(training: Training, response: BoostedResponse, scale: str) -> Notice:
+    """Describe what parity cost."""
+    if training.parity_weight == 0.0:
+        return Notice()
+    figures = metrics_before_and_after(training.evaluator, training.scores)
+    # Shrinking gains nothing on the standardized scale: few rounds may spread scores less, that is all.
+    excess = training.metrics.excess if scale == "score" else 0.0
+    return notices_of_losses(training.metrics.information_kept, figures, excess, response)
+
 
 _REPAIR_TARGET = "barycenter_w2"
 _POWER = 1.5  # of the Tweedie loss, as in both libraries
@@ -106,28 +165,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         eval_set: tuple[Any, ...] | None = None,
     ) -> Self:
-        """Train towards the criterion.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            Whatever ``estimator`` accepts.
-        y : array-like of shape (n,)
-            Two classes, of which the larger label is class 1, or the numbers to predict.
-        sensitive_features : column, table or Groups
-            One or more sensitive columns; several are crossed. They need not be among the features.
-        strata : column, table or Strata, optional
-            One or more columns within whose values groups are compared (conditional parity). Several are crossed, and
-            numbers are cut at quantiles; see `fairtransport.strata.make_strata`. They are not needed at prediction.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows, for the loss and for the groups' distributions.
-        eval_set : (X, y, sensitive_features) or (X, y, sensitive_features, strata), optional
-            Validation rows for ``history_`` and for early stopping; with strata if there are any.
-
-        Returns
-        -------
-        self
-        """
+        """Train towards the criterion."""
         self._check_parameters(strata)
         owner = type(self).__name__
         seeds = [int(seed) for seed in check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)]

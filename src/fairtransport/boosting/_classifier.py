@@ -10,20 +10,18 @@ from sklearn.metrics import accuracy_score
 
 from fairtransport._validation import check_choice, check_real
 from fairtransport.boosting._base import SPREADS, TransportBoosting
-from fairtransport.boosting._responses import BoostedClasses
-from fairtransport.boosting._target_scale import ClassLabels
+from fairtransport.boosting._objective import ClassLabels
+from fairtransport.boosting._settings import BoostedClasses
 from fairtransport.criteria import EACH_OTHER
-from fairtransport.linear.training.spread_map import spread_logits
-from fairtransport.transport.logistic import mixed_logits, sigmoid
+from fairtransport.training.evaluation import spread_logits
+from fairtransport.transport.regularizers import mixed_logits, sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._losses import Loss
-    from fairtransport.boosting._penalty_settings import Settings
+    from fairtransport.boosting._objective import Loss
+    from fairtransport.boosting._settings import Settings
     from fairtransport.boosting._training_data import TrainingData
-
-__all__ = ["TransportBoostingClassifier"]
 
 
 class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):

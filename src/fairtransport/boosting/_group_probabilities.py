@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from fairtransport._sklearn.estimator_calls import take_rows
-from fairtransport.boosting._binned_rows import hard_probabilities
+from fairtransport._sklearn import take_rows
+from fairtransport.boosting._training_data import hard_probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._compared_rows import ComparedRows
     from fairtransport.boosting._library import Library
-    from fairtransport.boosting._training_data import TrainingData
+    from fairtransport.boosting._training_data import ComparedRows, TrainingData
     from fairtransport.groups import Groups
 
-__all__ = ["check_group_probabilities", "check_probabilities_within", "estimate_group_probabilities"]
 
 _FOLDS = 3
 _ROUNDS, _LEARNING_RATE = 60, 0.1
@@ -32,25 +30,7 @@ _LEAST, _SCALINGS = 1e-6, 30  # lowest probability before scaling, and rounds of
 def estimate_group_probabilities(
     library: Library, estimator: Any, rows: TrainingData, compared: ComparedRows, seed: int
 ) -> NDArray[np.float32]:
-    """Estimate the probability of each group given a row's features and, where they matter, its label and stratum.
-
-    Parameters
-    ----------
-    library : Library
-    estimator : classifier or regressor
-        Its settings are used, with fewer rounds and smaller trees.
-    rows : TrainingData
-        If groups overlap, each sensitive column has its own models.
-    compared : ComparedRows
-        Where groups are compared. Each label has its own models, because the group may depend on the label given the
-        features. Strata have a factor for each group, such that the probabilities sum to its rows in the stratum.
-    seed : int
-        Of the split into three folds; each is predicted by a model that was trained on the others.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_groups)
-    """
+    """Estimate the probability of each group given a row's features and, where they matter, its label and stratum."""
     parts = compared.resolved.compared
     labels = sorted({part.label for part in parts if part.label is not None})
     if not labels:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["BinnedTable", "BoosterRun", "DetachableCallback", "Library", "TrainingRun"]
-
 
 class DetachableCallback:
     """A callable that copies share, until its function is detached.
@@ -46,17 +44,7 @@ class DetachableCallback:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRun:
-    """What a library needs to train a model.
-
-    Attributes
-    ----------
-    X : table or matrix
-    y : ndarray
-        Labels 0 and 1, or numbers.
-    sample_weight : ndarray or None
-    initial_margin : float
-        Margin of the best constant.
-    """
+    """What a library needs to train a model."""
 
     X: Any
     y: NDArray[Any]
@@ -89,31 +77,7 @@ class BinnedTable(ABC):
 
 
 class Library(ABC):
-    """A boosting library, as the estimators use it.
-
-    Parameters
-    ----------
-    task : {"classification", "regression"}
-
-    Attributes
-    ----------
-    module : str
-        Name of the library's module.
-    class_names : dict
-        Name of its estimator for each task.
-    tree_size : (str, int)
-        The setting that limits the size of trees, and its value for the models of groups.
-    size_params : set of str
-        All settings that limit the size of trees.
-    default_rate : float
-        The learning rate of the library.
-    neutral_params : dict
-        Settings of the user that an auxiliary model must not inherit, because its labels may be others than y.
-    logistic_params : dict
-        Settings of the library's logistic objective.
-    losses : dict
-        Name of the loss for each name of an objective of real numbers.
-    """
+    """A boosting library, as the estimators use it."""
 
     module: ClassVar[str]
     class_names: ClassVar[dict[str, str]]

@@ -2,31 +2,345 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
-from fairtransport.boosting._binned_rows import GroupedRows
-from fairtransport.boosting._compared_rows import ComparedRows, check_target, compare_rows
-from fairtransport.boosting._distances import default_kind, make_distance, measure_unit, prediction_divisor
+from fairtransport._sklearn import real_targets, two_classes
+from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_weights
 from fairtransport.boosting._group_probabilities import check_group_probabilities, check_probabilities_within
-from fairtransport.boosting._losses import LOSSES, make_loss
-from fairtransport.boosting._prediction_grid import PredictionGrid
-from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, needs_labels
+from fairtransport.boosting._training_data import ComparedRows, GroupedRows, check_target, compare_rows
+from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, needs_labels, weigh_by_reliability
+from fairtransport.criteria.binned import BinnedPenalty
+from fairtransport.criteria.penalty import SCALES, UNIT_DEVIATION, ContinuousPenalty, DiscretePenalty, TransportPenalty
 from fairtransport.groups import make_groups
-from fairtransport.penalties.base import SCALES
-from fairtransport.penalties.binned import BinnedPenalty
 from fairtransport.strata import make_strata
-from fairtransport.transport.binned import CELLS
+from fairtransport.transport.dual import DualProblem
+from fairtransport.transport.fourier import quadrature_features
+from fairtransport.transport.kernels.functions import logistic
+from fairtransport.transport.regularizers import get_regularizer
+from fairtransport.transport.slices import CELLS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.penalties import Comparisons
+    from fairtransport.criteria.comparisons import Comparisons
 
-__all__ = ["ObjectiveTerms", "TransportObjective"]
+# The interval of predictions whose cells are counted, and where predictions lie in it.
+
+_REACH = 16.0  # standard deviations from the mean beyond which real-valued predictions count as if they were there
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionGrid:
+    """Equal cells between the lowest and the highest prediction, or of [0, 1] for probabilities."""
+
+    loss: Loss
+    scale: float
+    low: float = 0.0
+    high: float = 1.0
+
+    @classmethod
+    def of(
+        cls, loss: Loss, margins: NDArray[np.float64], scale: float, weights: NDArray[np.float64] | None
+    ) -> PredictionGrid:
+        """Return the grid of the predictions at these margins."""
+        if loss.is_logistic:
+            return cls(loss, scale)
+        predictions = loss.predictions(margins) / scale
+        if weights is not None:
+            predictions, weights = predictions[weights > 0], weights[weights > 0]
+        center = float(np.average(predictions, weights=weights))
+        reach = _REACH * float(np.sqrt(np.average((predictions - center) ** 2, weights=weights)))
+        low, high = max(float(predictions.min()), center - reach), min(float(predictions.max()), center + reach)
+        return cls(loss, scale, low, high if high > low else low + 1.0)
+
+    def position(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return where the predictions lie between the ends, from 0 to 1."""
+        predictions = self.loss.predictions(margins)
+        if self.loss.is_logistic:
+            return predictions
+        return np.clip((predictions / self.scale - self.low) / (self.high - self.low), 0.0, 1.0)
+
+
+# Losses of boosted trees: values, derivatives with respect to the margins, and the link to the predictions.
+
+LOSSES = ("log_loss", "squared_error", "absolute_error", "poisson", "tweedie")
+
+_SMALLEST_RESIDUAL = 0.05  # of the absolute loss, in standard deviations of y: closer rows have the curvature of these
+_CURVATURE_FACTOR = math.exp(0.7)  # of losses with a logarithmic link, as in both libraries
+
+
+class Loss(ABC):
+    """The loss of a row with margin z, prediction p(z) and label or number y."""
+
+    is_logistic = False
+    link = "identity"
+
+    def predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the predictions at these margins."""
+        return margins
+
+    def prediction_slopes(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the derivative of each prediction with respect to its margin."""
+        return np.ones_like(predictions)
+
+    @abstractmethod
+    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the loss of each row, zero or more."""
+
+    @abstractmethod
+    def derivatives(
+        self, margins: NDArray[np.float64], y: NDArray[np.floating]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the first derivative of each row's loss with respect to its margin, and a positive curvature."""
+
+    def constant(self, y: NDArray[np.floating], weights: NDArray[np.float64] | None) -> float:
+        """Return the margin of the best constant prediction."""
+        return float(np.average(y, weights=weights))
+
+    def information(
+        self, margins: NDArray[np.float64], y: NDArray[np.floating], weights: NDArray[np.float64] | None
+    ) -> float:
+        """Return the mean loss of the best constant minus that of the margins, at least 1 % of the former."""
+        best = np.full(len(y), self.constant(y, weights))
+        constant, own = (float(np.average(self.values(z, y), weights=weights)) for z in (best, margins))
+        return max(constant - own, 0.01 * constant)
+
+
+class LogLoss(Loss):
+    """Log-loss of labels 0 and 1."""
+
+    is_logistic = True
+
+    def predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of class 1."""
+        scores = np.empty_like(margins)
+        logistic(margins, scores)
+        return scores
+
+    def prediction_slopes(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return p (1 - p)."""
+        return predictions * (1.0 - predictions)
+
+    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return log(1 + exp(z)) - y z."""
+        return np.asarray(np.logaddexp(0.0, margins) - y * margins)
+
+    def derivatives(
+        self, margins: NDArray[np.float64], y: NDArray[np.floating]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return p - y and p (1 - p)."""
+        scores = self.predictions(margins)
+        return scores - y, self.prediction_slopes(scores)
+
+    def constant(self, y: NDArray[np.floating], weights: NDArray[np.float64] | None) -> float:
+        """Return the logit of the share of class 1."""
+        rate = float(np.average(y, weights=weights))
+        return math.log(rate / (1.0 - rate))
+
+
+class SquaredError(Loss):
+    """Half of the squared error."""
+
+    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return (z - y)^2 / 2."""
+        return np.asarray(0.5 * (margins - y) ** 2)
+
+    def derivatives(
+        self, margins: NDArray[np.float64], y: NDArray[np.floating]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return z - y and 1."""
+        return margins - y, np.ones_like(margins)
+
+
+class AbsoluteError(Loss):
+    r"""Absolute error.
+
+    Notes
+    -----
+    With the residual r, :math:`|r'| \le r'^2 / 2|r| + |r| / 2` for any new residual, so :math:`1/|r|` is a curvature
+    that bounds the loss from above. The step of a leaf then goes towards the median of its rows.
+    """
+
+    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return abs(z - y)."""
+        return np.abs(margins - y)
+
+    def derivatives(
+        self, margins: NDArray[np.float64], y: NDArray[np.floating]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sign of the residual, and 1 over its size."""
+        residuals = margins - y
+        return np.sign(residuals), 1.0 / np.maximum(np.abs(residuals), _SMALLEST_RESIDUAL)
+
+    def constant(self, y: NDArray[np.floating], weights: NDArray[np.float64] | None) -> float:
+        """Return the median."""
+        order = np.argsort(y)
+        masses = np.cumsum(np.ones(len(y)) if weights is None else weights[order])
+        return float(y[order][np.searchsorted(masses, 0.5 * masses[-1])])
+
+
+class _LogLink(Loss):
+    """A loss of positive predictions exp(z)."""
+
+    link = "log"
+
+    def predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return exp(z)."""
+        return np.exp(margins)
+
+    def prediction_slopes(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the predictions."""
+        return predictions
+
+    def constant(self, y: NDArray[np.floating], weights: NDArray[np.float64] | None) -> float:
+        """Return the logarithm of the mean."""
+        return math.log(float(np.average(y, weights=weights)))
+
+
+class PoissonLoss(_LogLink):
+    """Half of the Poisson deviance."""
+
+    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return exp(z) - y z - y + y log(y)."""
+        return np.asarray(np.exp(margins) - y * margins - y + y * np.log(np.where(y > 0, y, 1.0)))
+
+    def derivatives(
+        self, margins: NDArray[np.float64], y: NDArray[np.floating]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return exp(z) - y and exp(z + 0.7)."""
+        predictions = np.exp(margins)
+        return predictions - y, _CURVATURE_FACTOR * predictions
+
+
+class TweedieLoss(_LogLink):
+    """Half of the Tweedie deviance."""
+
+    def __init__(self, power: float) -> None:
+        self.power = power
+
+    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the half deviance."""
+        power = self.power
+        own = np.exp((2.0 - power) * margins) / (2.0 - power) - y * np.exp((1.0 - power) * margins) / (1.0 - power)
+        return np.asarray(own + y ** (2.0 - power) / ((1.0 - power) * (2.0 - power)))
+
+    def derivatives(
+        self, margins: NDArray[np.float64], y: NDArray[np.floating]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the derivatives; both terms of the second one are positive."""
+        power = self.power
+        rising, falling = np.exp((2.0 - power) * margins), y * np.exp((1.0 - power) * margins)
+        return rising - falling, (2.0 - power) * rising + (power - 1.0) * falling
+
+
+def make_loss(name: str, tweedie_variance_power: float = 1.5) -> Loss:
+    """Return the loss of a name among `LOSSES`."""
+    if name == "tweedie":
+        return TweedieLoss(tweedie_variance_power)
+    losses: dict[str, Callable[[], Loss]] = {
+        "log_loss": LogLoss,
+        "squared_error": SquaredError,
+        "absolute_error": AbsoluteError,
+        "poisson": PoissonLoss,
+    }
+    return losses[name]()
+
+
+def plain_objective(loss: Loss) -> Callable[..., tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Return a loss as a custom objective of labels, margins and weights."""
+
+    def objective(
+        labels: NDArray[np.floating], margins: NDArray[np.floating], weights: NDArray[np.float64] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        gradient, curvature = loss.derivatives(np.asarray(margins, dtype=np.float64), labels)
+        if weights is not None:
+            gradient, curvature = weights * gradient, weights * curvature
+        return gradient.astype(np.float32), np.maximum(curvature, 1e-16).astype(np.float32)
+
+    return objective
+
+
+# The distance between samples of predictions, and the unit in which its weight is measured.
+
+KINDS = ("continuous", "discrete")
+# Strength and kernel variance.
+_PROBABILITY_DUALS, _REAL_DUALS = (3.2, 0.02), (0.1, 0.1)
+
+
+@dataclass(frozen=True, eq=False)
+class PenaltyUnit:
+    """What a plain model says about the penalty."""
+
+    factor: float
+    divisor: float
+    comparisons: Comparisons
+
+
+def default_kind(kind: str | None, *, within: bool) -> str:
+    """Return the kind of distance; ``within`` says whether groups are compared within labels or strata."""
+    if kind is None:
+        return "discrete" if within else "continuous"
+    return check_choice(kind, KINDS, name="kind")
+
+
+def make_distance(
+    kind: str,
+    loss: Loss,
+    *,
+    regularizer: str,
+    strength: float | None,
+    opposite_duals: bool,
+    n_fourier_features: int,
+    kernel_variance: float | None,
+    scale: str,
+) -> TransportPenalty:
+    """Return the penalty of a kind; ``scale`` says whether predictions are standardized in each round."""
+    if kind == "discrete":
+        return DiscretePenalty(scale=scale)
+    default_strength, default_variance = _PROBABILITY_DUALS if loss.is_logistic else _REAL_DUALS
+    variance = default_variance if kernel_variance is None else kernel_variance
+    problem = DualProblem(
+        quadrature_features(n_fourier_features, variance),
+        get_regularizer(regularizer),
+        default_strength if strength is None else check_real(strength, name="strength", strict=True),
+        check_flag(opposite_duals, name="opposite_duals"),
+        "all",
+    )
+    return ContinuousPenalty(problem, scale=scale)
+
+
+def prediction_divisor(loss: Loss, predictions: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    """Return what predictions are divided by, such that a distance means the same for probabilities and for prices."""
+    if loss.is_logistic:
+        return 1.0
+    center = np.average(predictions, weights=weights)
+    deviation = float(np.sqrt(np.average((predictions - center) ** 2, weights=weights)))
+    return deviation / UNIT_DEVIATION if deviation > 0.0 else 1.0
+
+
+def measure_unit(
+    distance: TransportPenalty,
+    loss: Loss,
+    labels: NDArray[Any],
+    margins: NDArray[np.float64],
+    comparisons: Comparisons,
+    *,
+    divisor: float,
+) -> PenaltyUnit:
+    """Return the unit of the penalty, with a plain model's margins."""
+    scores = loss.predictions(margins) / divisor
+    weighed = weigh_by_reliability(comparisons, scores)
+    value = distance.value_and_gradient(scores, weighed).value if weighed.active.size else 0.0
+    information = loss.information(margins, labels, comparisons.row_weights)
+    return PenaltyUnit(information / value if value > 0.0 else 0.0, divisor, weighed)
+
 
 # Share of the curvature of the parabola that bounds the penalty from above. Both sides of a transport problem move, and
 # the rows of a leaf move together, so that the full curvature would make the steps too short.
@@ -35,15 +349,7 @@ _CURVATURE_SHARE = 0.2
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveTerms:
-    """The objective and its derivatives at some margins.
-
-    Attributes
-    ----------
-    value : float
-        Sum over rows of log-loss plus penalty.
-    gradient, curvature : ndarray of shape (n_rows,)
-        First derivative with respect to each margin, and a positive approximation of the second.
-    """
+    """The objective and its derivatives at some margins."""
 
     value: float
     gradient: NDArray[np.float64]
@@ -134,7 +440,7 @@ class TransportObjective:
     .. math:: \sum_i \omega_i\,\mathrm{logloss}(z_i, y_i) + \Omega\, w u \sum_{(a,b)} T(S_a, S_b),
               \qquad \Omega = \sum_i \omega_i,
 
-    T a transport distance ([1]_, Eq. 4) of scores that are counted in 1,024 cells (`fairtransport.penalties.binned`),
+    T a transport distance ([1]_, Eq. 4) of scores that are counted in 1,024 cells (`fairtransport.criteria.binned`),
     over all pairs of groups, within each label or stratum if the criterion says so: then :math:`S_a` are the scores of
     a group's rows with that label, and each pair has the weight of the label. u is the unit of the linear estimators
     (`ContinuousTransportClassifier`).
@@ -146,7 +452,7 @@ class TransportObjective:
 
     **Curvature.** A positive approximation: :math:`\omega_i [v_i + 0.2\,\Omega w u\, b_a(s_i) v_i^2 / m_a]` with
     :math:`v = s(1-s)` and :math:`b_a` the curvature of the parabola that bounds the penalty from above
-    (`fairtransport.penalties.binned.BinnedPenalty`). The factor :math:`1/m_a` makes the gradient of a row of a small
+    (`fairtransport.criteria.binned.BinnedPenalty`). The factor :math:`1/m_a` makes the gradient of a row of a small
     group large; the same factor in the curvature bounds the step of its leaf.
 
     **Group probabilities.** If the group is not among the features, trees that follow each row's group overfit to the
@@ -418,3 +724,69 @@ class TransportObjective:
             raise ValueError("labels has NaN or infinite numbers; remove those rows first.")
         if self.loss.link == "log" and (y < 0).any():
             raise ValueError(f"This loss is for numbers of 0 and more; labels has {int((y < 0).sum())} negative ones.")
+
+
+# What is learned of y: two classes, or the mean and standard deviation of numbers.
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLabels:
+    """Two classes, the larger of which is class 1."""
+
+    classes: NDArray[Any]
+
+    @classmethod
+    def of(cls, y: Any, owner: str) -> ClassLabels:
+        """Return the classes of y."""
+        return cls(two_classes(y, owner)[1])
+
+    def read(self, y: Any, owner: str) -> NDArray[np.int64]:
+        """Return 0 and 1 for the rows of y."""
+        labels, classes = two_classes(y, owner)
+        if not np.array_equal(classes, self.classes):
+            raise ValueError(f"{owner} has other class labels than y.")
+        return (labels == self.classes[1]).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetScale:
+    """The affine map of y to the numbers that trees are trained on."""
+
+    center: float
+    scale: float
+    log_link: bool
+
+    @classmethod
+    def of(cls, y: Any, weights: NDArray[np.float64] | None, loss: Loss, owner: str) -> TargetScale:
+        """Return the scale of y."""
+        numbers = _checked(y, owner, log_link=loss.link == "log")
+        if weights is not None and len(weights) != len(numbers):
+            weights = None  # the rows are counted later
+        mean = float(np.average(numbers, weights=weights))
+        if loss.link == "log":
+            return cls(0.0, mean, log_link=True)
+        deviation = float(np.sqrt(np.average((numbers - mean) ** 2, weights=weights)))
+        if deviation == 0.0:
+            raise ValueError("y has the same value in every row that has weight, so there is nothing to predict.")
+        return cls(mean, deviation, log_link=False)
+
+    def read(self, y: Any, owner: str) -> NDArray[np.float64]:
+        """Return y in these units."""
+        return np.asarray((_checked(y, owner, log_link=self.log_link) - self.center) / self.scale)
+
+    def predictions(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return predictions in units of y."""
+        return np.asarray(self.center + self.scale * scaled)
+
+
+def _checked(y: Any, owner: str, *, log_link: bool) -> NDArray[np.float64]:
+    if y is not None and np.asarray(y).size == 1:
+        raise ValueError(f"{owner} needs at least 2 rows of y; got 1 sample.")
+    numbers = real_targets(y, owner)
+    n_negative = int(np.count_nonzero(numbers < 0)) if log_link else 0
+    if n_negative:
+        raise ValueError(
+            f"y has {n_negative} negative values; the Poisson and the Tweedie loss are for numbers of 0 and more. Use "
+            "the squared or the absolute error."
+        )
+    return numbers

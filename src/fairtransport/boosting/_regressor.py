@@ -10,20 +10,17 @@ from sklearn.metrics import r2_score
 
 from fairtransport._validation import check_weights
 from fairtransport.boosting._base import TransportBoosting
-from fairtransport.boosting._losses import make_loss
-from fairtransport.boosting._responses import BoostedNumbers
-from fairtransport.boosting._target_scale import TargetScale
+from fairtransport.boosting._objective import TargetScale, make_loss
+from fairtransport.boosting._settings import BoostedNumbers
 from fairtransport.criteria import EACH_OTHER
 from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._losses import Loss
-    from fairtransport.boosting._penalty_settings import Settings
+    from fairtransport.boosting._objective import Loss
+    from fairtransport.boosting._settings import Settings
     from fairtransport.boosting._training_data import TrainingData
-
-__all__ = ["TransportBoostingRegressor"]
 
 
 class TransportBoostingRegressor(RegressorMixin, TransportBoosting):

@@ -7,28 +7,76 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
-from fairtransport.boosting._early_stopping import BestRound, HeldOutObjective
+from fairtransport._sklearn import group_cells
 from fairtransport.boosting._library import TrainingRun
-from fairtransport.boosting._losses import plain_objective
-from fairtransport.boosting._penalty_settings import RoundSchedule
+from fairtransport.boosting._objective import plain_objective
+from fairtransport.boosting._settings import RoundSchedule
 from fairtransport.criteria import weigh_by_reliability
-from fairtransport.linear.training.comparisons import GroupComparisons
-from fairtransport.linear.training.evaluation import ScoreEvaluator
-from fairtransport.linear.training.weight_path import AutomaticWeight, WeightPath
+from fairtransport.criteria.penalty import DiscretePenalty
+from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator
+from fairtransport.training.weight_path import AutomaticWeight, WeightPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._held_out_rows import HeldOutRows
     from fairtransport.boosting._library import BoosterRun
-    from fairtransport.boosting._penalty_settings import PenaltySettings, Settings
-    from fairtransport.boosting._responses import BoostedResponse
+    from fairtransport.boosting._objective import Loss
+    from fairtransport.boosting._settings import BoostedResponse, PenaltySettings, Settings
     from fairtransport.boosting._training_data import TrainingData
+    from fairtransport.criteria import ComparedStrata
+    from fairtransport.criteria.comparisons import Comparisons
+    from fairtransport.training.evaluation import ScoreMetrics
 
-__all__ = ["Choice", "FairRounds", "RoundSearch", "make_evaluator", "training_run"]
+# Early stopping on the objective: the loss plus the penalty at its full weight, on held-out rows.
+
+_SLICES = 256
+
+
+class HeldOutObjective:
+    """The loss plus the weighted sum of exact Wasserstein-1 distances between the groups' held-out predictions."""
+
+    def __init__(
+        self, loss: Loss, labels: NDArray[Any], comparisons: Comparisons, *, divisor: float, scale: str
+    ) -> None:
+        self.loss, self.labels, self.comparisons, self.divisor = loss, labels, comparisons, divisor
+        self._distance = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale=scale)
+
+    def mean_loss(self, margins: NDArray[np.float64]) -> float:
+        """Return the mean loss."""
+        return float(np.average(self.loss.values(margins, self.labels), weights=self.comparisons.row_weights))
+
+    def disparity(self, margins: NDArray[np.float64]) -> float:
+        """Return the weighted sum of the distances."""
+        if not self.comparisons.active.size:
+            return 0.0
+        scores = self.loss.predictions(margins) / self.divisor
+        return self._distance.value_and_gradient(scores, self.comparisons).value
+
+
+class BestRound:
+    """Finds the round with the lowest value of an objective, and says when to stop looking."""
+
+    def __init__(self, *, first_round: int, patience: int | None) -> None:
+        self.first_round, self.patience = first_round, patience
+        self.number, self.n_recorded, self._lowest = 0, 0, np.inf
+
+    def record(self, value: float) -> bool:
+        """Record the objective after another round; return whether this is the best round so far."""
+        self.n_recorded += 1
+        if self.patience is None or (self.n_recorded >= self.first_round and value < self._lowest):
+            self.number, self._lowest = self.n_recorded, value
+            return True
+        return False
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the objective has not improved for too long."""
+        return self.patience is not None and bool(self.number) and self.n_recorded - self.number >= self.patience
+
 
 #: Weights that are tried in turn.
 WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0)
@@ -39,16 +87,7 @@ _BEYOND = 1.25  # times the rounds of the schedule, as far as early stopping loo
 
 @dataclass(frozen=True, eq=False)
 class FairRounds:
-    """The rounds of a training with the penalty.
-
-    Attributes
-    ----------
-    schedule : RoundSchedule
-    n_rounds : int
-        The best round.
-    history : dict of ndarray
-        ``round``, ``disparity`` and ``loss`` on held-out rows, from the full weight of the penalty on.
-    """
+    """The rounds of a training with the penalty."""
 
     schedule: RoundSchedule
     n_rounds: int
@@ -57,23 +96,7 @@ class FairRounds:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What a search chose: rounds without and with the penalty, its weight, and why.
-
-    Attributes
-    ----------
-    plain_rounds : int
-    parity_weight : float
-    rounds : FairRounds
-    scores : ndarray of shape (n_held_out,)
-        Of the held-out rows.
-    path : WeightPath
-    has_differences : bool
-        Whether groups of the plain models differ by more than chance.
-    reason : str
-        Empty where the weight was given.
-    reached : bool
-        Whether its goal was reached.
-    """
+    """What a search chose: rounds without and with the penalty, its weight, and why."""
 
     plain_rounds: int
     parity_weight: float
@@ -108,15 +131,6 @@ class RoundSearch:
     """Boosters of all parts of a table, trained side by side and evaluated on the rows that they do not see.
 
     Each part is binned once. Boosters with different weights have the same seeds and see the same parts.
-
-    Parameters
-    ----------
-    settings : Settings
-    penalty : PenaltySettings
-    held_out : HeldOutRows
-    response : BoostedResponse
-    seed : int
-        Of the models of the groups.
     """
 
     def __init__(
@@ -268,3 +282,164 @@ def _margins(runs: list[BoosterRun]) -> NDArray[np.float64]:
 def _history(records: list[tuple[float, float, float]]) -> dict[str, NDArray[np.float64]]:
     columns = np.array(records, dtype=np.float64).reshape(-1, 3).T
     return dict(zip(("round", "disparity", "loss"), columns, strict=True))
+
+
+# Which rows are held out, so that rounds and weights are chosen on rows that no model was trained on.
+
+_FOLDS, _PARTS_OF_LARGE = 3, 5
+_LARGE_TABLE = 10_000  # rows from which a fifth of the rows is held out once, instead of each row
+_FEWEST_ROWS = 30  # below, nothing is held out
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows that a model is trained on, and those that it is evaluated on."""
+
+    training: TrainingData
+    held_out: TrainingData
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRows:
+    """The parts of a table, and all rows that are held out in one of them, in the order of the parts."""
+
+    parts: tuple[Part, ...]
+    rows: TrainingData
+    n_rows: int
+    name: str = "held-out rows"
+
+    @classmethod
+    def of(cls, rows: TrainingData, share: float | None, rng: np.random.Generator) -> HeldOutRows:
+        """Split the rows, stratified by group and label, or by group and whether y is above its mean."""
+        n_rows = rows.groups.n_rows
+        n_folds = (_PARTS_OF_LARGE if n_rows > _LARGE_TABLE else _FOLDS) if share is None else max(2, round(1 / share))
+        once = share is not None or n_rows > _LARGE_TABLE
+        folds = _folds(rows, n_folds, rng)
+        numbers = (0,) if once else range(n_folds)
+        splits = [(np.flatnonzero(folds != number), np.flatnonzero(folds == number)) for number in numbers]
+        enough = all(
+            _has_all(rows, training, len(rows.groups)) and _has_all(rows, held_out, 2) for training, held_out in splits
+        )
+        if n_rows < _FEWEST_ROWS or not enough:
+            return cls((Part(rows, rows),), rows, n_rows, "training rows")
+        parts = tuple(Part(rows.select(training), rows.select(held_out)) for training, held_out in splits)
+        return cls(parts, rows.select(np.concatenate([held_out for _, held_out in splits])), n_rows)
+
+    @classmethod
+    def given(cls, rows: TrainingData, held_out: TrainingData) -> HeldOutRows:
+        """Return one part, with validation rows of the user."""
+        return cls((Part(rows, held_out),), held_out, rows.groups.n_rows)
+
+
+def _folds(rows: TrainingData, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the fold of each row; -1 for rows of groups that are too small to be split."""
+    high = rows.labels > np.mean(rows.labels)
+    order = np.lexsort((rng.random(len(high)), high, group_cells(rows.groups)))
+    folds = np.empty(len(high), dtype=np.int64)
+    folds[order] = np.arange(len(high)) % n_folds
+    for members in rows.groups.rows:
+        if members.size < n_folds:
+            folds[members] = -1
+    return folds
+
+
+def _has_all(rows: TrainingData, part: NDArray[np.int64], n_groups: int) -> bool:
+    """Whether rows with weight are of this many groups, and have y on both sides of its mean."""
+    if rows.weights is not None:
+        part = part[rows.weights[part] > 0.0]
+    high = rows.labels[part] > np.mean(rows.labels)
+    n_present = np.count_nonzero(rows.groups.select(part).counts)
+    return bool(high.any() and not high.all() and n_present >= n_groups)
+
+
+# The final training on all rows: a plain model, and one with the penalty.
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """A trained model, and what its fitted attributes and its outcome are made from."""
+
+    plain: Any
+    model: Any
+    plain_margins: NDArray[np.float64]
+    margins: NDArray[np.float64]
+    plain_rounds: int
+    n_rounds: int
+    is_stopped_early: bool
+    parity_weight: float
+    unit: float
+    is_within_chance: bool
+    reason: str
+    reached: bool
+    evaluator: ScoreEvaluator
+    scores: NDArray[np.float64]
+    metrics: ScoreMetrics
+    history: dict[str, NDArray[np.float64]]
+    path: dict[str, NDArray[np.float64]]
+    compared: ComparedStrata
+    bounds: tuple[float, float] | None
+
+
+def train(
+    settings: Settings,
+    penalty: PenaltySettings,
+    rows: TrainingData,
+    choice: Choice | None,
+    *,
+    parity_weight: float | None,
+    response: BoostedResponse,
+    seed: int,
+) -> Training:
+    """Train on all rows."""
+    library, run = settings.library, training_run(settings, rows)
+    plain_rounds = settings.n_rounds if choice is None else choice.plain_rounds
+    wanted = (parity_weight or 0.0) if choice is None else choice.parity_weight
+    plain = library.fit_plain(_with_rounds(settings, plain_rounds), run)
+    plain_margins = library.margins(plain, rows.X)
+    reference = penalty.refer_to(settings, rows, plain_margins)
+    weight = wanted if reference.unit.factor > 0.0 else 0.0
+    model, margins, n_rounds = plain, plain_margins, plain_rounds
+    if weight > 0.0:
+        schedule = RoundSchedule(settings.n_rounds, rows.groups.n_rows) if choice is None else choice.rounds.schedule
+        n_rounds = schedule.n_rounds if choice is None else choice.rounds.n_rounds
+        objective = penalty.objective(
+            settings, rows, reference,
+            parity_weight=weight,
+            schedule=schedule,
+            group_probabilities=penalty.group_probabilities(settings, rows, reference, seed),
+        )  # fmt: skip
+        model = library.fit_objective(_with_rounds(settings, n_rounds), run, objective)
+        margins = library.margins(model, rows.X)
+    predict = settings.loss.predictions
+    if choice is None:
+        evaluator = make_evaluator(response, penalty, rows, predict(plain_margins))
+        scores, path = predict(margins), WeightPath(lambda _, __: (None, predict(margins)), evaluator)
+        path.at(weight)
+    else:
+        evaluator, path = choice.path.evaluator, choice.path
+        scores = choice.scores if weight > 0.0 else evaluator.initial_scores
+    return Training(
+        plain=plain,
+        model=model,
+        plain_margins=plain_margins,
+        margins=margins,
+        plain_rounds=plain_rounds,
+        n_rounds=n_rounds,
+        is_stopped_early=settings.patience is not None,
+        parity_weight=weight,
+        unit=reference.unit.factor,
+        is_within_chance=reference.unit.factor == 0.0 or (choice is not None and not choice.has_differences),
+        reason=choice.reason if choice is not None else "",
+        reached=choice.reached if choice is not None else True,
+        evaluator=evaluator,
+        scores=scores,
+        metrics=evaluator.evaluate(scores),
+        history=choice.rounds.history if choice is not None else {},
+        path=path.table(),
+        compared=reference.compared.resolved,
+        bounds=response.bounds,
+    )
+
+
+def _with_rounds(settings: Settings, n_rounds: int) -> Any:
+    return clone(settings.estimator).set_params(n_estimators=n_rounds)

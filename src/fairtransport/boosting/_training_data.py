@@ -2,45 +2,121 @@
 
 from __future__ import annotations
 
+import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numba import config
 from scipy.sparse import issparse
 
-from fairtransport._sklearn.estimator_calls import n_rows, take_rows
+from fairtransport._columns import short_type
+from fairtransport._sklearn import n_rows, take_rows
 from fairtransport._validation import check_length, check_weights
-from fairtransport.boosting._compared_rows import compare_rows
+from fairtransport.criteria import ComparedStrata, compares_each_other, resolve_criterion, resolve_group_target
 from fairtransport.groups import make_groups
 from fairtransport.repair.group_checks import groups_to_repair
 from fairtransport.strata import make_strata
+from fairtransport.transport.kernels.binned import (
+    CellDerivatives,
+    count_masses,
+    count_shared,
+    logit_derivatives,
+    logit_derivatives_shared,
+)
+from fairtransport.transport.slices import CELLS
+from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._compared_rows import ComparedRows
+    from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
 
-__all__ = ["TrainingData", "as_selectable", "check_eval_set", "check_shape", "check_training_data"]
+# A criterion, resolved for training or validation rows: the stratum of each row, and the targets of the strata.
+
+Targets: TypeAlias = "dict[tuple[int | None, int | None], NDArray[np.float64]]"
+"""Scores of a distribution for each label and stratum."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRows:
+    """Rows, and where a criterion compares their groups."""
+
+    groups: Groups
+    resolved: ComparedStrata
+    stratum: NDArray[np.int64]
+
+    @property
+    def n_strata(self) -> int:
+        """Number of strata in which groups are compared."""
+        return len(self.resolved.compared)
+
+    def fixed_targets(self, target: Any, scores: NDArray[np.float64], scale: float = 1.0) -> Targets | None:
+        """Return what groups are compared with in each stratum; None where they are compared with each other.
+
+        Scores of equal mass, divided by ``scale``, represent the distribution that ``target`` names.
+        """
+        if compares_each_other(target):
+            return None
+        weights, parts = self.resolved.row_weights, self.resolved.compared
+        return {
+            (part.label, part.stratum): resolve_group_target(target, scores, self.groups, weights, part).equal_mass(
+                TARGET_SIZE
+            )
+            / scale
+            for part in parts
+        }
+
+    def comparisons(self, targets: Targets | None = None) -> Comparisons:
+        """Return the pairs of cells; with the targets of other rows, those of strata that have one."""
+        if targets is None:
+            return self.resolved.comparisons()
+        parts = [part for part in self.resolved.compared if (part.label, part.stratum) in targets]
+        if not parts:
+            raise ValueError("There is nothing to compare: no stratum of these rows has a target.")
+        kept = ComparedStrata(self.resolved.n_rows, tuple(parts), row_weights=self.resolved.row_weights)
+        return kept.comparisons([targets[part.label, part.stratum] for part in parts])
+
+
+def check_target(target: Any, groups: Groups) -> None:
+    """Raise ValueError for a ``target`` that is none, before anything is trained."""
+    if not compares_each_other(target):
+        resolve_group_target(target, np.full(groups.n_rows, 0.5), groups, None)
+
+
+def compare_rows(
+    criterion: str,
+    groups: Groups,
+    *,
+    labels: ArrayLike | None,
+    strata: Strata | None,
+    row_weights: NDArray[np.float64] | None,
+    stratum_weight: str | None,
+) -> ComparedRows:
+    """Resolve a criterion, as `resolve_criterion`, and find the stratum of each row."""
+    resolved = resolve_criterion(
+        criterion, groups, labels=labels, strata=strata, row_weights=row_weights, stratum_weight=stratum_weight
+    )
+    stratum = np.full(groups.n_rows, len(resolved.compared))
+    for number, part in enumerate(resolved.compared):
+        inside = np.ones(groups.n_rows, dtype=bool)
+        if part.label is not None:
+            inside &= np.asarray(labels) == part.label
+        if part.stratum is not None and strata is not None:
+            inside &= strata.codes == part.stratum
+        stratum[inside] = number
+    return ComparedRows(groups, resolved, stratum)
 
 
 @dataclass(eq=False)
 class TrainingData:
-    """Rows to train or validate on.
-
-    Attributes
-    ----------
-    X : table or matrix
-        As passed to ``fit``.
-    labels : ndarray
-        0 and 1, or the numbers of a regression as its loss takes them.
-    groups : Groups
-    weights : ndarray or None
-    strata : Strata or None
-    """
+    """Rows to train or validate on."""
 
     X: Any
     labels: NDArray[Any]
@@ -146,3 +222,142 @@ def check_eval_set(
         check_length(range(strata.n_rows), size=n_rows(X), name="strata of eval_set")
     groups.require(min_size=1, at_least=2)
     return TrainingData(X, labels, groups, strata=strata)
+
+
+# The training rows of an objective: one pass counts their scores in cells, another looks up their derivatives.
+
+_CHUNK = 1 << 17  # smallest number of rows for a thread
+
+
+class GroupedRows:
+    """Rows with their groups and strata: one code each, or probabilities of all groups of their stratum."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        probabilities: NDArray[Any] | None = None,
+        *,
+        strata: NDArray[np.int64] | None = None,
+        n_strata: int = 1,
+    ) -> None:
+        self.n_rows, self.n_groups, self.n_strata = groups.n_rows, len(groups), n_strata
+        self.n_cells_of_rows = n_strata * self.n_groups
+        self.strata = np.zeros(self.n_rows, np.uint8) if strata is None else strata.astype(short_type(n_strata))
+        if probabilities is None and groups.overlapping:
+            probabilities = hard_probabilities(groups)
+        self.probabilities = None if probabilities is None else np.ascontiguousarray(probabilities, dtype=np.float32)
+        self.codes = groups.memberships[0]
+        if strata is not None:
+            codes = self.n_groups * strata + self.codes
+            outside = (self.codes == self.n_groups) | (strata == n_strata)
+            self.codes = np.where(outside, self.n_cells_of_rows, codes).astype(short_type(self.n_cells_of_rows))
+
+    def count(
+        self,
+        margins: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        position: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the position of each margin in [0, 1], and the mass of each group of each stratum at the edges."""
+        positions = np.empty_like(margins)
+
+        def count(part: slice) -> NDArray[np.float64]:
+            positions[part] = position(margins[part])
+            if self.probabilities is None:
+                masses = np.zeros((self.n_cells_of_rows + 1, CELLS + 1))  # the last row is for rows that are in no cell
+                count_masses(positions[part], self.codes[part], weights[part], masses)
+                return masses[:-1]
+            masses = np.zeros((self.n_strata + 1, CELLS + 1, self.n_groups))
+            count_shared(positions[part], self.probabilities[part], self.strata[part], weights[part], masses)
+            return masses[:-1].transpose(0, 2, 1).reshape(self.n_cells_of_rows, CELLS + 1)
+
+        return positions, np.sum(self._in_threads(count), axis=0)
+
+    def logit_derivatives(
+        self,
+        scores: NDArray[np.float64],
+        labels: NDArray[np.float32],
+        weights: NDArray[np.float64],
+        slopes: NDArray[np.float64],
+        bends: NDArray[np.float64],
+        *,
+        dtype: Any,
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return gradient and curvature of log-loss plus penalty with respect to the margins.
+
+        ``slopes`` and ``bends``, of shape (n_strata * n_groups, n_cells), are the first and second derivative of the
+        penalty with respect to a score in each cell. The penalty does not act on rows in no group or stratum.
+        """
+        gradient, curvature = np.empty((2, self.n_rows), dtype)
+        in_cells = CellDerivatives(*map(self._with_zeros, (slopes, bends)))
+
+        def write(part: slice) -> None:
+            outputs = weights[part], in_cells, gradient[part], curvature[part]
+            if self.probabilities is None:
+                logit_derivatives(scores[part], labels[part], self.codes[part], *outputs)
+            else:
+                shares = self.probabilities[part], self.strata[part]
+                logit_derivatives_shared(scores[part], labels[part], *shares, *outputs)
+
+        self._in_threads(write)
+        return gradient, curvature
+
+    def look_up(self, positions: NDArray[np.float64], table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the value of a table of shape (n_strata * n_groups, n_cells) for each row, 0 in no group or stratum.
+
+        A row that counts for several groups has their mean, by its probabilities.
+        """
+        cells = np.minimum((positions * CELLS).astype(np.int64), CELLS - 1)
+        padded = self._with_zeros(table)
+        if self.probabilities is None:
+            return np.asarray(padded[self.codes, cells])
+        return np.einsum("ij,ij->i", self.probabilities, padded[self.strata, cells])
+
+    def _with_zeros(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the table with zeros for rows that are not compared; groups last where rows count for several."""
+        padded = np.vstack((table, np.zeros((self.n_groups, CELLS))))
+        if self.probabilities is None:
+            return padded
+        return padded.reshape(-1, self.n_groups, CELLS).transpose(0, 2, 1).copy()
+
+    def _in_threads(self, task: Callable[[slice], Any]) -> list[Any]:
+        n_threads = max(1, min(config.NUMBA_NUM_THREADS, self.n_rows // _CHUNK))
+        parts = [slice(*pair) for pair in pairwise(np.linspace(0, self.n_rows, n_threads + 1).astype(int).tolist())]
+        if n_threads == 1:
+            return [task(parts[0])]
+        with ThreadPoolExecutor(n_threads) as pool:
+            return list(pool.map(task, parts))
+
+
+def hard_probabilities(groups: Groups) -> NDArray[np.float32]:
+    """Return 1 for each row's groups and 0 for the others, of shape (n_rows, n_groups)."""
+    table = np.zeros((groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last column is "in no group"
+    for codes in groups.memberships:
+        table[np.arange(groups.n_rows), codes] = 1.0
+    return table[:, :-1]
+
+
+# Settings of boosted trees by the size of the table, where the user chose none.
+
+#: The largest number of rounds, and the learning rate.
+ROUNDS = {"n_estimators": 200, "learning_rate": 0.1}
+
+_FEWEST_LEAVES, _MOST_LEAVES = 4, 31
+_ROWS_OF_LEAVES = 36  # a tree has a leaf for each of this many rows, under the root
+_SMALL_TABLE = 5_000
+_FEW_COLUMNS = 8  # up to which each tree sees all
+
+
+def n_leaves(n_rows: int) -> int:
+    """Return the leaves of a tree: 4 for 500 rows, 31, as in LightGBM, from 35,000 on."""
+    return min(max(round(math.sqrt(n_rows / _ROWS_OF_LEAVES)), _FEWEST_LEAVES), _MOST_LEAVES)
+
+
+def is_small(n_rows: int) -> bool:
+    """Whether a table is so small that a second thread costs more than it gains."""
+    return n_rows <= _SMALL_TABLE
+
+
+def column_share(n_columns: int) -> float:
+    """Return the share of the columns that each tree sees."""
+    return 0.5 if n_columns > _FEW_COLUMNS else 1.0

@@ -1,10 +1,16 @@
 """Counterfactual and path-specific fairness along a causal graph."""
 
 from fairtransport._validation.error_redaction import redact_public_errors
-from fairtransport.causal._audit import audit_counterfactual
-from fairtransport.causal._effects import CounterfactualAudit, GroupEffects, PathEffect
+from fairtransport.causal._audit import (
+    CounterfactualAudit,
+    EdgeSensitivity,
+    GraphVariant,
+    GroupEffects,
+    PathEffect,
+    audit_counterfactual,
+    edge_sensitivity,
+)
 from fairtransport.causal._graph import CausalGraph, as_graph
-from fairtransport.causal._sensitivity import EdgeSensitivity, GraphVariant, edge_sensitivity
 from fairtransport.causal._training import CounterfactuallyFairClassifier, CounterfactuallyFairRegressor
 from fairtransport.causal._transport import CounterfactualTransport
 

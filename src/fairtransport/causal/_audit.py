@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
+from fairtransport._extras import make_frame, render
 from fairtransport._progress import progress
-from fairtransport._sklearn.estimator_calls import model_scores, take_rows
+from fairtransport._sklearn import model_scores, take_rows
 from fairtransport._validation import check_count, check_real
-from fairtransport.causal._effects import CounterfactualAudit, GroupEffects, PathEffect
-from fairtransport.causal._paths import moved_nodes
-from fairtransport.causal.node_columns import Table
+from fairtransport.causal._graph import CausalGraph, as_graph, moved_nodes
+from fairtransport.causal.conditional_distributions import Table
 from fairtransport.metrics.ranks import pooled_ranks
+from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +31,216 @@ if TYPE_CHECKING:
     from fairtransport.causal._graph import Edge
     from fairtransport.causal._transport import CounterfactualTransport
 
-__all__ = ["audit_counterfactual"]
+# Results of an audit along the paths of a causal graph.
+
+_SMALLEST = 0.0005  # range of the total effect over orders of categories that is worth a line
+
+
+@dataclass(frozen=True)
+class PathEffect:
+    """How scores of a group would change along some paths.
+
+    Attributes
+    ----------
+    name : str
+        ``total``, ``direct``, ``through`` a mediator, ``unfair paths``, or a name of ``paths``.
+    mean : float
+        Mean change of the score.
+    distance : float
+        Wasserstein-1 distance between the group's scores as they are and as they would be.
+    rank_distance : float
+        The same of ranks among all people's scores.
+    rate : float or None
+        Change of the share of scores above the threshold.
+    individual : float
+        Mean absolute change of a person's score; changes in both directions do not cancel.
+    intervals : mapping of str to (float, float)
+        Of each figure; NaN without bootstrap samples.
+    floors : mapping of str to float
+        Noise floor of each figure: the mean of its absolute value in tables whose groups were shuffled, 0 for a direct
+        effect; NaN without permutations.
+    order_range : (float, float)
+        Lowest and highest mean change with other orders of categories and other draws of the ranks of people with
+        equal values, which the data do not determine; NaN where none were tried.
+    """
+
+    name: str
+    mean: float
+    distance: float
+    rank_distance: float
+    rate: float | None
+    individual: float
+    intervals: Mapping[str, tuple[float, float]]
+    floors: Mapping[str, float]
+    order_range: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class GroupEffects:
+    """The effects of the group on its scores.
+
+    Attributes
+    ----------
+    group : group
+    rows : int
+    gap : float
+        Mean score of the group that people are moved to, minus that of this group.
+    gap_interval : (float, float)
+    effects : mapping of str to PathEffect
+    support : float
+        Share of rows whose counterfactual lies within what was seen.
+    """
+
+    group: Any
+    rows: int
+    gap: float
+    gap_interval: tuple[float, float]
+    effects: Mapping[str, PathEffect]
+    support: float
+
+    @property
+    def interaction(self) -> float:
+        """The part of the total effect that is not the sum of the effects of single paths; 0 for linear models."""
+        return self.effects["total"].mean - sum(effect.mean for effect in self.paths)
+
+    @property
+    def not_caused(self) -> float:
+        """The part of the gap that is no effect of the group under this graph."""
+        return self.gap - self.effects["total"].mean
+
+    @property
+    def paths(self) -> list[PathEffect]:
+        """The direct effect, and those through each mediator."""
+        return [one for name, one in self.effects.items() if name == "direct" or name.startswith("through ")]
+
+
+@dataclass(frozen=True)
+class CounterfactualAudit:
+    """The difference of scores between groups, split into effects of paths; everything holds under the graph.
+
+    Attributes
+    ----------
+    graph : CausalGraph
+    sensitive : str
+    to : group
+        The group that everyone was moved to.
+    groups : tuple of GroupEffects
+        Of each other group.
+    rows : int
+    threshold : float or None
+    confidence : float
+    n_bootstrap, n_permutations, n_orders : int
+        How often everything was estimated again: for intervals, noise floors, and orders of categories.
+    """
+
+    graph: CausalGraph
+    sensitive: str
+    to: Any
+    groups: tuple[GroupEffects, ...]
+    rows: int
+    threshold: float | None
+    confidence: float
+    n_bootstrap: int
+    n_permutations: int
+    n_orders: int
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return all figures as a data frame of pandas (or of ``library``), one row each, with their intervals."""
+        rows = []
+        for one in self.groups:
+            for effect in one.effects.values():
+                for figure in effect.intervals:
+                    low, high = effect.intervals[figure]
+                    row = {"group": one.group, "to": self.to, "effect": effect.name, "figure": figure}
+                    ends = {"low": low, "high": high, "by_chance": effect.floors[figure]}
+                    rows.append({**row, "value": getattr(effect, figure), **ends})
+        return make_frame(rows, library)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain values that JSON can represent; NaN is None."""
+        shown = {
+            name: getattr(self, name)
+            for name in ("sensitive", "to", "rows", "threshold", "confidence", "n_bootstrap", "n_permutations")
+        }
+        return _plain(
+            {
+                "assumption": "under this graph",
+                "graph": {"nodes": self.graph.nodes, "edges": self.graph.edges},
+                **shown,
+                "n_orders": self.n_orders,
+                "groups": [
+                    {**asdict(one), "interaction": one.interaction, "not_caused": one.not_caused} for one in self.groups
+                ],
+            }
+        )
+
+    def to_json(self, path: Any = None, *, indent: int | None = None) -> Any:
+        """Write `to_dict` as JSON to a file, or return it as text.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; an existing file is replaced atomically.
+        indent : int, optional
+            As in `json.dumps`.
+
+        Returns
+        -------
+        Path or str
+        """
+        text = json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        return text if path is None else write_atomically(Path(path), f"{text}\n".encode())
+
+    def plot(self, *, group: Any = None, ax: Any = None) -> Any:
+        """Draw the graph with the effect of each path, for one group (the largest by default)."""
+        return render("plot_effects", self, group=group, ax=ax)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def _lines(audit: CounterfactualAudit) -> Iterator[str]:
+    yield f"Effects of {audit.sensitive} on the score, under this graph, if everyone were {audit.to}"
+    for one in audit.groups:
+        yield ""
+        yield f"{one.group}: {one.rows:,} rows, mean score {_signed(one.gap)} in {audit.to}"
+        width = max(len(name) for name in [*one.effects, "no effect of the group"])
+        columns = [(f"{audit.confidence:.0%} interval", audit.n_bootstrap > 1), ("by chance", audit.n_permutations > 0)]
+        shown = [f"{name:>{size}}" for (name, present), size in zip(columns, (18, 9), strict=True) if present]
+        if shown:
+            yield "  ".join(["", " " * width, " effect", *shown])
+        for name, effect in one.effects.items():
+            cells = [f"{name:<{width}}", _signed(effect.mean)]
+            if audit.n_bootstrap > 1:
+                low, high = effect.intervals["mean"]
+                cells.append(f"{_signed(low)} to {_signed(high)}")
+            if audit.n_permutations:
+                cells.append(f"{effect.floors['mean']:9.4f}")
+            yield "  " + "  ".join(cells)
+        if len(one.paths) > 1:
+            yield f"  {'interaction of paths':<{width}}  {_signed(one.interaction)}"
+        yield f"  {'no effect of the group':<{width}}  {_signed(one.not_caused)}"
+        low, high = one.effects["total"].order_range
+        if high - low >= _SMALLEST:
+            yield f"  With categories in other orders the total is between {_signed(low)} and {_signed(high)}."
+        if one.support < 0.99:
+            yield f"  {1 - one.support:.0%} of these rows have counterfactuals outside what was seen."
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON can represent."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return None
+    return plain if plain is None or isinstance(plain, (bool, int, float, str)) else str(plain)
 
 
 def audit_counterfactual(
@@ -315,3 +530,165 @@ def _features(model: Any, rows: Any, outcome: str | None) -> Any:
     known = getattr(model, "feature_names_in_", None)
     names = Table(rows).names if known is None else list(known)
     return rows[[name for name in names if name != outcome]]
+
+
+# How effects change with one edge of the graph more or less.
+
+_QUICK: dict[str, Any] = {"n_bootstrap": 0, "n_permutations": 0, "n_orders": 0}
+
+
+@dataclass(frozen=True)
+class GraphVariant:
+    """The effects under a graph that differs by one edge.
+
+    Attributes
+    ----------
+    edge : (str, str)
+    change : {"added", "removed"}
+    audit : CounterfactualAudit or None
+        None where the question has no answer under this graph.
+    """
+
+    edge: Edge
+    change: str
+    audit: CounterfactualAudit | None
+
+
+@dataclass(frozen=True)
+class EdgeSensitivity:
+    """Effects under a graph, and under all graphs that differ by one edge.
+
+    Attributes
+    ----------
+    audit : CounterfactualAudit
+        Under the graph as it is.
+    variants : tuple of GraphVariant
+    """
+
+    audit: CounterfactualAudit
+    variants: tuple[GraphVariant, ...]
+
+    def range(self, effect: str = "total", *, group: Any = None) -> tuple[float, float]:
+        """Return the lowest and the highest mean effect, of the largest group by default."""
+        means = [self._mean(one, effect, group) for one in (self.audit, *(one.audit for one in self.variants))]
+        known = [mean for mean in means if mean is not None]
+        return min(known), max(known)
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return one row for each graph, group and effect, with the mean effect, as a data frame."""
+        graphs = [("", "as it is", self.audit)]
+        graphs += [(f"{one.edge[0]} -> {one.edge[1]}", one.change, one.audit) for one in self.variants if one.audit]
+        rows = [
+            {"edge": edge, "change": change, "group": group.group, "effect": name, "mean": effect.mean}
+            for edge, change, audit in graphs
+            for group in audit.groups
+            for name, effect in group.effects.items()
+        ]
+        return make_frame(rows, library)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        base = self._mean(self.audit, "total", None) or 0.0
+        yield f"Total effect of {self.audit.sensitive} if everyone were {self.audit.to}, by graph"
+        yield f"  {'as it is':<44}  {base:+.4f}"
+        known = [(one, self._mean(one.audit, "total", None)) for one in self.variants]
+        for one, mean in sorted(known, key=lambda pair: -abs((base if pair[1] is None else pair[1]) - base)):
+            name = f"{'with' if one.change == 'added' else 'without'} {one.edge[0]} -> {one.edge[1]}"
+            yield f"  {name:<44}  {'no answer' if mean is None else f'{mean:+.4f}'}"
+
+    def _mean(self, audit: CounterfactualAudit | None, effect: str, group: Any) -> float | None:
+        if audit is None:
+            return None
+        largest = max(self.audit.groups, key=lambda one: one.rows).group
+        own = next(one for one in audit.groups if one.group == (largest if group is None else group))
+        return own.effects[effect].mean if effect in own.effects else None
+
+
+def edge_sensitivity(
+    model: Any,
+    table: Any,
+    transport: CounterfactualTransport,
+    *,
+    to: Any = None,
+    edges: Iterable[Edge] | None = None,
+    threshold: float | None = 0.5,
+    verbose: bool = False,
+) -> EdgeSensitivity:
+    """Measure effects again under every graph that has one edge more or less.
+
+    Parameters
+    ----------
+    model, table, to, threshold
+        As for `audit_counterfactual`.
+    transport : CounterfactualTransport
+        It is cloned and fitted to ``table`` with each graph.
+    edges : iterable of (str, str), optional
+        Edges to remove where the graph has them, and to add where it does not. By default all edges, and all pairs of
+        columns without one in the order of the graph, except into the sensitive column.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    EdgeSensitivity
+        ``print`` shows the total effect under each graph, the most different first; ``to_frame`` has all effects.
+
+    Notes
+    -----
+    The graph is an assumption, which data cannot verify, and intervals do not include the uncertainty about it. An edge
+    that is added is unfair only if all edges are, that is, with ``unfair_edges=None``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairtransport.causal import CounterfactualTransport, edge_sensitivity
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.integers(0, 2, 1000)
+    >>> age = rng.normal(40, 5, 1000) + 2 * sex
+    >>> table = {"sex": sex, "age": age, "hours": age + 3 * sex + rng.normal(size=1000)}
+    >>> transport = CounterfactualTransport([("sex", "hours"), ("age", "hours")], sensitive="sex", quantiles="linear")
+    >>> found = edge_sensitivity(lambda rows: rows["hours"], table, transport, to=1, threshold=None)
+    >>> [round(end) for end in found.range()]
+    [3, 6]
+    """
+    graph = as_graph(transport.graph)
+    whole = clone(transport).set_params(graph=graph)
+    base = audit_counterfactual(model, table, whole.fit(table), to=to, threshold=threshold, **_QUICK)
+    chosen = [*edges] if edges is not None else [*graph.edges, *_absent_edges(graph, whole)]
+    variants = []
+    with progress("Graphs", len(chosen), show=verbose) as bar:
+        for edge in chosen:
+            variants.append(_variant(model, table, whole, edge, to=base.to, threshold=threshold))
+            bar.advance(len(variants))
+    return EdgeSensitivity(base, tuple(variants))
+
+
+def _variant(model: Any, table: Any, transport: CounterfactualTransport, edge: Edge, **options: Any) -> GraphVariant:
+    graph: CausalGraph = transport.graph
+    removed = edge in graph.edges
+    edges = [one for one in graph.edges if one != edge] if removed else [*graph.edges, edge]
+    changed = clone(transport).set_params(graph=CausalGraph.from_edges(edges, graph.nodes))
+    if transport.unfair_edges is not None:
+        changed.set_params(unfair_edges=[tuple(one) for one in transport.unfair_edges if tuple(one) in edges])
+    audit = None
+    try:
+        changed.fit(table)
+    except ValueError:  # a recanting witness, for instance, or no effect of the group at all
+        pass
+    else:
+        audit = audit_counterfactual(model, table, changed, **options, **_QUICK)
+    return GraphVariant(edge, "removed" if removed else "added", audit)
+
+
+def _absent_edges(graph: CausalGraph, transport: CounterfactualTransport) -> list[Edge]:
+    """Return the pairs of nodes without an edge, in the order of the graph; the sensitive column has no causes."""
+    others = [node for node in graph.nodes if node not in graph.descendants(transport.sensitive)]
+    others.sort(key=lambda node: node != transport.sensitive)
+    order = [*others, *graph.descendants(transport.sensitive)]
+    return [
+        (one, other)
+        for one, other in combinations(order, 2)
+        if (one, other) not in graph.edges and other != transport.sensitive and one != transport.outcome
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -13,12 +14,110 @@ import narwhals as nw
 import numpy as np
 
 from fairtransport._columns import say_columns
-from fairtransport.causal._dot import parse_dot
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["CausalGraph", "Edge", "as_graph"]
+# Edges of a graph in DOT text, the language of Graphviz: ``digraph { sex -> {education hours} -> income; }``.
+
+_TOKEN = re.compile(
+    r"""\s+ | //[^\n]* | \#[^\n]* | /\*.*?\*/      # space and comments
+    | (?P<text>"(?:[^"\\]|\\.)*")                   # "a name"
+    | (?P<mark>->|--|[{}\[\];,=:])
+    | (?P<word>[^\s{}\[\];,=:"\-]+(?:-(?![->])[^\s{}\[\];,=:"\-]*)*)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def parse_dot(text: str) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the nodes and edges of one directed graph; attributes are ignored."""
+    tokens = _tokens(text)
+    while tokens and tokens[0] in {"strict", "digraph", "graph"} and tokens[0] != "{":
+        if tokens.pop(0) == "graph":
+            raise ValueError("The graph is undirected; a causal graph is a digraph, with edges such as sex -> job.")
+    if tokens and tokens[0] != "{":
+        tokens.pop(0)  # its name
+    if not tokens or tokens[0] != "{" or tokens[-1] != "}":
+        raise ValueError("A graph in DOT text is written as: digraph { sex -> job; job -> income }")
+    nodes: dict[str, None] = {}
+    edges: dict[tuple[str, str], None] = {}
+    position = _statements(tokens, 1, nodes, edges)
+    if position != len(tokens):
+        raise ValueError("The DOT text has one graph too many, or a brace that is not matched.")
+    return [*nodes], [*edges]
+
+
+def _tokens(text: str) -> list[str]:
+    tokens, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ValueError(f"The DOT text cannot be read from character {position + 1} on.")
+        position = match.end()
+        if match.group("text") is not None:
+            tokens.append(
+                "\0" + re.sub(r"\\(.)", r"\1", match.group("text")[1:-1])
+            )  # so that it is never read as punctuation
+        elif match.group("mark") is not None or match.group("word") is not None:
+            tokens.append(match.group().strip())
+    return tokens
+
+
+def _statements(tokens: list[str], position: int, nodes: dict[str, None], edges: dict[tuple[str, str], None]) -> int:
+    """Read statements up to the closing brace, and return the position after it."""
+    while position < len(tokens) and tokens[position] != "}":
+        if tokens[position] in {";", ","}:
+            position += 1
+            continue
+        ends, position = _operand(tokens, position, nodes, edges)
+        if position < len(tokens) and tokens[position] == "=":  # an attribute of the graph
+            for name in ends:
+                nodes.pop(name, None)
+            position += 2
+            continue
+        while position < len(tokens) and tokens[position] in {"->", "--"}:
+            if tokens[position] == "--":
+                raise ValueError("An edge of the graph is undirected (--); write it as -> in its direction.")
+            others, position = _operand(tokens, position + 1, nodes, edges)
+            edges.update(dict.fromkeys((one, other) for one in ends for other in others))
+            ends = others
+        position = _skip_attributes(tokens, position)
+    return position + 1
+
+
+def _operand(
+    tokens: list[str], position: int, nodes: dict[str, None], edges: dict[tuple[str, str], None]
+) -> tuple[list[str], int]:
+    """Return the nodes of one name or of one pair of braces, and the position after it."""
+    if position >= len(tokens):
+        raise ValueError("The DOT text ends in the middle of an edge.")
+    word = tokens[position]
+    if word == "subgraph":
+        position += 1 if tokens[position + 1 : position + 2] == ["{"] else 2
+        word = tokens[position] if position < len(tokens) else ""
+    if word == "{":
+        inner: dict[str, None] = {}
+        position = _statements(tokens, position + 1, inner, edges)
+        nodes.update(inner)
+        return [*inner], position
+    if word in {"->", "--", "}", "[", "]", "=", ":", ""}:
+        raise ValueError("The DOT text has an edge without a node at one end.")
+    name = word.removeprefix("\0")
+    if word not in {"node", "edge", "graph"}:  # defaults of attributes
+        nodes[name] = None
+    position += 1
+    while position < len(tokens) and tokens[position] == ":":  # a port
+        position += 2
+    return [name], position
+
+
+def _skip_attributes(tokens: list[str], position: int) -> int:
+    while position < len(tokens) and tokens[position] == "[":
+        while position < len(tokens) and tokens[position] != "]":
+            position += 1
+        position += 1
+    return position
+
 
 Edge = tuple[str, str]
 
@@ -176,3 +275,57 @@ def _from_adjacency(native: Any, frame: nw.DataFrame[Any]) -> CausalGraph:
         raise ValueError("An adjacency table has one row and one column for each node, and 1 where the row causes.")
     edges = [(names[one], columns[other]) for one, other in zip(*np.nonzero(cells), strict=True)]
     return CausalGraph.from_edges(edges, columns)
+
+
+# Which nodes move along chosen edges, and what forbids it.
+
+
+def moved_nodes(
+    graph: CausalGraph, sensitive: str, edges: Collection[Edge], resolving: Collection[str] = ()
+) -> list[str]:
+    """Return the descendants of the sensitive column that a change of the group reaches along edges, causes first."""
+    moved = {sensitive}
+    for node in graph.nodes:
+        if node not in resolving and any((parent, node) in edges for parent in moved.intersection(graph.parents(node))):
+            moved.add(node)
+    return [node for node in graph.nodes if node in moved and node != sensitive]
+
+
+def check_parents(graph: CausalGraph, sensitive: str, adjust_for: Collection[str]) -> None:
+    """Raise where causes of the sensitive column are not named."""
+    forgotten = [parent for parent in graph.parents(sensitive) if parent not in adjust_for]
+    if forgotten:
+        raise ValueError(
+            f"The graph has an edge into the sensitive column, from {say_columns(forgotten)}. Counterfactuals are then "
+            "those of people with equal values there: name it in adjust_for=, or remove the edge."
+        )
+    unknown = [name for name in adjust_for if name not in graph.parents(sensitive)]
+    if unknown:
+        raise ValueError(f"adjust_for names {say_columns(unknown)}; the graph has no edge from there to {sensitive!r}.")
+
+
+def check_witnesses(graph: CausalGraph, sensitive: str, edges: Collection[Edge], resolving: Collection[str]) -> None:
+    """Raise where a moved column would have to be seen both moved and as it is: a recanting witness."""
+    for node in moved_nodes(graph, sensitive, edges, resolving):
+        used = [child for child in graph.children(node) if child not in resolving]
+        unfair = [child for child in used if (node, child) in edges]
+        if unfair and len(unfair) < len(used):
+            fair = next(child for child in used if child not in unfair)
+            raise ValueError(
+                f"Column {node!r} is a recanting witness: it would have to be seen moved by {unfair[0]!r} and as it is "
+                f"by {fair!r}, so the data do not identify the effect of these paths. Make all edges from it unfair "
+                "or none, or name it in resolving=."
+            )
+
+
+def check_confounding(graph: CausalGraph, sensitive: str, moved: Collection[str], confounded: Collection[Edge]) -> None:
+    """Raise where a pair with a hidden common cause lies on a path that is moved."""
+    for one, other in confounded:
+        unknown = [name for name in (one, other) if name not in graph.nodes]
+        if unknown:
+            raise ValueError(f"confounded names {say_columns(unknown)}; the graph has no such node.")
+        if {one, other} <= {sensitive, *moved}:
+            raise ValueError(
+                f"Columns {one!r} and {other!r} are confounded, and the paths that are moved pass through both: people "
+                "with equal causes are then not comparable. Choose other paths, or measure the common cause."
+            )

@@ -10,18 +10,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn.estimator_calls import fit_model, last_step, take_rows
-from fairtransport._sklearn.group_awareness import needs_groups
-from fairtransport._sklearn.row_scoring import RowScoring
+from fairtransport._sklearn import RowScoring, fit_model, last_step, needs_groups, take_rows
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.causal.node_columns import NodeColumn, Table
+from fairtransport.causal.conditional_distributions import NodeColumn, Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.causal._transport import CounterfactualTransport
 
-__all__ = ["CounterfactuallyFairClassifier", "CounterfactuallyFairRegressor"]
 
 #: Weight of a counterfactual row relative to a row: the penalty compares both; the effect on the loss is negligible.
 _LIGHT = 1e-6
@@ -38,21 +35,7 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
     individual_weight: float
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Move the rows along the unfair paths, and train the model to score both alike.
-
-        Parameters
-        ----------
-        X : data frame
-            Features, with the columns of the graph; the sensitive column may be among them.
-        y : array-like of shape (n_samples,)
-        sensitive_features : array-like
-            The sensitive column of the graph.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
-        """
+        """Move the rows along the unfair paths, and train the model to score both alike."""
         check_real(self.individual_weight, name="individual_weight")
         names, sensitive, outcome = Table(X).names, self.transport.sensitive, self.transport.outcome
         frame = _with_column(X, sensitive, sensitive_features)

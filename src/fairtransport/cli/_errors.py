@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
 import sys
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -13,23 +15,45 @@ from typer.core import TyperCommand, TyperGroup
 
 from fairtransport._text import one_line
 from fairtransport._validation.error_redaction import redacted
-from fairtransport.cli._signals import Terminated, termination_as_exception
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "DEBUG_HELP",
-    "STATUS_HELP",
-    "USAGE_ERROR",
-    "GuardedCommand",
-    "GuardedGroup",
-    "collect_warnings",
-    "describe",
-    "misuse",
-    "option_names_in_errors",
-    "print_stderr",
-]
+# SIGTERM and SIGHUP end a command like Ctrl-C, so that it removes its temporary files and unfinished outputs.
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal has asked the process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextlib.contextmanager
+def termination_as_exception() -> Iterator[None]:
+    """Raise `Terminated` in the block when the first of these signals arrives; a second one ends the process at once.
+
+    A signal that is ignored, as under ``nohup``, stays ignored.
+    """
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []
+    numbers = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+
+    def end(number: int, _frame: Any) -> None:
+        for one in numbers:
+            signal.signal(one, signal.SIG_DFL)
+        raise Terminated(number)
+
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
 
 #: Exit status of a command that was called wrongly: EX_USAGE. Not 2, which says that a limit is exceeded.
 USAGE_ERROR = 64
@@ -154,12 +178,7 @@ def misuse(message: str) -> typer.Exit:
 
 
 def print_stderr(message: str) -> None:
-    """Print one line on standard error.
-
-    Parameters
-    ----------
-    message : str
-    """
+    """Print one line on standard error."""
     sys.stdout.flush()
     typer.echo(one_line(message), err=True)
 
@@ -205,23 +224,7 @@ def _name_options(text: str) -> str:
 
 
 def describe(error: Exception) -> str:
-    """Return an error's message, without the error numbers of Python or the operating system.
-
-    Parameters
-    ----------
-    error : Exception
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> describe(FileNotFoundError(2, "No such file or directory", "scores.csv"))
-    'No such file or directory: scores.csv'
-    >>> describe(ValueError("strength must be above 0; got -1."))
-    'strength must be above 0; got -1.'
-    """
+    """Return an error's message, without the error numbers of Python or the operating system."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename is not None else error.strerror
     return str(error) or type(error).__name__

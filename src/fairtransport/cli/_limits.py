@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fairtransport.cli import _options as shared
+from fairtransport.cli._output import progress_bar, spinner, stderr_is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairtransport.auditing import Audit, CorrectedEstimate, Estimate, Reading
-
-__all__ = ["ABOVE", "BELOW", "EXCEEDED", "Limit", "parse_limits"]
+    from fairtransport.auditing import Audit, CorrectedEstimate, Estimate, Provenance, Reading
+    from fairtransport.tables import TableCounts
 
 #: Exit status when a limit is exceeded, and in no other case.
 EXCEEDED = 2
@@ -57,18 +59,7 @@ _LABELLED = {*_GAPS, *_ODDS, *_WITHIN_LABELS, "error_rate", "expected_calibratio
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound on one metric of an audit.
-
-    Parameters
-    ----------
-    alias : str
-        The metric's name as the user wrote it.
-    name : str
-        Its full name.
-    bound : float
-    upper : bool
-        Whether the bound is an upper one; a lower one otherwise.
-    """
+    """A bound on one metric of an audit."""
 
     alias: str
     name: str
@@ -168,13 +159,7 @@ class Limit:
 def parse_limits(
     above: Sequence[str], below: Sequence[str], *, labelled: bool, stratified: bool = False
 ) -> list[Limit]:
-    """Return the limits that options give as ``NAME=NUMBER``.
-
-    Examples
-    --------
-    >>> parse_limits(["spdd=.1"], [], labelled=False)
-    [Limit(alias='spdd', name='strong_pairwise_disparity', bound=0.1, upper=True)]
-    """
+    """Return the limits that options give as ``NAME=NUMBER``."""
     limits = [_parse(text, ABOVE, option="--fail-above", upper=True) for text in above]
     limits += [_parse(text, BELOW, option="--fail-below", upper=False) for text in below]
     for limit in limits:
@@ -198,3 +183,74 @@ def _parse(text: str, known: dict[str, str], *, option: str, upper: bool) -> Lim
     if not math.isfinite(bound):
         raise ValueError(f"{option} must be NAME=NUMBER, such as {next(iter(known))}=.1; got {text!r}.")
     return Limit(alias.strip(), name, bound, upper)
+
+
+# Audits of the rows of files: counted where they are, then estimated.
+
+
+def audit_files(
+    files: list[str],
+    names: dict[str, Any],
+    positive: str | None,
+    *,
+    reading: dict[str, Any],
+    counting: dict[str, Any],
+    drawing: dict[str, Any],
+    seed: int,
+) -> Audit:
+    """Audit the rows of files; parameters as in `count_files`."""
+    counts, provenance = count_files(
+        files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed
+    )
+    audit: Audit = audit_counted(counts, provenance, random_state=seed, **drawing)
+    return audit
+
+
+def count_files(
+    files: list[str],
+    names: dict[str, Any],
+    positive: str | None,
+    *,
+    reading: dict[str, Any],
+    counting: dict[str, Any],
+    drawing: dict[str, Any],
+    seed: int,
+) -> tuple[TableCounts, Provenance]:
+    """Count the scores in files, and describe the files and the columns."""
+    from fairtransport.tables import count_table, open_files  # noqa: PLC0415 - numba takes a while
+
+    def load_and_check() -> None:
+        from fairtransport.auditing.options import check_options  # noqa: PLC0415
+        from fairtransport.histograms import DEFAULT_BINS, Grid  # noqa: PLC0415
+
+        score_range = counting["range"]
+        grid = None if score_range is None else Grid.over(score_range, counting.get("n_bins", DEFAULT_BINS))
+        check_options(grid, **drawing)
+
+    from fairtransport.auditing.options import requested_nodes  # noqa: PLC0415
+
+    counting = {"task": None, **counting, "any_range": True, "nodes": requested_nodes(drawing["thresholds"])}
+    with open_files(files, **reading) as table:
+        columns, paths = shared.name_columns(table, **names), table.paths
+        if positive is not None:
+            counting["pos_label"] = table.read_label(columns, positive)
+        counts = table.run(count_table, columns, show=stderr_is_terminal(), meanwhile=load_and_check, **counting)
+    from fairtransport.auditing.provenance import Provenance, describe_files  # noqa: PLC0415 - loaded by now
+
+    with progress_bar("Hashing the files") as tell:
+        sources = describe_files(paths, tell)
+    roles = {role: (name,) if isinstance(name, str) else tuple(name) for role, name in vars(columns).items() if name}
+    return counts, Provenance.now(
+        files=sources, rows=counts.rows, columns=roles, positive=positive, seed=seed, strata_cuts=counts.cuts
+    )
+
+
+def audit_counted(counts: TableCounts, provenance: Provenance, *, by: str | None = None, **options: Any) -> Any:
+    """Return the audit of counts or, with a column ``by``, the series of audits; ``options`` are of `audit_counts`."""
+    from fairtransport.auditing import audit_counts, audit_counts_by  # noqa: PLC0415 - loaded by now
+
+    with spinner("Intervals and noise floor"):
+        if by is None:
+            return audit_counts(counts, **options).with_provenance(provenance)
+        series = audit_counts_by(counts, by=by, **options)
+        return replace(series, overall=series.overall.with_provenance(provenance))

@@ -17,34 +17,6 @@ if TYPE_CHECKING:
 
     from fairtransport.tables import Columns, FileTable
 
-__all__ = [
-    "Bins",
-    "Features",
-    "Files",
-    "Force",
-    "JsonPath",
-    "Label",
-    "MaxGroups",
-    "MinGroupSize",
-    "Missing",
-    "OptionalLabel",
-    "OptionalSensitive",
-    "Positive",
-    "Reading",
-    "Score",
-    "ScoreRange",
-    "Seed",
-    "Sensitive",
-    "SmallGroups",
-    "Task",
-    "UnknownGroup",
-    "Weight",
-    "check_policies",
-    "command_line",
-    "name_columns",
-    "parse_range",
-    "with_reading_options",
-]
 
 _label = typer.Option(
     "--label", metavar="COLUMN", help="Column with the labels: two classes, such as 0 and 1, or numbers (see --task)."
@@ -206,18 +178,7 @@ _READING: dict[str, tuple[Any, Any]] = {
 
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say how files are read, which the command receives as one argument, ``reading``.
-
-    Parameters
-    ----------
-    command : callable
-        Has a keyword-only parameter ``reading``.
-
-    Returns
-    -------
-    callable
-        The same command with these options at the end of its signature, for typer to read.
-    """
+    """Add the options that say how files are read, which the command receives as one argument, ``reading``."""
     return add_options(command, "reading", _READING, _collect_reading)
 
 
@@ -235,22 +196,7 @@ def add_options(
     options: Mapping[str, tuple[Any, Any]],
     collect: Callable[[dict[str, Any]], Any],
 ) -> Callable[..., None]:
-    """Return a command with further options, which it receives as one argument.
-
-    Parameters
-    ----------
-    command : callable
-    parameter : str
-        The keyword-only parameter of the command that is replaced by the options.
-    options : mapping of str to (annotation, default)
-    collect : callable
-        Makes the argument from the values of the options.
-
-    Returns
-    -------
-    callable
-        The same command with these options at the end of its signature, for typer to read.
-    """
+    """Return a command with further options, which it receives as one argument."""
 
     @functools.wraps(command)
     def wrapped(*arguments: Any, **values: Any) -> None:

@@ -2,46 +2,182 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import glob
+import itertools
+import json
 import os
 import shutil
+import stat
+import sys
 import tempfile
-from typing import TYPE_CHECKING
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from fairtransport.cli._console import can_ask
-from fairtransport.cli._paths import check_paths
+from fairtransport._progress import progress
+from fairtransport._text import one_line
+from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["prepare_files", "prepare_folder"]
+# Check that no path of a command is another of its paths: what is written must not be what is read.
+
+
+def check_paths(
+    outputs: Sequence[Path], *, inputs: Iterable[str | os.PathLike[str]] = (), folders: Sequence[Path] = ()
+) -> None:
+    """Raise if an output is an input, another output, or lies in a folder whose files are written, too."""
+    names = [os.fspath(name) for name in inputs if os.fspath(name) != "-"]
+    read = [Path(path) for name in names for path in (name, *glob.glob(name, recursive=True))]  # noqa: PTH207
+    for index, output in enumerate(outputs):
+        if any(is_same_file(output, other) for other in outputs[:index]):
+            raise ValueError(f"Two outputs have the same file name, {output}; change one of them.")
+        if any(is_same_file(output, path) for path in read):
+            raise ValueError(f"{output} is an input; choose another name for the output file.")
+        for folder in folders:
+            if _lies_in(output, folder) or any(is_same_file(output, own) for own in _files_in(folder)):
+                raise ValueError(f"{output} is in {folder}, a folder of this command; choose a path outside of it.")
+
+
+def is_same_file(first: Path, second: Path) -> bool:
+    """Return whether two paths lead to the same file; it need not exist."""
+    one, other = os.path.realpath(first), os.path.realpath(second)
+    if one == other:
+        return True
+    found = [_status(path) for path in (one, other)]
+    if found[0] is not None and found[1] is not None:
+        return os.path.samestat(found[0], found[1]) and stat.S_ISREG(found[0].st_mode)
+    return found == [None, None] and _folded(one) == _folded(other)
+
+
+def standard_output() -> list[Path]:
+    """Return the file that standard output was redirected to; empty if it is none."""
+    try:
+        handle = sys.stdout.fileno()
+        named = Path(f"/proc/self/fd/{handle}")
+        return [named.resolve()] if stat.S_ISREG(os.fstat(handle).st_mode) and named.exists() else []
+    except (OSError, ValueError):
+        return []
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    one, other = os.path.realpath(path), os.path.realpath(folder)
+    return _folded(one).startswith(_folded(other) + os.sep)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFC", path).casefold()
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return Path(path).stat()
+    except OSError:
+        return None
+
+
+# What the commands print with rich: tables, sentences, paths, and progress on a terminal.
+
+
+def stderr_is_terminal() -> bool:
+    """Return whether standard error is a terminal; progress is shown only there."""
+    return sys.stderr.isatty()
+
+
+def can_ask() -> bool:
+    """Return whether a question can be asked and answered on the terminal."""
+    return stderr_is_terminal() and sys.stdin.isatty()
+
+
+def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: int = 2) -> Table:
+    """Return an empty table."""
+    table = Table(
+        title=Text(one_line(title), style="bold"),
+        title_justify="left",
+        box=None,
+        padding=(0, gap, 0, 0),
+        pad_edge=False,
+    )
+    for name in left:
+        table.add_column(name, overflow="fold")
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is one."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def print_table(table: Table) -> None:
+    """Print a table and an empty line."""
+    console = Console(highlight=False)
+    console.print(table)
+    console.print()
+
+
+def print_sentence(text: str) -> None:
+    """Print text, wrapped to the width of the terminal and without interpreting markup."""
+    Console(highlight=False).print(Text(one_line(text)))
+
+
+def print_paths(paths: Mapping[str, Path | None]) -> None:
+    """Print each path on one line, however long, so that it can be copied."""
+    for label, path in paths.items():
+        if path is not None:
+            Console(highlight=False).print(Text(one_line(f"{label}: {path}")), soft_wrap=True)
+
+
+@contextlib.contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar on a terminal once the work has taken two seconds."""
+    from fairtransport.tables.files.engine import QUIET  # noqa: PLC0415 - narwhals takes a while
+
+    with progress(title, 1000, show=stderr_is_terminal(), after=QUIET) as bar:
+        yield lambda fraction: bar.advance(int(1000 * fraction))
+
+
+@contextlib.contextmanager
+def step_progress(title: str, n_steps: int) -> Iterator[Callable[[str], None] | None]:
+    """Show on a terminal how many steps are done, and the time left."""
+    if not Console(stderr=True).is_terminal:
+        yield None
+        return
+    done = itertools.count()
+    with progress(title, n_steps) as bar:
+        yield lambda note: bar.advance(min(next(done), n_steps - 1), one_line(note))
+
+
+@contextlib.contextmanager
+def spinner(text: str) -> Iterator[Callable[[str], None] | None]:
+    """Show on a terminal that work is going on."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status(Text(text)) as status:
+        yield lambda note: status.update(Text(one_line(note)))
+
 
 _REQUIRED_MB = 20  # the largest results take 5 MB
 
 
 def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
-    """Create a folder and check that results can be written there.
-
-    Parameters
-    ----------
-    path : Path
-        Created, with its parents, if it does not exist.
-    files : iterable of str
-        Names of the files that will be written; existing ones will be replaced.
-
-    Returns
-    -------
-    Path
-        The same path.
-
-    Raises
-    ------
-    OSError
-        If it is a file, lies below one, is not writable, is on a full disk, or a result has the name of a folder in it.
-    """
+    """Create a folder and check that results can be written there."""
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "The output folder is a file; choose another --out", str(path))
     try:
@@ -66,24 +202,7 @@ def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
 def prepare_files(
     paths: Sequence[Path | None], *, force: bool, inputs: Iterable[str] = (), folders: Sequence[Path] = ()
 ) -> None:
-    """Check that files can be written and that existing ones may be replaced; on a terminal, ask.
-
-    Parameters
-    ----------
-    paths : sequence of Path or None
-        Each in an existing folder; None stands for no file.
-    force : bool
-        Replace existing files without asking.
-    inputs : iterable of str
-        Input files or patterns, none of which may be overwritten; see `check_paths`.
-    folders : sequence of Path
-        Folders that the command writes to as well; the files must lie outside of them.
-
-    Raises
-    ------
-    OSError, ValueError
-        If a file cannot be written or may not be replaced.
-    """
+    """Check that files can be written and that existing ones may be replaced; on a terminal, ask."""
     outputs = [path for path in paths if path is not None]
     check_paths(outputs, inputs=inputs, folders=folders)
     for output in outputs:
@@ -98,3 +217,33 @@ def prepare_files(
                 raise FileExistsError(errno.EEXIST, "The output file exists; use --force to overwrite it", str(output))
             if not typer.confirm(f"{output} exists. Overwrite it?", err=True):
                 raise FileExistsError(errno.EEXIST, "The output file exists and was not overwritten", str(output))
+
+
+# The output of ``--json``, to a file or to standard output.
+
+
+@dataclass(frozen=True)
+class JsonOutput:
+    """Where JSON goes: to a file, to standard output, or nowhere."""
+
+    option: str | None
+
+    @property
+    def to_stdout(self) -> bool:
+        """Whether JSON is all that standard output gets."""
+        return self.option == "-"
+
+    @property
+    def path(self) -> Path | None:
+        """The file, if there is one."""
+        return None if self.option is None or self.to_stdout else Path(self.option)
+
+    def write(self, content: Any) -> None:
+        """Write a value that JSON can represent, or text that is JSON already."""
+        if self.option is None:
+            return
+        text = content if isinstance(content, str) else json.dumps(content, indent=2, allow_nan=False)
+        if self.path is not None:
+            write_atomically(self.path, (text + "\n").encode())
+        else:
+            typer.echo(text)

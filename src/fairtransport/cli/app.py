@@ -10,10 +10,8 @@ from fairtransport import __version__
 from fairtransport.cli._errors import DEBUG_HELP, STATUS_HELP, GuardedCommand, GuardedGroup
 from fairtransport.cli.audit import run_audit
 from fairtransport.cli.compare import run_compare
-from fairtransport.cli.datasets import show_datasets
-from fairtransport.cli.demo import run_demo
 from fairtransport.cli.repair import run_repair
-from fairtransport.cli.reproduce import run_reproduce
+from fairtransport.cli.reproduce import run_demo, run_reproduce, show_datasets
 from fairtransport.cli.score import run_score
 from fairtransport.cli.serve import run_serve
 from fairtransport.cli.sign import run_sign
@@ -23,7 +21,6 @@ from fairtransport.cli.train import run_train
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["app"]
 
 app = typer.Typer(
     name="fairtransport",

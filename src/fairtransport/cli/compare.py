@@ -9,16 +9,12 @@ import typer
 
 from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
-from fairtransport.cli._console import print_paths, spinner
 from fairtransport.cli._errors import misuse, option_names_in_errors
-from fairtransport.cli._file_audits import audit_files
-from fairtransport.cli._json import JsonOutput
-from fairtransport.cli._output import prepare_files
+from fairtransport.cli._limits import audit_files
+from fairtransport.cli._output import JsonOutput, prepare_files, print_paths, spinner
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Audit
-
-__all__ = ["run_compare"]
 
 
 @shared.with_reading_options

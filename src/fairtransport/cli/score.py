@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from fairtransport.cli import _options as shared
-from fairtransport.cli._console import count_of, print_paths, print_sentence, progress_bar
 from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors, print_stderr
-from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._limits import EXCEEDED
-from fairtransport.cli._output import prepare_files
-from fairtransport.cli._paths import check_paths, standard_output
+from fairtransport.cli._output import (
+    JsonOutput,
+    check_paths,
+    count_of,
+    prepare_files,
+    print_paths,
+    print_sentence,
+    progress_bar,
+    standard_output,
+)
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -26,7 +32,6 @@ if TYPE_CHECKING:
 
     from fairtransport.tabular.file_scoring import FileScores
 
-__all__ = ["run_score"]
 
 _NAMED = ("sensitive_features", "features")  # options that are lists of columns
 

@@ -17,7 +17,6 @@ from fairtransport.cli._errors import misuse, print_stderr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["run_serve"]
 
 _MEBIBYTE = 2**20
 

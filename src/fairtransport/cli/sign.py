@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairtransport.cli._console import print_paths
-
-__all__ = ["run_sign"]
+from fairtransport.cli._output import print_paths
 
 
 def run_sign(

@@ -3,32 +3,256 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import importlib
+import io
 import os
 import signal
 import sys
 import threading
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
-from fairtransport.cli import _kafka as kafka
-from fairtransport.cli import _options as shared
+from fairtransport._text import one_line
+from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
 from fairtransport.cli._errors import describe, print_stderr
 from fairtransport.cli._limits import EXCEEDED
-from fairtransport.cli._paths import check_paths, standard_output
-from fairtransport.cli._stream_report import make_reporter
+from fairtransport.cli._output import check_paths, standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from fairtransport.stream import ContinualAdjuster
+    from fairtransport.stream import AdjustmentReport, ContinualAdjuster
     from fairtransport.stream.input import InputSchema, Source
+    from fairtransport.stream.kafka import KafkaSettings, TopicOutput, TopicSource
     from fairtransport.stream.loop import RunOptions
 
-__all__ = ["run_stream"]
+# Options of ``fairtransport stream`` for Kafka, and the topics that they name.
+
+_PANEL = "Kafka"
+
+Brokers = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka", metavar="BROKERS", help="Read from Kafka: host:port, separated by commas.", rich_help_panel=_PANEL
+    ),
+]
+Topic = Annotated[
+    str | None, typer.Option("--topic", metavar="NAME", help="Topic of the rows.", rich_help_panel=_PANEL)
+]
+GroupId = Annotated[
+    str | None,
+    typer.Option(
+        "--group-id", metavar="NAME", help="Consumer group that offsets are committed for.", rich_help_panel=_PANEL
+    ),
+]
+OutputTopic = Annotated[
+    str | None,
+    typer.Option(
+        "--output-topic",
+        metavar="NAME",
+        help="Topic for scored rows, in transactions [default: --out].",
+        rich_help_panel=_PANEL,
+    ),
+]
+RejectedTopic = Annotated[
+    str | None,
+    typer.Option(
+        "--rejected-topic",
+        metavar="NAME",
+        help="Topic for rejected rows [default: --rejected].",
+        rich_help_panel=_PANEL,
+    ),
+]
+Partitions = Annotated[
+    str | None,
+    typer.Option(
+        "--partitions", metavar="NUMBERS", help="Partitions to read, as in 0,1 [default: all].", rich_help_panel=_PANEL
+    ),
+]
+StartAt = Annotated[
+    str,
+    typer.Option(
+        "--start-at",
+        metavar="END",
+        help="Where to start if the group has no offsets: earliest or latest.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAMES",
+        help="Columns of CSV messages, which have no header; separated by commas.",
+        rich_help_panel=_PANEL,
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--kafka-config",
+        metavar="PATH",
+        help="Properties of librdkafka, such as security.protocol=SASL_SSL, one per line.",
+        rich_help_panel=_PANEL,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class KafkaArguments:
+    """What the command line says about Kafka."""
+
+    brokers: str | None
+    topic: str | None
+    group_id: str | None
+    output_topic: str | None
+    rejected_topic: str | None
+    partitions: str | None
+    start_at: str
+    columns: str | None
+    config: Path | None
+
+    def __bool__(self) -> bool:
+        return self.brokers is not None
+
+    def check(self, *, file: Path | None, out: Path | None, rejected: Path | None, file_format: str) -> None:
+        """Raise if options contradict each other."""
+        if self.brokers is None:
+            used = ("topic", "group_id", "output_topic", "rejected_topic", "partitions", "columns", "config")
+            if any(getattr(self, name) is not None for name in used):
+                raise typer.BadParameter("Options of Kafka need --kafka with the addresses of brokers.")
+            return
+        if self.topic is None or self.group_id is None:
+            raise typer.BadParameter("--kafka needs --topic and --group-id.")
+        if file is not None:
+            raise typer.BadParameter("--kafka reads a topic: leave FILE out.")
+        if self.output_topic is not None and out is not None:
+            raise typer.BadParameter("Use --output-topic or --out, not both.")
+        if self.rejected_topic is not None and (rejected is not None or self.output_topic is None):
+            raise typer.BadParameter("--rejected-topic needs --output-topic, and replaces --rejected.")
+        if len({self.topic, self.output_topic, self.rejected_topic} - {None}) < sum(
+            name is not None for name in (self.topic, self.output_topic, self.rejected_topic)
+        ):
+            raise typer.BadParameter("--topic, --output-topic and --rejected-topic must be different topics.")
+        if self.start_at not in {"earliest", "latest"}:
+            raise typer.BadParameter("--start-at must be earliest or latest.")
+        if (file_format == "csv") != (self.columns is not None):
+            raise typer.BadParameter("--format csv needs --columns with --kafka, because messages have no header.")
+
+    @contextlib.contextmanager
+    def topics(
+        self, *, follow: bool, stop: Callable[[], bool], delimiter: str
+    ) -> Iterator[tuple[TopicSource, TopicOutput | None]]:
+        """Open the topics; the output comes first, because it ends the transaction of a run that was killed."""
+        from fairtransport.stream.kafka import TopicOutput, TopicSource  # noqa: PLC0415 - scikit-learn takes a while
+
+        settings, output = self._settings(), None
+        if self.output_topic is not None:
+            output = TopicOutput(settings, self.output_topic, self.rejected_topic)
+        header = None if self.columns is None else _header(self.columns, delimiter)
+        source = TopicSource(settings, follow=follow, stop=stop, header=header, commits=output is None)
+        if output is not None:
+            output.source = source
+        try:
+            yield source, output
+        finally:
+            source.close()
+
+    def _settings(self) -> KafkaSettings:
+        from fairtransport.stream.kafka import KafkaSettings, read_properties  # noqa: PLC0415
+
+        try:
+            partitions = tuple(int(number) for number in (self.partitions or "").split(",") if number.strip())
+        except ValueError:
+            raise typer.BadParameter("--partitions must be numbers, separated by commas.") from None
+        return KafkaSettings(
+            str(self.brokers),
+            str(self.topic),
+            str(self.group_id),
+            partitions=partitions,
+            start=self.start_at,
+            properties={} if self.config is None else read_properties(self.config),
+        )
+
+
+def _header(columns: str, delimiter: str) -> bytes:
+    line = io.StringIO()
+    csv.writer(line, delimiter=delimiter, lineterminator="").writerow(name.strip() for name in columns.split(","))
+    return line.getvalue().encode()
+
+
+# Progress of ``fairtransport stream`` on standard error: a live line on a terminal, plain lines elsewhere.
+
+
+class StreamReporter:
+    """Reports batches at intervals, and alarms at once."""
+
+    def __init__(
+        self, seconds: float, show: Callable[[str], None] | None = None, say: Callable[[str], None] = print_stderr
+    ) -> None:
+        self._seconds, self._show, self._say = seconds, show, say
+        self._due = time.monotonic() + seconds
+        self._since, self._rows = time.monotonic(), 0
+        self._last = ""
+
+    def report_batch(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
+        """Report a batch."""
+        self._rows += len(report.scores)
+        if report.alarm:
+            self._say(f"alarm: batch {report.batch}: a group's scores have changed; adjusting")
+        if time.monotonic() < self._due and self._show is None and not report.alarm:
+            return
+        self._last = self._line(report, lines, rejected)
+        if self._show is not None:
+            self._show(self._last)
+        else:
+            self._say(self._last)
+        self._due = time.monotonic() + self._seconds
+
+    def warn(self, text: str) -> None:
+        """Report a warning."""
+        self._say(f"warning: {text}")
+
+    def end(
+        self, *, rows: int, rejected: int, alarms: int, rows_without_group: int = 0, rejected_file: Path | None = None
+    ) -> None:
+        """Print the totals, when the live line is gone."""
+        where = f" (see {rejected_file})" if rejected and rejected_file is not None else ""
+        unknown = f" ({rows_without_group:,} without a known group)" if rows_without_group else ""
+        print_stderr(f"done: {rows:,} rows scored{unknown}, {rejected:,} lines rejected{where}, {alarms} alarms")
+
+    def _line(self, report: AdjustmentReport, lines: int, rejected: int) -> str:
+        spent = max(time.monotonic() - self._since, 1e-9)
+        state = "frozen" if report.frozen else "at the border of the trust region" if report.at_border else "adjusting"
+        unknown = f"{report.rows_without_group:,} without a known group, " if report.rows_without_group else ""
+        return (
+            f"batch {report.batch:,}: {lines:,} lines, {rejected:,} rejected, {unknown}"
+            f"{self._rows / spent:,.0f} rows/s; disparity {report.disparity_after:.3f} (before "
+            f"{report.disparity_before:.3f}, noise floor {report.noise_floor:.3f}); {state}, "
+            f"moved {report.moved:.3f}, agreement {report.agreement:.3f}"
+        )
+
+
+@contextlib.contextmanager
+def make_reporter(*, seconds: float) -> Iterator[StreamReporter]:
+    """Yield the reporter for a terminal, or for another kind of standard error."""
+    console: Any = Console(stderr=True)
+    if not (console.is_terminal and sys.stderr.isatty()):
+        yield StreamReporter(seconds)
+        return
+    with console.status(Text("waiting for lines")) as status:
+        yield StreamReporter(
+            seconds,
+            show=lambda line: status.update(Text(one_line(line))),
+            say=lambda line: console.print(Text(one_line(line)), soft_wrap=True),
+        )
 
 
 def run_stream(
@@ -105,15 +329,15 @@ def run_stream(
         float,
         typer.Option("--report", metavar="SECONDS", min=0, help="Time between two status lines on standard error."),
     ] = 10.0,
-    brokers: kafka.Brokers = None,
-    topic: kafka.Topic = None,
-    group_id: kafka.GroupId = None,
-    output_topic: kafka.OutputTopic = None,
-    rejected_topic: kafka.RejectedTopic = None,
-    partitions: kafka.Partitions = None,
-    start_at: kafka.StartAt = "earliest",
-    columns: kafka.Columns = None,
-    kafka_config: kafka.ConfigFile = None,
+    brokers: Brokers = None,
+    topic: Topic = None,
+    group_id: GroupId = None,
+    output_topic: OutputTopic = None,
+    rejected_topic: RejectedTopic = None,
+    partitions: Partitions = None,
+    start_at: StartAt = "earliest",
+    columns: Columns = None,
+    kafka_config: ConfigFile = None,
     verify: shared.Verify = None,
     force: shared.Force = False,
 ) -> None:
@@ -145,7 +369,7 @@ def run_stream(
     """  # noqa: D301 - \b keeps the lines of the example
     if resume and store is None:
         raise typer.BadParameter("--resume needs --store.")
-    topics = kafka.KafkaArguments(
+    topics = KafkaArguments(
         brokers, topic, group_id, output_topic, rejected_topic, partitions, start_at, columns, kafka_config
     )
     topics.check(file=file, out=out, rejected=rejected, file_format=_format_of(file, file_format))

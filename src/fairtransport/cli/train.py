@@ -2,30 +2,279 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fairtransport.cli import _options as shared
-from fairtransport.cli._console import (
+from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors
+from fairtransport.cli._output import (
+    JsonOutput,
+    count_of,
+    make_table,
+    prepare_files,
     print_paths,
     print_sentence,
+    print_table,
     progress_bar,
     spinner,
     stderr_is_terminal,
 )
-from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors
-from fairtransport.cli._json import JsonOutput
-from fairtransport.cli._methods import BASES, METHODS, MethodOptions, make_estimator
-from fairtransport.cli._output import prepare_files
-from fairtransport.cli._train_report import show, summarize
 
 if TYPE_CHECKING:
     from fairtransport.tabular import TableModel
     from fairtransport.tabular.held_out_evaluation import HeldOut
 
-__all__ = ["run_train"]
+# The methods that ``fairtransport train`` offers, and their estimators.
+
+CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")  # fairtransport.criteria.CRITERIA loads slowly
+
+METHODS = {
+    "cot": "continuous optimal transport",
+    "dot": "discrete optimal transport",
+    "trees": "boosted trees of LightGBM with such a penalty (extra boosting)",
+    "dpp": "a model with quantile post-processing of its scores (needs the group to score)",
+    "blind-repair": "a model whose scores are repaired by a second model, of the groups (not needed to score)",
+    "lr": "a linear model without parity: logistic or linear regression",
+}
+TASKS = ("classification", "regression")
+#: Models that are repaired, and which of them a method repairs by default.
+BASES = ("linear", "trees")
+_USUAL_BASE = {"dpp": "linear", "blind-repair": "trees"}
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """The options of the method; None for an option that is not used."""
+
+    method: str
+    parity_weight: float | str | None
+    amount: float | None
+    max_disparity: float | None
+    aware: bool | None
+    target: str | None
+    small_groups: str
+    min_group_size: int
+    seed: int
+    criterion: str = "demographic_parity"
+    strata: bool = False
+    base: str | None = None
+
+    @property
+    def repaired(self) -> str | None:
+        """The model that is repaired; None for a method that repairs none."""
+        return self.base or _USUAL_BASE.get(self.method)
+
+    @property
+    def limit_of_table(self) -> float | None:
+        """The limit on the disparity, unless the method keeps it by itself."""
+        return None if self.method == "blind-repair" else self.max_disparity
+
+    def check(self, task: str | None) -> None:
+        """End the command if options cannot be combined."""
+        self._check_task(task)
+        if self.method not in METHODS:
+            raise misuse(f"--method must be one of {', '.join(METHODS)}; got {self.method!r}")
+        if self.base not in {*BASES, None}:
+            raise misuse(f"--base must be one of {', '.join(BASES)}; got {self.base!r}")
+        if self.criterion not in CRITERIA:
+            raise misuse(f"--criterion must be one of {', '.join(CRITERIA)}; got {self.criterion!r}")
+        other = None if self.criterion == "demographic_parity" else self.criterion
+        for name, value, allowed in (
+            ("--criterion", other, self.method != "lr"),
+            ("--parity-weight", self.parity_weight, self.method in {"cot", "dot", "trees"}),
+            ("--amount", self.amount, self.method != "lr"),
+            ("--max-disparity", self.max_disparity, self.method != "lr"),
+            ("--target", self.target, self.method not in {"lr", "blind-repair"}),
+            ("--base", self.base, self.method in _USUAL_BASE),
+            ("--aware", self.aware or None, self.method != "blind-repair"),
+        ):
+            if value is not None and not allowed:
+                raise misuse(f"{name} cannot be combined with --method {self.method}")
+        if isinstance(self.parity_weight, str) and self.parity_weight != "auto":
+            raise misuse(f"--parity-weight must be auto or a number, zero or more; got {self.parity_weight!r}")
+        if self.amount is not None and self.max_disparity is not None:
+            raise misuse(
+                "--max-disparity and --amount cannot be combined, because both decide how much parity there is"
+            )
+        if self.method == "dpp" and self.aware is False:
+            raise misuse("--method dpp needs the group to score; use --blind with blind-repair, cot, dot, trees or lr")
+
+    def _check_task(self, task: str | None) -> None:
+        if task not in {*TASKS, None}:
+            raise misuse(f"--task must be one of {', '.join(TASKS)}; got {task!r}")
+        if task == "regression" and self.criterion == "equal_opportunity":
+            raise misuse(
+                "--criterion equal_opportunity compares people with the positive label, and numbers have none; use "
+                "equalized_odds"
+            )
+
+
+def make_estimator(options: MethodOptions, *, task: str, verbose: bool) -> Any:
+    """Return the unfitted classifier or regressor of a method."""
+    from fairtransport import linear, repair  # noqa: PLC0415 - scikit-learn takes a while
+
+    kind = "Regressor" if task == "regression" else "Classifier"
+    if options.method == "lr":
+        return _make_base("linear", kind, options.seed)
+    weight: dict[str, Any] = {} if options.parity_weight is None else {"parity_weight": options.parity_weight}
+    shared: dict[str, Any] = {
+        "criterion": options.criterion,
+        "small_groups": options.small_groups,
+        "min_group_size": options.min_group_size,
+    }
+    shared["amount"] = 1.0 if options.amount is None else options.amount
+    if options.method == "trees":
+        from fairtransport import boosting  # noqa: PLC0415 - needs an extra
+
+        trees = getattr(boosting, f"TransportBoosting{kind}")
+        return trees(target=options.target or "each_other", random_state=options.seed, **weight, **shared)
+    if options.repaired is not None:
+        base = _make_base(options.repaired, kind, options.seed)
+        if options.method == "blind-repair":
+            repaired = getattr(repair, f"BlindRepair{kind}")
+            return repaired(base, max_disparity=options.max_disparity, random_state=options.seed, **shared)
+        return getattr(repair, f"QuantileRepair{kind}")(base, target=options.target or "barycenter_w2", **shared)
+    distance = "Continuous" if options.method == "cot" else "Discrete"
+    return getattr(linear, f"{distance}Transport{kind}")(
+        target=options.target or "each_other",
+        group_specific=bool(options.aware),
+        verbose=verbose,
+        **weight,
+        **shared,
+    )
+
+
+def _make_base(base: str, kind: str, seed: int) -> Any:
+    """Return a model without parity: linear, or scikit-learn's gradient boosting with early stopping."""
+    from sklearn.linear_model import LogisticRegression, Ridge  # noqa: PLC0415
+
+    if base == "linear":
+        return Ridge() if kind == "Regressor" else LogisticRegression(max_iter=1000)
+    from fairtransport.repair.blind import group_model as dense_boosting  # noqa: PLC0415
+
+    return getattr(dense_boosting, f"DenseBoosting{kind}")(
+        max_iter=300, max_leaf_nodes=15, max_features=0.5, early_stopping=True, n_iter_no_change=20, random_state=seed
+    )
+
+
+# What ``fairtransport train`` reports: the model, and its figures on held-out rows.
+
+_TITLES = {
+    "error_rate": "Error",
+    "auc": "Area under the ROC curve",
+    "rmse": "Root mean squared error",
+    "r2": "R squared",
+    "strong_demographic_disparity": "Distance to everyone (SDD)",
+    "strong_pairwise_disparity": "Distance between pairs (SPDD)",
+    "rank_disparity": "The same for ranks",
+    "separation_disparity": "SPDD within labels",
+    "opportunity_disparity": "SPDD within the positive label",
+    "conditional_disparity": "SPDD within strata",
+}
+
+
+def summarize(model: TableModel, n_rows: int, method: str, shown: HeldOut | None) -> dict[str, Any]:
+    """Describe the model and its figures for JSON."""
+    estimator = model.estimator_
+    summary = {
+        "method": method,
+        "rows": n_rows,
+        "set_aside": model.set_aside_,
+        "label": model.label,
+        "task": model.task,
+        "positive": str(model.classes_[1]) if model.task == "classification" else None,
+        "sensitive": list(model.sensitive_features),
+        "criterion": model.criterion,
+        "strata": list(model.strata),
+        "needed_to_score": model.columns,
+        "left_out": model.encoder_.left_out_,
+        "unreadable": model.encoder_.unreadable_,
+        "amount": getattr(estimator, "amount", None),
+        "outcome": getattr(estimator, "outcome_", None),
+        "parity_weight": getattr(estimator, "parity_weight_", None),
+        "information_kept": getattr(estimator, "information_kept_", None),
+        "group_model": asdict(estimator.report_) if hasattr(estimator, "report_") else None,
+        "held_out": None,
+    }
+    if shown is not None:
+        summary["held_out"] = {
+            "rows": shown.rows,
+            "groups": shown.groups,
+            "small_groups": shown.small_groups,
+            "set_aside": shown.set_aside,
+            "figures": shown.figures,
+            "noise_floor": shown.floor,
+        }
+    return summary
+
+
+def _show_held_out(shown: HeldOut) -> None:
+    title = f"{shown.rows:,} held-out rows in {shown.groups} groups"
+    table = make_table(title, [""], [name.upper() for name in shown.figures] + ["by chance"])
+    for name in next(iter(shown.figures.values())):
+        row = [_three(figures[name]) for figures in shown.figures.values()]
+        table.add_row(_TITLES[name], *row, _three(shown.floor.get(name)))
+    print_table(table)
+    if shown.small_groups:
+        small = f"{count_of(shown.small_groups, 'group')} with fewer than 30 of these rows"
+        if shown.groups - shown.small_groups > 1:
+            print_sentence(f"Left out of the distances: {small}.")
+        else:
+            print_sentence(f"Distances are mostly chance: {small}.")
+    for reason, rows in shown.set_aside.items():
+        print_sentence(f"Not measured: {count_of(rows, 'row')}, {reason}.")
+
+
+def show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, method: str) -> None:
+    """Print the figures, and what is needed to score."""
+    if shown is not None:
+        _show_held_out(shown)
+    print_sentence(f"{method.upper()} trained on {summary['rows']:,} rows. {_outcome(summary)}".rstrip())
+    if summary["group_model"] is not None:
+        print_sentence(str(model.estimator_.report_))
+    if model.task == "classification":
+        print_sentence(f"The score is the probability that {model.label} is {summary['positive']!r}.")
+    else:
+        print_sentence(f"The score is the predicted {model.label}; distances are in its units.")
+    sensitive = ", ".join(model.sensitive_features)
+    used = [name for name in model.sensitive_features if name in model.columns]
+    print_sentence(f"Needed to score: {len(model.columns)} columns, {'with' if used else 'without'} {sensitive}.")
+    if model.needs_strata:
+        print_sentence(f"Needed to score, too, for the stratum of a row: {', '.join(model.strata)}.")
+    groups, few = model.known_groups, "too small to be compared one by one"
+    if groups is not None and groups.pooled:
+        pools = ", ".join(groups.names[groups.labels.index(pool)] for pool in groups.pools)
+        print_sentence(f"Pooled as {pools}: {count_of(len(groups.pooled), 'group')} {few}.")
+    if groups is not None and groups.dropped:
+        print_sentence(f"Left out of the comparisons: {count_of(len(groups.dropped), 'group')} {few}.")
+    for reason, rows in model.set_aside_.items():
+        print_sentence(f"Not used for training: {count_of(rows, 'row')}, {reason}.")
+    for name, why in model.encoder_.left_out_.items():
+        print_sentence(f"Left out: {name} ({why}).")
+    for name, cells in model.encoder_.unreadable_.items():
+        print_sentence(
+            f"Treated as missing: {count_of(cells, 'cell')} of {name}, unlike the other cells of that column."
+        )
+
+
+def _outcome(summary: dict[str, Any]) -> str:
+    outcome, amount, kept = str(summary["outcome"] or ""), summary["amount"], summary["information_kept"]
+    sentences = [f"{outcome[:1].upper()}{outcome[1:]}."] if outcome else []
+    if summary["parity_weight"] is not None and "parity_weight" not in outcome:
+        sentences.append(f"Parity weight {summary['parity_weight']:.3g}.")
+    if kept is not None:
+        gain = "log-loss" if summary["task"] == "classification" else "squared error"
+        sentences.append(f"{max(kept, 0.0):.0%} of the plain model's gain in {gain} over a constant is kept.")
+    if amount not in {None, 1.0}:
+        sentences.append(f"Amount {amount:.2f}{' of the way there' if kept is not None else ''}.")
+    return " ".join(sentences)
+
+
+def _three(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 @shared.with_reading_options
@@ -220,7 +469,7 @@ def _check(table: Any, label: str, sensitive: list[str], strata: list[str], max_
     """Raise for unknown columns and for too many groups, before anything is trained."""
     from fairtransport.groups import make_groups  # noqa: PLC0415
     from fairtransport.tables.column_roles import suggest_names  # noqa: PLC0415
-    from fairtransport.tabular.value_parsing import encode_text  # noqa: PLC0415
+    from fairtransport.tabular.column_plans import encode_text  # noqa: PLC0415
 
     for name in (label, *sensitive, *strata):
         if name not in table.column_names:

@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._validation import check_choice, check_length
-from fairtransport.criteria._pairs import pairs_of_groups
-from fairtransport.penalties.comparisons import Comparisons
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.strata import STRATUM_WEIGHTS, stratum_weights
+from fairtransport.transport.line import Sample
+from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria.penalty import TransportPenalty
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
 
-__all__ = [
-    "CRITERIA",
-    "STRATUM_WEIGHTS",
-    "ComparedStrata",
-    "ComparedStratum",
-    "criterion_text",
-    "demographic_parity",
-    "needs_labels",
-    "resolve_criterion",
-]
+# Which groups are compared with which, where there is no target.
+
+#: Largest number of groups of which all pairs are compared; beyond it each group is compared with everyone.
+MAX_PAIRED_GROUPS = 20
+
+
+def pairs_of_groups(n_groups: int) -> list[tuple[int, int]]:
+    """Return the pairs of groups that are compared where there is no target.
+
+    Parameters
+    ----------
+    n_groups : int
+
+    Returns
+    -------
+    list of pairs of int
+        All pairs of up to 20 groups. Their number is quadratic, so beyond that each group is compared with everyone,
+        who has the index ``n_groups``. Both sums are zero exactly where all groups have the same distribution.
+
+    Examples
+    --------
+    >>> pairs_of_groups(3)
+    [(0, 1), (0, 2), (1, 2)]
+    >>> len(pairs_of_groups(20)), len(pairs_of_groups(21)), pairs_of_groups(21)[-1]
+    (190, 21, (20, 21))
+    """
+    if n_groups > MAX_PAIRED_GROUPS:
+        return [(group, n_groups) for group in range(n_groups)]
+    return list(combinations(range(n_groups), 2))
+
 
 #: Criteria by name.
 CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")
@@ -316,3 +340,217 @@ def _label_masks(criterion: str, n_rows: int, labels: ArrayLike | None) -> list[
         raise ValueError("labels must be 0 or 1.")
     used = (0, 1) if criterion == "equalized_odds" else (1,)
     return [(label, values == label) for label in used]
+
+
+# Weights of pairs by reliability: differences that chance explains for samples of these sizes do not count.
+
+_MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # of a standard normal number
+_BEYOND_CHANCE = 2.0  # times the mean distance under chance, which about one in thirty such pairs exceeds
+_SLICES = 256
+_SHUFFLES = 3
+_ROUNDING = 1e-9
+
+
+def chance_distances(scores: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
+    r"""Return the mean Wasserstein-1 distance of each pair if both samples came from one distribution.
+
+    Notes
+    -----
+    With F the distribution function of all scores, or of those of the pair's stratum, the distance
+    of two samples of sizes n and m is on average about
+    :math:`\sqrt{2/\pi}\,\sqrt{1/n + 1/m} \int \sqrt{F (1 - F)}`.
+
+    Examples
+    --------
+    >>> from fairtransport.criteria import demographic_parity
+    >>> from fairtransport.groups import make_groups
+    >>> pairs = demographic_parity(make_groups(np.repeat(["a", "b"], 500)))
+    >>> chance_distances(np.linspace(0.0, 1.0, 1000), pairs).round(3).tolist()
+    [0.02]
+    """
+    return np.asarray(_MEAN_ABSOLUTE * chance_spreads(scores, comparisons) * comparisons.sampling_errors())
+
+
+def chance_spreads(scores: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
+    r"""Return :math:`\int \sqrt{F (1 - F)}` for each pair, F the distribution function of the rows of its stratum."""
+    if not comparisons.strata:
+        return np.full(len(comparisons.pairs), _spread(scores, comparisons.row_weights))
+    strata = np.array(comparisons.strata)
+    spreads = np.zeros(strata.max() + 1)
+    for stratum in range(spreads.size):
+        rows = np.unique(np.concatenate([comparisons.cells[cell] for cell in np.flatnonzero(strata == stratum)]))
+        weights = None if comparisons.row_weights is None else comparisons.row_weights[rows]
+        spreads[stratum] = _spread(scores[rows], weights)
+    return np.asarray(spreads[strata[comparisons.pairs[:, 0]]])
+
+
+def _spread(scores: NDArray[np.float64], row_weights: NDArray[np.float64] | None) -> float:
+    order = np.argsort(scores)
+    weights = np.ones(scores.size) if row_weights is None else row_weights[order]
+    height = np.cumsum(weights)[:-1] / weights.sum()
+    return float(np.sqrt(np.maximum(height * (1.0 - height), 0.0)) @ np.diff(scores[order]))
+
+
+def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) -> Comparisons:
+    r"""Return comparisons weighted by how far their distances exceed those under chance for samples of their sizes.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+    scores : ndarray of shape (n_rows,)
+        Scores of an initial model.
+
+    Returns
+    -------
+    Comparisons
+        All weights are 0 where no pair differs by more than chance.
+
+    Notes
+    -----
+    With :math:`d_k` the Wasserstein-1 distance of a pair, :math:`c_k` twice its mean under chance, and
+    :math:`d^*` the largest :math:`d_k - c_k` of all pairs, the weight of a pair is multiplied by
+    :math:`(1 - c_k / \max(d_k, d^*))_+`. A pair of large groups counts almost in full also where it agrees, so that
+    training keeps it so. A group of three rows neither dominates the sum nor dilutes it.
+
+    What the pairs of a family (the same groups in many strata) show together is more precise than each of them. So
+    :math:`d_k` is their mean, by precision, and :math:`c_k` the mean under chance plus the norm of its terms, which
+    for one pair is twice its mean. Within a family, strata count by their precision: training would otherwise fit the
+    noise of the small ones.
+
+    Examples
+    --------
+    >>> from fairtransport.criteria import demographic_parity
+    >>> from fairtransport.groups import make_groups
+    >>> groups = make_groups(["a"] * 500 + ["b"] * 500 + ["c"] * 3)
+    >>> scores = np.concatenate((np.linspace(0.0, 0.5, 500), np.linspace(0.2, 0.7, 500), [0.1, 0.3, 0.4]))
+    >>> weigh_by_reliability(demographic_parity(groups), scores).weights.round(1).tolist()  # the smallest group first
+    [0.0, 0.0, 0.9]
+    """
+    exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
+    distances = exact.value_and_gradient(scores, comparisons.reweighted(np.ones(len(comparisons.pairs)))).distances
+    chance, errors = chance_distances(scores, comparisons), comparisons.sampling_errors()
+    precision = comparisons.weights / errors
+    families = np.arange(len(distances)) if comparisons.families is None else comparisons.families
+    observed, _ = comparisons.family_means(distances, precision)
+    expected, noise = comparisons.family_means(chance, precision)
+    limit = expected + (_BEYOND_CHANCE - 1.0) * noise
+    largest = float((observed - limit).max(initial=0.0))
+    if largest <= 0.0:
+        return comparisons.reweighted(np.zeros(len(comparisons.pairs)))
+    scale = np.maximum(observed, largest)
+    reliability = np.clip(1.0 - limit / scale, 0.0, 1.0)[families]
+    reliability *= comparisons.smallest_errors() / errors
+    return comparisons.reweighted(comparisons.weights * reliability)
+
+
+def net_of_chance(
+    comparisons: Comparisons, scores: NDArray[np.float64], penalty: TransportPenalty
+) -> tuple[NDArray[np.float64], float] | None:
+    r"""Return which part of what chance adds to each distance is to be left out of a sum over strata.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+    scores : ndarray of shape (n_rows,)
+        Scores of an initial model.
+    penalty : TransportPenalty
+        Its distances between random parts of the strata show what chance adds to it.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,) and float, or None
+        Multiplied with `Comparisons.sampling_errors`, the factors of a `ChanceTerm`; and what remains of chance, in
+        units of what is left out. None where every pair is on its own.
+
+    Notes
+    -----
+    Of k strata of equal size the part is :math:`1 - 1/\sqrt{k}`: what remains of chance is the error of the sum, as
+    for one pair. The sum then does not fall when scores become equal within strata, whose groups agree.
+    """
+    if comparisons.families is None or not comparisons.active.size:
+        return None
+    chance = chance_distances(scores, comparisons)
+    means, norms = comparisons.family_means(chance, comparisons.weights)
+    parts = np.where(means > 0.0, 1.0 - norms / np.maximum(means, 1e-300), 0.0)
+    if not (parts > _ROUNDING).any():
+        return None
+    observed = np.mean(
+        [
+            penalty.value_and_gradient(scores, comparisons.shuffled(np.random.default_rng(seed))).value
+            for seed in range(_SHUFFLES)
+        ]
+    )
+    unit = penalty.unit if penalty.scale == "standardized" else 1.0
+    expected = float(comparisons.weights @ chance) / unit
+    by_pair = parts[comparisons.families]
+    left_out, remaining = (float((comparisons.weights * chance) @ part) for part in (by_pair, 1.0 - by_pair))
+    return np.asarray(_MEAN_ABSOLUTE * by_pair * float(observed) / expected), remaining / left_out
+
+
+# The parameter ``target`` of estimators, resolved for the groups of a table.
+
+#: The value of ``target`` with which groups are compared with each other.
+EACH_OTHER = "each_other"
+
+
+def compares_each_other(target: Any) -> bool:
+    """Return whether a ``target`` means that groups are compared with each other.
+
+    Examples
+    --------
+    >>> compares_each_other("each_other"), compares_each_other([0.1, 0.9])
+    (True, False)
+    """
+    return isinstance(target, str) and target == EACH_OTHER
+
+
+def resolve_group_target(
+    target: Any,
+    scores: NDArray[np.float64],
+    groups: Groups,
+    weights: NDArray[np.float64] | None,
+    stratum: ComparedStratum | None = None,
+    *,
+    score_range: tuple[float, float] | None = (0.0, 1.0),
+) -> Sample:
+    """Return the distribution that a ``target`` names, for groups with these scores.
+
+    Parameters
+    ----------
+    target : str, label or array-like
+        As in `fairtransport.transport.targets.resolve_target`.
+    scores : ndarray of shape (n_rows,)
+    groups : Groups
+    weights : ndarray of shape (n_rows,) or None
+    stratum : ComparedStratum, optional
+        Use only the rows of this stratum.
+    score_range : pair of float or None, default (0, 1)
+        Range within which scores that are the target must lie; None for any.
+
+    Returns
+    -------
+    Sample
+
+    Examples
+    --------
+    >>> from fairtransport.groups import make_groups
+    >>> resolve_group_target("b", np.array([0.1, 0.5]), make_groups(["a", "b"]), None).values
+    array([0.5])
+    """
+
+    def sample(rows: Any) -> Sample:
+        return Sample.from_values(scores[rows], None if weights is None else weights[rows])
+
+    rows_by_group, members = groups.rows, tuple(range(len(groups)))
+    everyone: Any = slice(None)
+    if stratum is not None and not (stratum.label is None and stratum.stratum is None):
+        rows_by_group, members, everyone = stratum.rows, stratum.groups, np.unique(np.concatenate(stratum.rows))
+    return resolve_target(
+        target,
+        [sample(rows) for rows in rows_by_group],
+        [rows.size if weights is None else weights[rows].sum() for rows in rows_by_group],
+        labels=[groups.labels[group] for group in members],
+        names=[groups.names[group] for group in members],
+        everyone=sample(everyone),
+        score_range=score_range,
+    )

@@ -6,12 +6,8 @@ Nothing is downloaded. Each call of a loader returns new objects.
 from __future__ import annotations
 
 from fairtransport._validation.error_redaction import redact_public_errors
-from fairtransport.datasets._adult import load_adult
 from fairtransport.datasets._base import DatasetInfo
-from fairtransport.datasets._catalogue import list_datasets
-from fairtransport.datasets._communities import load_communities
-from fairtransport.datasets._german import load_german
-from fairtransport.datasets._shift import shift_class_rate
+from fairtransport.datasets._loaders import list_datasets, load_adult, load_communities, load_german, shift_class_rate
 
 __all__ = [
     "DatasetInfo",

@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "LICENCE",
-    "DatasetInfo",
-    "Library",
-    "as_column",
-    "as_table",
-    "choose_library",
-    "decimals",
-    "integers",
-    "pack",
-    "parse_columns",
-    "read_columns",
-    "strings",
-]
 
 LICENCE = "CC BY 4.0"
 

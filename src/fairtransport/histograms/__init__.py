@@ -1,10 +1,9 @@
 """Histograms of the groups' scores: a summary of fixed size that can be merged, discounted, resampled and stored."""
 
 from fairtransport._validation.error_redaction import redact_public_errors
-from fairtransport.histograms._binning import count_entries, count_scores
 from fairtransport.histograms._grid import DEFAULT_BINS, SLACK, Grid
 from fairtransport.histograms._group_histograms import GroupHistograms
-from fairtransport.histograms.regridding import display_points, display_range, regrid
+from fairtransport.histograms.binning import count_entries, count_scores, display_points, display_range, regrid
 from fairtransport.histograms.resampling import resample_masses, shuffle_cells
 
 __all__ = [

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fairtransport._validation import check_real
-from fairtransport.histograms._arrays import HistogramParts, read_arrays, write_arrays
-from fairtransport.histograms._disparities import distances_between, error_bounds, measure_disparities
+from fairtransport.groups import Groups
 from fairtransport.histograms._grid import Grid
 from fairtransport.histograms.resampling import resample_masses
+from fairtransport.storage.schema import from_json
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import resolve_target
 
@@ -23,49 +24,188 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.groups import Groups
+# Histograms as arrays, for files and checkpoints.
 
-__all__ = ["GroupHistograms"]
+# Entries of histograms that are stored sparse, so that reading a small file needs little memory; larger ones are stored
+# in full.
+_MAX_SPARSE = 1 << 21
+_MAX_GROUPS_PER_CELL = 8
+
+
+class HistogramParts(NamedTuple):
+    """The fields of `GroupHistograms`."""
+
+    grid: Grid
+    groups: Groups
+    masses: NDArray[np.float64]
+    squares: NDArray[np.float64] | None
+    rows: NDArray[np.int64]
+    members: NDArray[np.bool_] | None
+
+
+def write_arrays(parts: HistogramParts) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `GroupHistograms.to_arrays`."""
+    grid, groups, masses, squares, rows, members = parts
+    n_classes, n_cells, n_nodes = masses.shape
+    is_sparse = n_classes * max(n_cells, len(groups)) * n_nodes <= _MAX_SPARSE
+    occupied = np.flatnonzero(masses) if is_sparse else None
+    stored = slice(None) if occupied is None else occupied
+    spec = {
+        "range": [grid.low, grid.high],
+        "n_bins": grid.n_bins,
+        "n_classes": n_classes,
+        "groups": groups.to_spec(),
+    }
+    arrays = {"spec": np.array(json.dumps(spec)), "masses": masses.ravel()[stored], "rows": rows}
+    if occupied is not None:
+        arrays["at"] = occupied
+    if grid.positions:
+        arrays["nodes"] = grid.nodes
+    if squares is not None:
+        arrays["squares"] = squares.ravel()[stored]
+    if members is not None:
+        arrays["members"] = members
+    return arrays
+
+
+def read_arrays(arrays: Mapping[str, Any]) -> HistogramParts:
+    """Return the histograms that `write_arrays` stored; raise ValueError for any other arrays."""
+    try:
+        spec = from_json(str(arrays["spec"]).encode(), name="spec")
+        grid = Grid.over(spec["range"], spec["n_bins"])
+        if "nodes" in arrays:
+            grid = _explicit(grid, arrays["nodes"])
+        groups, n_classes = Groups.from_spec(spec["groups"]), spec["n_classes"]
+        members = np.asarray(arrays["members"], dtype=np.bool_) if "members" in arrays else None
+        n_cells = len(groups) if members is None else members.shape[1]
+        size = n_classes * n_cells * grid.n_nodes
+        is_sparse = n_classes * max(n_cells, len(groups)) * grid.n_nodes <= _MAX_SPARSE
+        if n_classes not in (1, 2) or np.size(arrays["rows"]) != n_cells or is_sparse != ("at" in arrays):
+            raise ValueError  # noqa: TRY301 - before memory is allocated
+        if not is_sparse and len(groups) > _MAX_GROUPS_PER_CELL * n_cells:
+            raise ValueError  # noqa: TRY301 - likewise
+        rows = _whole_numbers(arrays["rows"])
+        occupied = _indices(arrays["at"], size) if is_sparse else None
+        filled = {
+            name: _filled(arrays[name], occupied, size).reshape(n_classes, n_cells, grid.n_nodes)
+            for name in ("masses", "squares")
+            if name == "masses" or name in arrays
+        }
+    except (KeyError, TypeError, IndexError, ValueError, RecursionError, OverflowError):
+        raise ValueError("These arrays were not written by GroupHistograms.to_arrays.") from None
+    return HistogramParts(grid, groups, filled["masses"], filled.get("squares"), rows, members)
+
+
+def _indices(values: Any, size: int) -> NDArray[np.int64]:
+    """Return distinct indices below a size."""
+    if np.size(values) > size:
+        raise ValueError
+    indices = _whole_numbers(values)
+    if np.any((indices < 0) | (indices >= size)) or np.unique(indices).size < indices.size:
+        raise ValueError
+    return indices
+
+
+def _filled(values: Any, indices: NDArray[np.int64] | None, size: int) -> NDArray[np.float64]:
+    """Return an array with values at these indices and zeros elsewhere; None stands for all indices."""
+    if indices is None:
+        if np.asarray(values).dtype != np.float64:
+            raise ValueError
+        return _weights(values, size)
+    filled = np.zeros(size)
+    filled[indices] = _weights(values, indices.size)
+    return filled
+
+
+def _explicit(grid: Grid, nodes: Any) -> Grid:
+    """Return a grid with these nodes, which must fit its range and its number of bins."""
+    positions = np.asarray(nodes, dtype=np.float64)
+    if positions.shape != (grid.n_nodes,):
+        raise ValueError
+    return Grid(grid.low, grid.high, grid.n_bins, tuple(positions.tolist()))
+
+
+def _whole_numbers(values: Any) -> NDArray[np.int64]:
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size) or np.any(numbers < 0):
+        raise ValueError
+    return numbers.astype(np.int64)
+
+
+def _weights(values: Any, size: int) -> NDArray[np.float64]:
+    if np.shape(values) != (size,):
+        raise ValueError
+    weights = np.asarray(values, dtype=np.float64)
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError
+    return weights
+
+
+# Disparities of distributions on the nodes of a grid, and how far they may be from those of the rows.
+
+
+class Disparities(NamedTuple):
+    """Sums of Wasserstein-1 distances, as shares of the range."""
+
+    to_barycenter: float
+    to_everyone: float
+    pairwise: float
+
+
+def distances_between(cdf: NDArray[np.float64], widths: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Return the Wasserstein-1 distances between groups, from distribution functions of shape (n_groups, n_nodes)."""
+    steps = cdf[:, :-1]
+    distances = np.array([(np.abs(steps - one) * widths).sum(axis=1) for one in steps])
+    return (distances + distances.T) / 2
+
+
+def measure_disparities(
+    cdf: NDArray[np.float64], cdf_of_everyone: NDArray[np.float64], widths: NDArray[np.float64] | float
+) -> Disparities:
+    """Return the disparities from one sort of the distribution functions at each node."""
+    steps = np.sort(cdf[:, :-1], axis=0)
+    n_groups, half = len(steps), len(steps) // 2
+    spread = ((steps[::-1][:half] - steps[:half]) * widths).sum(axis=1)
+    return Disparities(
+        to_barycenter=float(spread.sum()),
+        to_everyone=float((np.abs(steps - cdf_of_everyone[:-1]) * widths).sum()),
+        pairwise=float((n_groups - 1 - 2 * np.arange(half)) @ spread),
+    )
+
+
+def error_bounds(
+    grid: Grid, by_group: NDArray[np.float64], everyone: NDArray[np.float64], *, weighted: bool
+) -> dict[str, float]:
+    """Return the bounds of `GroupHistograms.bounds`."""
+    n_groups, step = len(by_group), grid.resolution
+    if not grid.positions:
+        return {
+            "wasserstein_disparity": n_groups * step,
+            "strong_demographic_disparity": n_groups * step,
+            "strong_pairwise_disparity": n_groups * (n_groups - 1) // 2 * step,
+        }
+    widths = np.append(0.0, grid.unit_widths)
+    if not weighted:
+        widths[everyone <= 1] = 0.0  # the only score in its bin is its node
+    shares = by_group / by_group.sum(axis=1)[:, None]
+    means, mean_of_everyone = shares @ widths, everyone @ widths / everyone.sum()
+    return {
+        "wasserstein_disparity": float(means.sum() + n_groups * means.max()),
+        "strong_demographic_disparity": float(means.sum() + n_groups * mean_of_everyone),
+        "strong_pairwise_disparity": float((n_groups - 1) * means.sum()),
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupHistograms:
-    r"""The weight of each group at each node of a grid: a summary whose size does not depend on the number of rows.
+    """The weight of each group at each node of a grid: a summary whose size does not depend on the number of rows.
 
     Returned by `count_scores` for arrays and by `from_cells` for the results of a group-by.
-
-    Parameters
-    ----------
-    grid : Grid
-    groups : Groups
-        Labels and names; its rows are ignored.
-    masses : array of shape (n_classes, n_cells, n_nodes)
-        Sum of weights; the number of rows where there are no weights. With labels there are two classes: rows with
-        label 0 and rows with label 1.
-    squares : array of the same shape, or None
-        Sum of squared weights; None where every weight is 1.
-    rows : array of shape (n_cells,)
-        Number of rows, whatever their weight; not changed by `forget`.
-    members : array of bool of shape (n_groups, n_cells), or None
-        Which cells belong to each group. A cell is a set of rows that belong to the same groups; None where groups do
-        not overlap, so that every group is one cell.
 
     Notes
     -----
     Metrics are averages over thresholds in the range of the grid, so a distance is a share of that range. The error of
     a distance is at most ``grid.resolution``; see `Grid`.
-
-    Examples
-    --------
-    >>> from fairtransport.histograms import count_scores
-    >>> histograms = count_scores([0.25, 0.5, 1.0], sensitive_features=["a", "a", "b"], n_bins=4)
-    >>> histograms
-    GroupHistograms(3 rows in 2 groups at 5 nodes)
-    >>> histograms.by_group
-    array([[0., 1., 1., 0., 0.],
-           [0., 0., 0., 0., 1.]])
-    >>> (histograms + histograms).disparities()["strong_pairwise_disparity"]
-    0.625
     """
 
     grid: Grid
@@ -106,39 +246,7 @@ class GroupHistograms:
         labels: ArrayLike | None = None,
         members: NDArray[np.bool_] | None = None,
     ) -> Self:
-        """Return the histograms of the results of a group-by over (cell, node[, label]).
-
-        Parameters
-        ----------
-        grid : Grid
-        groups : Groups
-            Such as `Groups.from_spec` returns for labels and column names.
-        cells, nodes : array-like of int of shape (n_entries,)
-            Indices of the cell (of the group, where ``members`` is None) and of the node.
-        masses : array-like of shape (n_entries,)
-            Number of rows, or sum of their weights.
-        squares : array-like of shape (n_entries,), optional
-            Sum of squared weights; None without weights.
-        rows : array-like of shape (n_entries,), optional
-            Number of rows; ``masses`` by default.
-        labels : array-like of shape (n_entries,), optional
-            0 or 1.
-        members : array of bool of shape (n_groups, n_cells), optional
-            Which cells belong to each group, where groups overlap.
-
-        Returns
-        -------
-        GroupHistograms
-            Entries with the same cell, node and label are added.
-
-        Examples
-        --------
-        >>> from fairtransport import make_groups
-        >>> groups = make_groups(["a", "b"])
-        >>> grid = Grid(n_bins=2)
-        >>> GroupHistograms.from_cells(grid, groups, cells=[0, 1], nodes=[0, 2], masses=[7, 3]).by_group.tolist()
-        [[7.0, 0.0, 0.0], [0.0, 0.0, 3.0]]
-        """
+        """Return the histograms of the results of a group-by over (cell, node[, label])."""
         n_cells = len(groups) if members is None else members.shape[1]
         shape = (1 if labels is None else 2, n_cells, grid.n_nodes)
         classes = 0 if labels is None else np.asarray(labels, dtype=np.int64)
@@ -190,41 +298,12 @@ class GroupHistograms:
         return self.masses if self.squares is None else self.squares
 
     def forget(self, keep: float) -> GroupHistograms:
-        """Return the histograms with every weight multiplied by ``keep``, to discount the past.
-
-        Parameters
-        ----------
-        keep : float
-            In [0, 1].
-
-        Returns
-        -------
-        GroupHistograms
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.1, 0.2, 0.9], sensitive_features=["a", "a", "b"])
-        >>> half = histograms.forget(0.5)
-        >>> half.weights.tolist(), half.effective_sizes.tolist()
-        ([1.0, 0.5], [2.0, 1.0])
-        >>> (half + histograms).effective_sizes.tolist()  # 3 ** 2 / (2 / 4 + 2)
-        [3.6, 1.8]
-        """
+        """Return the histograms with every weight multiplied by ``keep``, to discount the past."""
         share = check_real(keep, name="keep", most=1.0)
         return replace(self, masses=share * self.masses, squares=share**2 * self._squares)
 
     def with_groups(self, groups: Groups) -> GroupHistograms:
-        """Return the same histograms with additional, empty groups, in the order of ``groups``.
-
-        Examples
-        --------
-        >>> from fairtransport import make_groups
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.0, 1.0], sensitive_features=["b", "c"], n_bins=1)
-        >>> histograms.with_groups(make_groups(["a", "b", "c"])).by_group.tolist()
-        [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
-        """
+        """Return the same histograms with additional, empty groups, in the order of ``groups``."""
         if self.members is not None:
             raise ValueError("Groups cannot be added to histograms of overlapping groups; count the rows again.")
         indices = [groups.index_of(label) for label in self.groups.labels]
@@ -239,16 +318,7 @@ class GroupHistograms:
         return replace(self, groups=groups, masses=expand(self.masses, 1), squares=squares, rows=expand(self.rows, 0))
 
     def filled(self) -> GroupHistograms:
-        """Return the histograms of the groups with positive weight.
-
-        Examples
-        --------
-        >>> from fairtransport import make_groups
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.0, 1.0], sensitive_features=["b", "c"])
-        >>> histograms.with_groups(make_groups(["a", "b", "c"])).filled().groups.names
-        ('b', 'c')
-        """
+        """Return the histograms of the groups with positive weight."""
         kept = np.flatnonzero(self.weights > 0)
         if kept.size == len(self.groups):
             return self
@@ -263,13 +333,6 @@ class GroupHistograms:
         """Return the histograms with small groups kept, pooled or dropped, as in `fairtransport.Groups.settle`.
 
         Dropped rows that belong to no other group are removed from the distribution of all rows as well.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.0, 0.0, 1.0, 1.0], sensitive_features=["a", "a", "b", "c"], n_bins=1)
-        >>> histograms.settle("pool", 2).by_group.tolist(), histograms.settle("drop", 2).by_group.tolist()
-        ([[2.0, 0.0], [0.0, 2.0]], [[2.0, 0.0]])
         """
         settled = self._one_row_each().settle(small_groups, min_group_size, sizes=self.group_rows)
         return self.regroup(settled)
@@ -295,15 +358,7 @@ class GroupHistograms:
         )
 
     def only(self, groups: ArrayLike) -> GroupHistograms:
-        """Return the histograms of some groups, by index; rows that belong to none of them are left out.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.0, 0.0, 1.0], sensitive_features=["a", "b", "c"], n_bins=1)
-        >>> histograms.only([0, 2]).by_group.tolist()
-        [[1.0, 0.0], [0.0, 1.0]]
-        """
+        """Return the histograms of some groups, by index; rows that belong to none of them are left out."""
         kept = np.isin(np.arange(len(self.groups)), np.asarray(groups))
         if kept.all():
             return self
@@ -324,15 +379,7 @@ class GroupHistograms:
         return replace(self.groups, memberships=(codes,) * len(self.groups.memberships))
 
     def coarsen(self, n_bins: int) -> GroupHistograms:
-        """Return the histograms with neighbouring bins merged; distribution functions stay exact at the nodes left.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.0, 0.25, 0.75, 1.0], sensitive_features=["a", "a", "b", "b"], n_bins=4)
-        >>> histograms.coarsen(2).by_group.tolist()
-        [[1.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
-        """
+        """Return the histograms with neighbouring bins merged; distribution functions stay exact at the nodes left."""
         if self.grid.n_bins % n_bins and not self.grid.positions:
             raise ValueError(f"n_bins must be a divisor of {self.grid.n_bins}; got {n_bins}.")
         kept = np.arange(n_bins + 1) * self.grid.n_bins // n_bins
@@ -347,15 +394,7 @@ class GroupHistograms:
         )
 
     def resample(self, rng: np.random.Generator) -> GroupHistograms:
-        """Return a bootstrap replicate; see `resample_masses`.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.1, 0.2, 0.9], sensitive_features=["a", "a", "b"])
-        >>> histograms.resample(np.random.default_rng(0)).weights.tolist()
-        [2.0, 1.0]
-        """
+        """Return a bootstrap replicate; see `resample_masses`."""
         squares = self.squares
         flat = None if squares is None else _by_cell(squares)
         drawn = resample_masses(_by_cell(self.masses), flat, rng, 1, fixed_sizes=self.members is None)[0]
@@ -366,16 +405,7 @@ class GroupHistograms:
         return replace(self, masses=np.ascontiguousarray(masses), squares=squares)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the histograms as arrays for ``numpy.savez`` or a checkpoint; see `from_arrays`.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.1, 0.9], sensitive_features=["a", "b"])
-        >>> restored = GroupHistograms.from_arrays(histograms.to_arrays())
-        >>> np.array_equal(restored.masses, histograms.masses), restored.groups.labels
-        (True, ('a', 'b'))
-        """
+        """Return the histograms as arrays for ``numpy.savez`` or a checkpoint; see `from_arrays`."""
         return write_arrays(HistogramParts(self.grid, self.groups, self.masses, self.squares, self.rows, self.members))
 
     @classmethod
@@ -440,15 +470,7 @@ class GroupHistograms:
         return [self._sample(masses, unit=unit) for masses in self.by_group]
 
     def pooled_sample(self, members: Iterable[int]) -> Sample:
-        """Return the pooled distribution of some groups that do not overlap.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.25, 0.5, 1.0], sensitive_features=["a", "b", "c"], n_bins=4)
-        >>> histograms.pooled_sample([0, 2]).values
-        array([0.25, 1.  ])
-        """
+        """Return the pooled distribution of some groups that do not overlap."""
         return self._sample(self.by_group[list(members)].sum(axis=0), unit=False)
 
     def sample_of_everyone(self, *, unit: bool = False) -> Sample:
@@ -475,18 +497,7 @@ class GroupHistograms:
         return distances_between(self.cdf, self.grid.unit_widths)
 
     def disparities(self, target: Any = "barycenter") -> dict[str, float]:
-        """Return the three disparities, with errors of at most `bounds`.
-
-        Parameters
-        ----------
-        target : str, label, array-like or Sample, default "barycenter"
-            As in `fairtransport.metrics.wasserstein_disparity`; scores within the range of the grid.
-
-        Returns
-        -------
-        dict of str to float
-            ``wasserstein_disparity``, ``strong_demographic_disparity`` and ``strong_pairwise_disparity``.
-        """
+        """Return the three disparities, with errors of at most `bounds`."""
         self._require_rows()
         measured = measure_disparities(self.cdf, self.cdf_of_everyone, self.grid.unit_widths)
         if isinstance(target, str) and target == "barycenter":
@@ -529,14 +540,6 @@ class GroupHistograms:
         """Return the share of each group's weight strictly above each threshold: shape (n_thresholds, n_groups).
 
         Thresholds are rounded down to nodes; shares are exact for thresholds on nodes.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.25, 0.5, 1.0], sensitive_features=["a", "a", "b"])
-        >>> histograms.shares_above([0.25, 0.5])
-        array([[0.5, 1. ],
-               [0. , 1. ]])
         """
         return 1.0 - self.cdf[:, self._nodes_below(thresholds)].T
 

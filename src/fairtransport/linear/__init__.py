@@ -1,13 +1,13 @@
 """Linear models trained towards demographic parity: continuous (COT) and discrete (DOT) optimal transport."""
 
 from fairtransport._validation.error_redaction import redact_public_errors
+from fairtransport.criteria.penalty import Duals
 from fairtransport.linear._continuous_regressor import ContinuousTransportRegressor
 from fairtransport.linear._discrete import DiscreteTransportClassifier
 from fairtransport.linear._discrete_regressor import DiscreteTransportRegressor
+from fairtransport.linear._sgd_solver import Trainer
 from fairtransport.linear.continuous import ContinuousTransportClassifier
-from fairtransport.linear.duals import Duals
-from fairtransport.linear.solvers._sgd import Trainer
-from fairtransport.linear.solvers.settings import SgdSettings
+from fairtransport.linear.sgd_problem import SgdSettings
 
 __all__ = [
     "ContinuousTransportClassifier",

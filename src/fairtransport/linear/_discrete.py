@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.linear._distances import DiscreteDistance
+from fairtransport.linear._training_data import DiscreteDistance
 from fairtransport.linear.classifier import LinearTransportClassifier
 
 if TYPE_CHECKING:
-    from fairtransport.linear.solvers.settings import SgdSettings
-
-__all__ = ["DiscreteTransportClassifier"]
+    from fairtransport.linear.sgd_problem import SgdSettings
 
 
 class DiscreteTransportClassifier(LinearTransportClassifier):
@@ -142,7 +140,7 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
     .. math:: \mathrm{loss}(\theta) + \tfrac{r}{2}|\theta|^2 + w\,u \sum_{(a,b)} \omega_{ab}\, W_1(S_a, S_b),
 
     :math:`W_1` the Wasserstein-1 distance of standardized scores on 200 slice means of each group
-    (`fairtransport.penalties.DiscretePenalty`), with weights and units as in `ContinuousTransportClassifier`.
+    (`fairtransport.criteria.penalty.DiscretePenalty`), with weights and units as in `ContinuousTransportClassifier`.
 
     With ``solver="sgd"``, each update draws N scores of a group and N of the target, couples the i-th smallest with the
     i-th smallest, which is the optimal coupling on the line, and follows the gradient of the mean distance (paper,

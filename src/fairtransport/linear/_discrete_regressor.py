@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.linear._distances import DiscreteDistance
+from fairtransport.linear._training_data import DiscreteDistance
 from fairtransport.linear.regressor import LinearTransportRegressor
 
 if TYPE_CHECKING:
-    from fairtransport.linear.solvers.settings import SgdSettings
-
-__all__ = ["DiscreteTransportRegressor"]
+    from fairtransport.linear.sgd_problem import SgdSettings
 
 
 class DiscreteTransportRegressor(LinearTransportRegressor):
@@ -145,7 +143,7 @@ class DiscreteTransportRegressor(LinearTransportRegressor):
     .. math:: \tfrac12 \overline{(x\theta - y)^2} + \tfrac r2 |\theta|^2 + w u \sum_{(a,b)} \omega_{ab}\, W_1(S_a, S_b),
 
     :math:`W_1` the Wasserstein-1 distance of standardized scores on 200 slice means of each group
-    (`fairtransport.penalties.DiscretePenalty`), with weights and units as in `ContinuousTransportRegressor`.
+    (`fairtransport.criteria.penalty.DiscretePenalty`), with weights and units as in `ContinuousTransportRegressor`.
 
     With ``solver="sgd"``, each update draws N predictions of a group and N of the target, couples the i-th smallest
     with the i-th smallest, which is the optimal coupling on the line, and follows the gradient of the mean distance

@@ -10,28 +10,30 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn.streaming import encode_batch_groups
+from fairtransport._sklearn import encode_batch_groups
 from fairtransport._validation import check_count, check_length, check_weights
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria import criterion_text, needs_labels
+from fairtransport.linear._problem import prepare_initial_model, stored_target
+from fairtransport.linear._training_data import check_target, make_training_groups, make_training_strata
 from fairtransport.linear.base import LinearTransportModel
-from fairtransport.linear.online._initial_memory import default_parity_weight, memory_from_batch, row_masses
-from fairtransport.linear.online.memory import Batch
-from fairtransport.linear.online.state import OnlineState, UpdateRule
-from fairtransport.linear.training._data import check_target, make_training_groups, make_training_strata
-from fairtransport.linear.training._initial_model import prepare_initial_model
-from fairtransport.linear.training.comparisons import stored_target
-from fairtransport.linear.training.outcome import criterion_text
-from fairtransport.linear.training.spread_map import spread_points
-from fairtransport.linear.training.weight_path import empty_path
+from fairtransport.linear.online import (
+    Batch,
+    OnlineState,
+    UpdateRule,
+    default_parity_weight,
+    memory_from_batch,
+    row_masses,
+)
 from fairtransport.strata import Strata
+from fairtransport.training.evaluation import spread_points
+from fairtransport.training.weight_path import empty_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.linear.responses import Response
-    from fairtransport.linear.training._options import TrainingOptions
+    from fairtransport.linear._training_data import TrainingOptions
+    from fairtransport.training.responses import Response
 
-__all__ = ["OnlineTransportModel"]
 
 _N_UPDATES = 3  # of `partial_fit`, for each batch
 
@@ -93,19 +95,7 @@ class OnlineTransportModel(LinearTransportModel):
         return encoded
 
     def online_state(self, *, updates: int | None = None) -> OnlineState:
-        """Return the fitted model as a value that batches update.
-
-        Parameters
-        ----------
-        updates : int, optional
-            Updates of the weights for each batch, 3 by default.
-
-        Returns
-        -------
-        OnlineState
-            Frozen; ``state.update(batch)`` returns another one, which `set_online_state` stores. Weights of a
-            regressor are for a standardised y.
-        """
+        """Return the fitted model as a value that batches update."""
         check_is_fitted(self)
         options = self._options()
         n_updates = _N_UPDATES if updates is None else check_count(updates, name="updates", least=0)
@@ -117,17 +107,7 @@ class OnlineTransportModel(LinearTransportModel):
         return OnlineState(rule, theta, common, self.groups_, state.get("adjusting_"), duals)
 
     def set_online_state(self, state: OnlineState) -> Self:
-        """Store a state that was made from `online_state`.
-
-        Parameters
-        ----------
-        state : OnlineState
-            Its groups are those of this model, perhaps followed by new ones.
-
-        Returns
-        -------
-        self
-        """
+        """Store a state that was made from `online_state`."""
         n_new = len(state.groups) - len(self.groups_)
         if n_new > 0:
             self.groups_ = state.groups

@@ -10,18 +10,21 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairtransport._sklearn.fitted_summary import fitted_summary_html
-from fairtransport._sklearn.row_scoring import RowScoring
+from fairtransport._sklearn import RowScoring, fitted_summary_html
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import warn_caller
 from fairtransport.criteria import MAX_PAIRED_GROUPS
 from fairtransport.groups import UNKNOWN_GROUPS, Groups
-from fairtransport.linear.online.memory import widened_weights
-from fairtransport.linear.training._data import TrainingData, validate_training_data
-from fairtransport.linear.training._lbfgs import train_lbfgs, train_lbfgs_path
-from fairtransport.linear.training._options import TrainingOptions
-from fairtransport.linear.training._result import FitResult, group_predictors
-from fairtransport.linear.training._sgd import prepare_trainer, train_sgd
+from fairtransport.linear._training import (
+    FitResult,
+    group_predictors,
+    prepare_trainer,
+    train_lbfgs,
+    train_lbfgs_path,
+    train_sgd,
+)
+from fairtransport.linear._training_data import TrainingData, TrainingOptions, validate_training_data
+from fairtransport.linear.online import widened_weights
 from fairtransport.strata import Strata
 
 if TYPE_CHECKING:
@@ -29,12 +32,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.linear._distances import TransportDistance
-    from fairtransport.linear.responses import Response
-    from fairtransport.linear.solvers._sgd import Trainer
-    from fairtransport.linear.training._initial_model import InitialModel
-
-__all__ = ["LinearTransportModel"]
+    from fairtransport.linear._problem import InitialModel
+    from fairtransport.linear._sgd_solver import Trainer
+    from fairtransport.linear._training_data import TransportDistance
+    from fairtransport.training.responses import Response
 
 
 class LinearTransportModel(RowScoring, BaseEstimator, ABC):
@@ -81,27 +82,7 @@ class LinearTransportModel(RowScoring, BaseEstimator, ABC):
         strata: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Train the initial model, then move it towards the criterion.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Features; finite numbers.
-        y : array-like of shape (n_samples,)
-            Two classes, of which the larger label is class 1; or real numbers, for a regressor.
-        sensitive_features : array-like, Series or frame
-            One or more sensitive columns; several are crossed. They need not be among the features.
-        strata : array-like, Series or frame, optional
-            One or more columns within whose values groups are compared (conditional parity). Several are crossed, and
-            numbers are cut at quantiles; see `fairtransport.strata.make_strata`. They are not needed at prediction.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight k equals k copies of a row.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
+        """Train the initial model, then move it towards the criterion."""
         options = self._options()
         data = self._training_data(
             X, y, options=options, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
@@ -120,20 +101,7 @@ class LinearTransportModel(RowScoring, BaseEstimator, ABC):
         strata: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> list[Self]:
-        """Train with each of several weights, each fit started from the one before.
-
-        Parameters
-        ----------
-        X, y, sensitive_features, strata, sample_weight
-            As for ``fit``.
-        parity_weights : sequence of float
-            Ascending.
-
-        Returns
-        -------
-        list of estimators
-            Fitted copies, one for each weight. It costs less than as many calls of ``fit``.
-        """
+        """Train with each of several weights, each fit started from the one before."""
         weights = [check_real(weight, name="parity_weights") for weight in parity_weights]
         if weights != sorted(weights):
             raise ValueError("parity_weights must ascend: each fit starts from the one before.")
@@ -160,19 +128,7 @@ class LinearTransportModel(RowScoring, BaseEstimator, ABC):
         strata: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Trainer:
-        """Do everything that ``fit`` with ``solver="sgd"`` does before the first update, to follow every step.
-
-        Parameters
-        ----------
-        X, y, sensitive_features, strata, sample_weight
-            As for ``fit``.
-
-        Returns
-        -------
-        Trainer
-            ``advance(n)`` runs n updates, ``theta`` and ``averaged()`` read the parameters, ``switch(...)`` continues
-            with other rows.
-        """
+        """Do everything that ``fit`` with ``solver="sgd"`` does before the first update, to follow every step."""
         options = self._options()
         if options.sgd is None:
             raise ValueError("make_trainer is for solver='sgd', which moves in small steps.")
@@ -192,21 +148,7 @@ class LinearTransportModel(RowScoring, BaseEstimator, ABC):
         max_rank_disparity: float | None = None,
         weight: float | None = None,
     ) -> Self:
-        """Return the model of another point of ``path_``, without training again.
-
-        Parameters
-        ----------
-        max_disparity, max_rank_disparity : float, optional
-            The smallest weight at which the disparity (SPDD; of a regressor in units of y), or the rank disparity, is
-            at most this.
-        weight : float, optional
-            The nearest weight of the path. Exactly one of the three is given.
-
-        Returns
-        -------
-        LinearTransportModel
-            A copy, without the memory of a stream.
-        """
+        """Return the model of another point of ``path_``, without training again."""
         check_is_fitted(self)
         limits = {"disparity": max_disparity, "rank_disparity": max_rank_disparity, "weight": weight}
         named = [name for name, value in limits.items() if value is not None]

@@ -9,21 +9,18 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from fairtransport._sklearn.labels import two_classes
-from fairtransport._sklearn.streaming import check_classes
+from fairtransport._sklearn import check_classes, two_classes
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport.linear._online_model import OnlineTransportModel
-from fairtransport.linear.responses import BinaryResponse
-from fairtransport.linear.training._options import SPREADS
-from fairtransport.linear.training.spread_map import spread_logits
-from fairtransport.transport.logistic import mixed_logits, sigmoid
+from fairtransport.linear._training_data import SPREADS
+from fairtransport.training.evaluation import spread_logits
+from fairtransport.training.responses import BinaryResponse
+from fairtransport.transport.regularizers import mixed_logits, sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.linear.responses import Response
-
-__all__ = ["LinearTransportClassifier"]
+    from fairtransport.training.responses import Response
 
 
 class LinearTransportClassifier(ClassifierMixin, OnlineTransportModel):
@@ -43,33 +40,6 @@ class LinearTransportClassifier(ClassifierMixin, OnlineTransportModel):
         updates: int | None = None,
     ) -> Self:
         """Adjust the model to one batch of a stream; demographic parity needs no labels.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            One batch, from a single row on; columns as in ``fit``.
-        y : array-like of shape (n_samples,), optional
-            Labels, where they are known: they teach the model that the anchor holds to (see Notes). With
-            ``parity_weight=inf`` there is no anchor, and labels are checked but not used. Equalized odds and equal
-            opportunity need them: pass rows once their labels have arrived.
-        classes : array-like of shape (2,), optional
-            The two classes, as in scikit-learn's ``partial_fit``. They are known from the first call's ``y`` and
-            only compared.
-        sensitive_features : array-like, Series or frame
-            The columns of ``fit``. Groups may be absent. One that was not seen before raises, or is adopted: see
-            ``new_groups``.
-        strata : array-like, Series or frame, optional
-            The columns of ``fit``, if it had any. Rows of a stratum that was not compared then do not move the penalty.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight k equals k copies.
-        updates : int, optional
-            Updates of the weights for this batch, 3 by default. 0 only observes: the sketches move, the weights do not.
-
-        Returns
-        -------
-        self
-            Without a ``fit`` before, the first call is a ``fit`` where labels are given, of both classes. Otherwise it
-            starts from ``estimator``, which must then be fitted.
 
         Notes
         -----
@@ -100,21 +70,7 @@ class LinearTransportClassifier(ClassifierMixin, OnlineTransportModel):
     def decision_function(
         self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error"
     ) -> NDArray[np.float64]:
-        """Return the logit of class 1's probability.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        sensitive_features : array-like, optional
-            Needed when ``group_specific=True``, unused otherwise.
-        unknown_group : {"error", "pooled", "common"}, default="error"
-            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
-            ValueError, predict as for everyone pooled, or as for the largest group.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the logit of class 1's probability."""
         check_is_fitted(self)
         amount = check_real(self.amount, name="amount", most=1.0)
         X = self._features(X)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.linear._distances import ContinuousDistance
+from fairtransport.linear._training_data import ContinuousDistance
 from fairtransport.linear.classifier import LinearTransportClassifier
 
 if TYPE_CHECKING:
-    from fairtransport.linear.solvers.settings import SgdSettings
-
-__all__ = ["ContinuousTransportClassifier"]
+    from fairtransport.linear.sgd_problem import SgdSettings
 
 
 class ContinuousTransportClassifier(LinearTransportClassifier):

@@ -9,19 +9,17 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn.labels import real_targets
+from fairtransport._sklearn import real_targets
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport.linear._online_model import OnlineTransportModel
-from fairtransport.linear.responses import RealResponse
-from fairtransport.linear.training._options import SPREADS, TrainingOptions
-from fairtransport.linear.training.spread_map import spread_scores
+from fairtransport.linear._training_data import SPREADS, TrainingOptions
+from fairtransport.training.evaluation import spread_scores
+from fairtransport.training.responses import RealResponse
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.linear.responses import Response
-
-__all__ = ["LinearTransportRegressor"]
+    from fairtransport.training.responses import Response
 
 
 class LinearTransportRegressor(RegressorMixin, OnlineTransportModel):
@@ -39,31 +37,6 @@ class LinearTransportRegressor(RegressorMixin, OnlineTransportModel):
     ) -> Self:
         """Adjust the model to one batch of a stream; demographic parity needs no y.
 
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            One batch, from a single row on; columns as in ``fit``.
-        y : array-like of shape (n_samples,), optional
-            Outcomes, where they are known: they teach the model that the anchor holds to (see Notes). With
-            ``parity_weight=inf`` there is no anchor, and they are checked but not used. Equalized odds needs them: pass
-            rows once their y has arrived.
-        sensitive_features : array-like, Series or frame
-            The columns of ``fit``. Groups may be absent. One that was not seen before raises, or is adopted: see
-            ``new_groups``.
-        strata : array-like, Series or frame, optional
-            The columns of ``fit``, if it had any. Rows of a stratum that was not compared then do not move the penalty.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight k equals k copies.
-        updates : int, optional
-            Updates of the weights for this batch, 3 by default. 0 only observes: the sketches move, the weights do not.
-
-        Returns
-        -------
-        self
-            Without a ``fit`` before, the first call is a ``fit`` where y is given. Otherwise it starts from
-            ``estimator``, which must then be fitted; its predictions of the batch take the place of y in ``y_mean_``
-            and ``y_std_``.
-
         Notes
         -----
         As `ContinuousTransportClassifier.partial_fit`, with predictions in the place of logits. The anchor, the
@@ -79,21 +52,7 @@ class LinearTransportRegressor(RegressorMixin, OnlineTransportModel):
     # ---------------------------------------------------------------- predicting
 
     def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[np.float64]:
-        """Return predictions, in units of y.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        sensitive_features : array-like, optional
-            Needed when ``group_specific=True``, unused otherwise.
-        unknown_group : {"error", "pooled", "common"}, default="error"
-            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
-            ValueError, predict as for everyone pooled, or as for the largest group.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return predictions, in units of y."""
         check_is_fitted(self)
         amount = check_real(self.amount, name="amount", most=1.0)
         X = self._features(X)

@@ -1,20 +1,26 @@
 """The metrics of the paper, those of other criteria, ranks, largest differences and noise floors, computed exactly."""
 
 from fairtransport._validation.error_redaction import redact_public_errors
-from fairtransport.metrics._conditional import conditional_disparity, opportunity_disparity, separation_disparity
+from fairtransport.metrics._conditional import (
+    conditional_demographic_disparity,
+    conditional_disparity,
+    disparity_scorer,
+    equalized_odds_difference,
+    error_rate,
+    opportunity_disparity,
+    separation_disparity,
+)
 from fairtransport.metrics._disparity import (
+    NoiseFloor,
     disparities,
+    kolmogorov_smirnov_disparity,
+    noise_floor,
     pairwise_distances,
     rank_disparity,
     strong_demographic_disparity,
     strong_pairwise_disparity,
     wasserstein_disparity,
 )
-from fairtransport.metrics._errors import error_rate
-from fairtransport.metrics._kolmogorov_smirnov import kolmogorov_smirnov_disparity
-from fairtransport.metrics._noise import NoiseFloor, noise_floor
-from fairtransport.metrics._scorers import disparity_scorer
-from fairtransport.metrics._thresholds import conditional_demographic_disparity, equalized_odds_difference
 from fairtransport.metrics.ranks import pooled_ranks
 
 __all__ = [

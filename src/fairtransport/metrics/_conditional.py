@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._labels import is_positive
-from fairtransport._validation import check_choice, check_length, check_vector, check_weights
+from fairtransport._validation import check_choice, check_length, check_real, check_scores, check_vector, check_weights
 from fairtransport.groups import make_groups
-from fairtransport.metrics._scale import scale_scores
-from fairtransport.metrics._sorted_scores import sort_scores
+from fairtransport.metrics.ranks import scale_scores, sort_scores
 from fairtransport.strata import STRATUM_WEIGHTS, make_strata, stratum_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
-
-__all__ = ["conditional_disparity", "opportunity_disparity", "separation_disparity"]
 
 
 def separation_disparity(
@@ -323,3 +322,296 @@ def _compared_parts(
             inside = groups.select(rows)
             if np.count_nonzero(inside.counts) >= 2:
                 yield label, rows, inside.settle("drop", 1)
+
+
+# Classical measures of fairness at one threshold, to compare with.
+
+
+def equalized_odds_difference(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    sensitive_features: Any,
+    threshold: float = 0.5,
+    scale: str = "probability",
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    grouping: str = "crossed",
+    missing: str = "error",
+    min_size: int = 1,
+) -> float:
+    r"""Return the larger of the largest differences between groups' true and false positive rates at a threshold.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of two classes.
+    scores : array-like of shape (n,)
+        Scores within [0, 1], or any finite numbers: see ``scale``.
+    sensitive_features : column, table or Groups
+        At least two groups; several columns are crossed.
+    threshold : float, default 0.5
+        Scores strictly above it are classified as positive.
+    scale : {"probability", "score", "ranks"}, default "probability"
+        Scores and threshold within [0, 1]; any scores, and the threshold among them; or any scores, with a threshold
+        among their ranks, so that 0.9 selects the highest tenth of all rows.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows; equal when omitted.
+    pos_label : label, optional
+        The positive class, where labels are not 0 and 1.
+    grouping, missing, min_size
+        As in `fairtransport.make_groups`.
+
+    Returns
+    -------
+    float
+        Groups without rows of a label are left out of its rate.
+
+    See Also
+    --------
+    separation_disparity : The same over all thresholds.
+
+    Notes
+    -----
+    .. math:: \max_y \max_{a, b} |P(S > \tau \mid a, y) - P(S > \tau \mid b, y)|.
+
+    The threshold hides differences: scores that differ at all thresholds but this one have a difference of 0.
+
+    References
+    ----------
+    Hardt, Price and Srebro (2016), "Equality of Opportunity in Supervised Learning".
+
+    Examples
+    --------
+    >>> equalized_odds_difference([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9], sensitive_features=["a", "b", "a", "b"])
+    1.0
+    """
+    selected = _selected(scores, threshold, scale, sample_weight)
+    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    check_length(range(groups.n_rows), size=selected.size, name="sensitive_features")
+    positive = is_positive(y_true, pos_label, size=selected.size)
+    checked = check_weights(sample_weight, size=selected.size)
+    weights = np.ones(selected.size) if checked is None else checked
+    differences = []
+    for label in (False, True):
+        rates = []
+        for rows in groups.rows:
+            members = rows[positive[rows] == label]
+            total = float(weights[members].sum())
+            if total > 0:
+                rates.append(float(weights[members[selected[members]]].sum()) / total)
+        if len(rates) >= 2:
+            differences.append(max(rates) - min(rates))
+    if not differences:
+        raise ValueError("There is nothing to compare: no label has rows of two groups.")
+    return max(differences)
+
+
+def _selected(scores: ArrayLike, threshold: float, scale: str, weights: ArrayLike | None) -> NDArray[np.bool_]:
+    """Return which scores are above the threshold."""
+    check_choice(scale, ("probability", "score", "ranks"), name="scale")
+    values = scale_scores(scores, scale, weights).values
+    least, most = (-np.inf, np.inf) if scale == "score" else (0.0, 1.0)
+    return np.asarray(values > check_real(threshold, name="threshold", least=least, most=most))
+
+
+def conditional_demographic_disparity(
+    scores: ArrayLike,
+    *,
+    sensitive_features: Any,
+    strata: Any = None,
+    threshold: float = 0.5,
+    scale: str = "probability",
+    group: Any = None,
+    sample_weight: ArrayLike | None = None,
+    grouping: str = "crossed",
+    missing: str = "error",
+    min_size: int = 1,
+) -> float:
+    r"""Return how much larger a group's share is among the rejected than among the selected, within strata.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Scores within [0, 1], or any finite numbers: see ``scale``.
+    sensitive_features : column, table or Groups
+        At least two groups; several columns are crossed.
+    strata : column, table or Strata, optional
+        As in `fairtransport.strata.make_strata`; one stratum with all rows when omitted (demographic disparity).
+    threshold : float, default 0.5
+        Scores strictly above it are selected.
+    scale : {"probability", "score", "ranks"}, default "probability"
+        As in `equalized_odds_difference`.
+    group : label, optional
+        Label or name of the group. By default that with the largest disparity.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows; equal when omitted.
+    grouping, missing, min_size
+        As in `fairtransport.make_groups`.
+
+    Returns
+    -------
+    float
+        Within [-1, 1]; above 0 the group is at a disadvantage. Strata where everyone or nobody is selected are left
+        out; 0 where all are.
+
+    See Also
+    --------
+    conditional_disparity : Distances between groups within strata, over all thresholds.
+
+    Notes
+    -----
+    With :math:`n_s` the number of rows of stratum s,
+
+    .. math:: \frac{1}{\sum_s n_s} \sum_s n_s \bigl(P(a \mid S \le \tau, s) - P(a \mid S > \tau, s)\bigr).
+
+    References
+    ----------
+    Wachter, Mittelstadt and Russell (2021), "Why Fairness Cannot Be Automated: Bridging the Gap Between EU
+    Non-Discrimination Law and AI", Computer Law & Security Review 41.
+
+    Examples
+    --------
+    >>> scores, groups = [0.1, 0.2, 0.7, 0.3, 0.8, 0.9], ["a", "a", "a", "b", "b", "b"]
+    >>> round(conditional_demographic_disparity(scores, sensitive_features=groups, group="a"), 3)
+    0.333
+    """
+    selected = _selected(scores, threshold, scale, sample_weight)
+    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    check_length(range(groups.n_rows), size=selected.size, name="sensitive_features")
+    checked = check_weights(sample_weight, size=selected.size)
+    weights = np.ones(selected.size) if checked is None else checked
+    codes, n_strata = np.zeros(selected.size, dtype=np.int64), 1
+    if strata is not None:
+        known = make_strata(strata, n_groups=len(groups))
+        check_length(range(known.n_rows), size=selected.size, name="strata")
+        codes, n_strata = known.codes, len(known)
+    chosen = range(len(groups)) if group is None else [groups.index_of(group)]
+    rejected_total, selected_total = (
+        np.bincount(codes[mask], weights[mask], minlength=n_strata) for mask in (~selected, selected)
+    )
+    both = (rejected_total > 0) & (selected_total > 0)
+    if not both.any():
+        return 0.0
+    shares = (rejected_total + selected_total)[both]
+    disparities = []
+    for number in chosen:
+        rows = groups.rows[number]
+        rejected, accepted = (
+            np.bincount(codes[rows][mask], weights[rows][mask], minlength=n_strata)[both]
+            for mask in (~selected[rows], selected[rows])
+        )
+        difference = rejected / rejected_total[both] - accepted / selected_total[both]
+        disparities.append(float(shares @ difference / shares.sum()))
+    return max(disparities)
+
+
+# The error rate of thresholded scores.
+
+
+def error_rate(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    threshold: float = 0.5,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Return the share of rows that a threshold misclassifies (Err-.5 in the paper).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of two classes.
+    scores : array-like of shape (n,)
+        Scores within [0, 1].
+    threshold : float, default 0.5
+        Scores strictly above it are classified as positive.
+    pos_label : label, optional
+        The positive class. By default 1 for labels 0 and 1 (or False and True), and the larger one in sorted order for
+        any other two.
+    sample_weight : array-like of shape (n,), optional
+        Weights; equal when omitted.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    With weights w that sum to 1,
+
+    .. math:: \sum_n w_n \, 1[\hat y_n \ne y_n], \qquad \hat y_n = 1[s_n > \tau].
+
+    References
+    ----------
+    Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section "Results".
+
+    Examples
+    --------
+    >>> error_rate([0, 1, 1, 0], [0.2, 0.7, 0.4, 0.5])
+    0.25
+    >>> error_rate(["bad", "good"], [0.9, 0.3], pos_label="bad")
+    0.0
+    """
+    values = check_scores(scores)
+    cut = check_real(threshold, name="threshold", most=1.0)
+    positive = is_positive(y_true, pos_label, size=values.size)
+    weights = check_weights(sample_weight, size=values.size)
+    wrong = (values > cut) != positive
+    return float(np.count_nonzero(wrong) / wrong.size) if weights is None else float(np.average(wrong, weights=weights))
+
+
+# Disparities as scorers of scikit-learn.
+
+
+def disparity_scorer(metric: Callable[..., float], *, response_method: Any = "predict_proba", **options: Any) -> Any:
+    """Return a disparity as a scorer for cross-validation and model selection.
+
+    Parameters
+    ----------
+    metric : callable
+        A disparity of this package, such as `separation_disparity`. It may take labels before the scores.
+    response_method : str or list of str, default "predict_proba"
+        Method of the estimator that returns scores; ``"predict"`` for regressors.
+    **options
+        Arguments of the metric that are the same for all rows, such as ``reduce="mean"``.
+
+    Returns
+    -------
+    scorer
+        As `sklearn.metrics.make_scorer` returns it: minus the disparity, so that greater is better. Call
+        ``set_score_request`` for the arguments that have one value for each row: ``sensitive_features=True``, and
+        ``strata=True`` or ``sample_weight=True`` where they are used.
+
+    Notes
+    -----
+    Metadata routing must be enabled (``sklearn.set_config(enable_metadata_routing=True)``). The constant model has a
+    disparity of 0, so a search that minimises a disparity alone finds the least useful model; combine it with a scorer
+    of accuracy, or look at both.
+
+    Examples
+    --------
+    >>> import numpy as np, sklearn
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_validate
+    >>> from fairtransport.metrics import separation_disparity
+    >>> rng = np.random.default_rng(0)
+    >>> X, sex = rng.normal(size=(200, 2)), rng.choice(["F", "M"], 200)
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     scorer = disparity_scorer(separation_disparity).set_score_request(sensitive_features=True)
+    ...     result = cross_validate(LogisticRegression(), X, y, scoring=scorer, params={"sensitive_features": sex})
+    >>> bool(np.all(result["test_score"] <= 0))
+    True
+    """
+    from sklearn.metrics import make_scorer  # noqa: PLC0415 - takes a while
+
+    takes_labels = next(iter(inspect.signature(metric).parameters)) == "y_true"
+    function = metric if takes_labels else update_wrapper(partial(_without_labels, metric), metric)
+    return make_scorer(function, response_method=response_method, greater_is_better=False, **options)
+
+
+def _without_labels(metric: Callable[..., float], y_true: Any, scores: Any, **options: Any) -> float:
+    del y_true
+    return metric(scores, **options)

@@ -6,28 +6,24 @@ above a threshold, averaged over all thresholds in [0, 1].
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from fairtransport._validation import check_choice, check_count, check_length
 from fairtransport.groups import make_groups
-from fairtransport.metrics._scale import scale_scores
-from fairtransport.metrics._sorted_scores import DistanceSums, SortedScores, sort_scores
+from fairtransport.metrics.ranks import DistanceSums, SortedScores, scale_scores, sort_scores
+from fairtransport.strata import make_strata
 from fairtransport.transport.line import wasserstein
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "disparities",
-    "pairwise_distances",
-    "rank_disparity",
-    "strong_demographic_disparity",
-    "strong_pairwise_disparity",
-    "wasserstein_disparity",
-]
+    from fairtransport.groups import Groups
 
 
 def wasserstein_disparity(
@@ -354,3 +350,233 @@ def _to_target(
         target, samples, ordered.sizes, labels=groups.labels, names=groups.names, score_range=score_range
     )
     return sum(wasserstein(sample, resolved) for sample in samples)
+
+
+# The noise floor of a disparity: its distribution when group membership is permuted.
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseFloor:
+    """A metric and its values under permutations of group membership.
+
+    Parameters
+    ----------
+    observed : float
+        The metric of the actual groups.
+    values : array of shape (n_shuffles,)
+        The metric after each permutation.
+    """
+
+    observed: float
+    values: NDArray[np.float64]
+
+    @property
+    def mean(self) -> float:
+        """The noise floor: the mean over permutations."""
+        return float(self.values.mean())
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation over permutations (n - 1 in the denominator)."""
+        return float(self.values.std(ddof=1))
+
+    @property
+    def p_value(self) -> float:
+        """One-sided p-value of the permutation test, (1 + n_exceeding) / (1 + n_permutations)."""
+        # Ties count as exceeding, also where rounding errors break them.
+        slack = 1e-12 * max(1.0, abs(self.observed))
+        n_exceeding = int(np.count_nonzero(self.values >= self.observed - slack))
+        return (1 + n_exceeding) / (1 + self.values.size)
+
+
+def noise_floor(
+    metric: Callable[..., float],
+    scores: ArrayLike,
+    *,
+    sensitive_features: Any,
+    within: Any = None,
+    n_shuffles: int = 100,
+    random_state: int | np.random.Generator | None = None,
+    grouping: str = "crossed",
+    missing: str = "error",
+    min_size: int = 1,
+    **options: Any,
+) -> NoiseFloor:
+    r"""Return the distribution of a disparity when group membership is permuted.
+
+    Parameters
+    ----------
+    metric : callable
+        A disparity of this package, or any ``metric(scores, sensitive_features=groups, **options)`` that accepts
+        `fairtransport.Groups`.
+    scores : array-like of shape (n,)
+        Scores that the metric takes.
+    sensitive_features : column, table or Groups
+        At least two groups; several columns are crossed.
+    within : column, table or Strata, optional
+        Group membership is permuted only among the rows with the same value, such as the label or the stratum that a
+        disparity conditions on; see the examples.
+    n_shuffles : int, default 100
+        Number of permutations, at least 2.
+    random_state : int, Generator or None
+        Seed of the permutations.
+    grouping, missing, min_size
+        As in `fairtransport.make_groups`.
+    **options
+        Further arguments of the metric: ``target``, ``sample_weight``. Weights are not permuted.
+
+    Returns
+    -------
+    NoiseFloor
+        With ``observed``, ``values``, ``mean``, ``sd`` and ``p_value``.
+
+    Notes
+    -----
+    The distance between two finite samples of one distribution is almost never 0: with m and n rows their Wasserstein-1
+    distance is of the order :math:`\sqrt{1/m + 1/n}`. Only the excess of a disparity over this floor is evidence of a
+    difference. The p-value is that of the permutation test with the observed value counted among the permutations, so
+    it is never 0.
+
+    Examples
+    --------
+    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> scores = [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]
+    >>> groups = ["a", "a", "a", "a", "b", "b", "b", "b"]
+    >>> floor = noise_floor(strong_pairwise_disparity, scores, sensitive_features=groups, random_state=0)
+    >>> floor.observed > floor.mean + 2 * floor.sd
+    True
+
+    Among people with the same label, the labels come first:
+
+    >>> from functools import partial
+    >>> from fairtransport.metrics import separation_disparity
+    >>> y = [0, 1, 0, 1, 0, 1, 0, 1]
+    >>> metric = partial(separation_disparity, y)
+    >>> round(noise_floor(metric, scores, sensitive_features=groups, within=y, random_state=0).observed, 3)
+    0.5
+    """
+    if not callable(metric):
+        raise TypeError(f"metric must be a function, such as strong_pairwise_disparity; got {type(metric).__name__}.")
+    count = check_count(n_shuffles, name="n_shuffles", least=2)
+    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    rng = np.random.default_rng(random_state)
+    observed = metric(scores, sensitive_features=groups, **options)
+    rows = [np.arange(groups.n_rows)]
+    if within is not None:
+        strata = make_strata(within, n_groups=len(groups))
+        check_length(range(strata.n_rows), size=groups.n_rows, name="within")
+        rows = list(strata.rows)
+    values = [metric(scores, sensitive_features=_shuffled(groups, rows, rng), **options) for _ in range(count)]
+    return NoiseFloor(float(observed), np.array(values, dtype=np.float64))
+
+
+def _shuffled(groups: Groups, parts: list[NDArray[np.int64]], rng: np.random.Generator) -> Groups:
+    """Return the groups with the rows of each part permuted."""
+    order = np.empty(groups.n_rows, dtype=np.int64)
+    for rows in parts:
+        order[rows] = rng.permutation(rows)
+    return groups.select(order)
+
+
+# The Kolmogorov-Smirnov disparity: the largest difference between groups' shares above any threshold.
+
+_BLOCK = 1 << 20  # cumulative shares in memory
+
+
+def kolmogorov_smirnov_disparity(
+    scores: ArrayLike,
+    *,
+    sensitive_features: Any,
+    against: str = "pairs",
+    reduce: str = "max",
+    sample_weight: ArrayLike | None = None,
+    grouping: str = "crossed",
+    missing: str = "error",
+    min_size: int = 1,
+) -> float:
+    r"""Return the largest difference between two groups' shares of scores above the same threshold.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Any finite numbers: probabilities, logits, predictions of a regression, decile scores.
+    sensitive_features : column, table or Groups
+        At least two groups; several columns are crossed.
+    against : {"pairs", "everyone"}, default "pairs"
+        Whether groups are compared with each other or with all rows.
+    reduce : {"max", "mean", "sum"}, default "max"
+        How the statistics of all pairs, or of all groups, become one figure.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows; equal when omitted.
+    grouping, missing, min_size
+        As in `fairtransport.make_groups`.
+
+    Returns
+    -------
+    float
+        From 0, when all groups have the same distribution, to 1 for ``reduce="max"`` and ``"mean"``.
+
+    See Also
+    --------
+    rank_disparity : The difference averaged over all shares selected, in place of the largest.
+    strong_pairwise_disparity : The difference averaged over all thresholds.
+    noise_floor : The disparity expected by chance.
+
+    Notes
+    -----
+    With :math:`S_a` the scores of group a, for each pair of groups
+
+    .. math:: \sup_\tau |P(S_a > \tau) - P(S_b > \tau)|,
+
+    the statistic of the two-sample Kolmogorov-Smirnov test. It is invariant under increasing maps of the scores. With
+    ``against="everyone"``, the second distribution is that of all rows.
+
+    References
+    ----------
+    Chzhen, Denis, Hebiri, Oneto and Pontil (2020), "Fair Regression with Wasserstein Barycenters", NeurIPS.
+    Agarwal, Dudik and Wu (2019), "Fair Regression: Quantitative Definitions and Reduction-Based Algorithms", ICML.
+
+    Examples
+    --------
+    >>> scores, groups = [10, 20, 30, 25, 35, 45], ["a", "a", "a", "b", "b", "b"]
+    >>> round(kolmogorov_smirnov_disparity(scores, sensitive_features=groups), 3)
+    0.667
+    >>> round(kolmogorov_smirnov_disparity(scores, sensitive_features=groups, against="everyone"), 3)
+    0.333
+    """
+    check_choice(against, ("pairs", "everyone"), name="against")
+    check_choice(reduce, ("max", "mean", "sum"), name="reduce")
+    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    ordered = sort_scores(scores, groups, sample_weight)
+    first, second = np.triu_indices(len(groups), 1)
+    largest = np.zeros(len(groups) if against == "everyone" else first.size)
+    for below in _shares_below(ordered):
+        if against == "everyone":
+            gaps = np.abs(below[:, :-1] - below[:, -1:]).max(axis=0)
+        elif reduce == "max":  # the extremes at each threshold suffice
+            gaps = np.ptp(below[:, :-1], axis=1).max(keepdims=True)
+        else:
+            gaps = np.array([np.abs(below[:, a] - below[:, b]).max() for a, b in zip(first, second, strict=True)])
+        largest = np.maximum(largest, gaps)
+    return float(largest.max() if reduce == "max" else largest.mean() if reduce == "mean" else largest.sum())
+
+
+def _shares_below(ordered: SortedScores) -> Iterator[NDArray[np.float64]]:
+    """Yield blocks of the shares of each group, and of all rows, at or below each distinct score."""
+    n_groups, n = len(ordered.groups), ordered.values.size
+    size = max(1, _BLOCK // (n_groups + 1))
+    total = np.zeros(n_groups + 1)
+    for start in range(0, n, size):
+        end = min(start + size, n)
+        codes = ordered.codes[start:end].astype(np.int64)
+        masses = np.ones(codes.size) if ordered.masses is None else ordered.masses[start:end]
+        steps = np.zeros((codes.size, n_groups + 1))
+        steps[np.arange(codes.size), codes] = masses
+        if not ordered.separate:
+            steps[:, -1] = masses
+        sums = total + np.cumsum(steps, axis=0)
+        total = sums[-1].copy()
+        following = ordered.values[start + 1 : end + 1]
+        last_of_tie = np.append(following != ordered.values[start : start + following.size], True)[: codes.size]
+        if last_of_tie.any():
+            yield sums[last_of_tie] / ordered.totals

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport._validation import check_vector, check_weights
+from fairtransport._validation import check_choice, check_real, check_vector, check_weights
+from fairtransport.transport.kernels.line import (
+    areas_between_groups,
+    group_areas,
+    lowest_positive,
+    pack_keys,
+    unpack_keys,
+)
+from fairtransport.transport.kernels.options import read_only
+from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["pooled_ranks"]
+    from fairtransport.groups import Groups
 
 
 def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -58,3 +68,177 @@ def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> NDArray
     ranks = np.empty(values.size)
     ranks[order] = np.repeat(mid_ranks, np.diff(starts))
     return ranks
+
+
+# Scores of several groups in one common order, from which all distances between groups are computed.
+
+_KEY_BITS = 64  # of the integers that encode a score and its group
+
+
+@dataclass(frozen=True)
+class DistanceSums:
+    """Sums of Wasserstein-1 distances: of the groups to their barycenter, to all rows, and between pairs of groups."""
+
+    to_barycenter: float
+    to_everyone: float
+    between_pairs: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SortedScores:
+    """The scores of all groups in one common order."""
+
+    groups: Groups
+    values: NDArray[np.float64]
+    codes: NDArray[Any]
+    masses: NDArray[np.float64] | None
+    totals: NDArray[np.float64]
+    separate: bool
+
+    def __repr__(self) -> str:
+        return f"SortedScores({self.groups.n_rows} rows in {len(self.groups)} groups)"
+
+    @property
+    def sizes(self) -> NDArray[np.float64]:
+        """Total weight of each group; the number of rows where there are no weights."""
+        return self.totals[:-1]
+
+    def samples(self) -> list[Sample]:
+        """Return the distribution of each group's scores."""
+        n_groups = len(self.groups)
+        short = self.codes.astype(np.min_scalar_type(n_groups))  # NumPy uses a radix sort for short integers
+        order = np.argsort(short, kind="stable")
+        ends = np.cumsum(np.bincount(self.codes, minlength=n_groups + 1))[:-1]
+        return [self._sample(entries) for entries in np.split(order, ends)[:n_groups]]
+
+    def everyone(self) -> Sample:
+        """Return the distribution of all rows, each counted once even where groups overlap."""
+        return self._sample(self.codes == len(self.groups) if self.separate else slice(None))
+
+    def distances(self) -> NDArray[np.float64]:
+        r"""Return the Wasserstein-1 distance between every two groups.
+
+        Notes
+        -----
+        The distance is the area between two distribution functions, which are constant between consecutive scores v:
+
+        .. math:: W_1(S_a, S_b) = \sum_i |F_a(v_i) - F_b(v_i)| \, (v_{i+1} - v_i).
+        """
+        return areas_between_groups(self.values, self.codes, self.masses, self.totals)
+
+    def distance_sums(self) -> DistanceSums:
+        r"""Return three sums of distances, computed in one pass over the scores.
+
+        Notes
+        -----
+        With :math:`F_{(1)} \le \dots \le F_{(G)}` the groups' distribution functions, sorted at each v, the sum over
+        pairs is
+
+        .. math:: \sum_{a < b} |F_a - F_b| = \sum_k (2k - G - 1) \, F_{(k)}.
+
+        The quantile function of the barycenter is the pointwise median of the groups', so its distribution function is
+        a median of theirs. For even G any function between the two middle ones gives the same sum of distances:
+
+        .. math:: \sum_a |F_a - \operatorname{median} F| = \sum_k \operatorname{sign}(2k - G - 1) \, F_{(k)}.
+        """
+        ranked, to_everyone = group_areas(self.values, self.codes, self.masses, self.totals, self.separate)
+        half = ranked.size // 2
+        # Differences of the k-th highest and the k-th lowest; rounding errors must not make them negative.
+        spread = np.maximum(ranked[::-1][:half] - ranked[:half], 0.0)
+        coefficients = ranked.size - 1 - 2 * np.arange(half)
+        return DistanceSums(float(spread.sum()), float(to_everyone), float(coefficients @ spread))
+
+    def _sample(self, entries: Any) -> Sample:
+        return Sample.from_sorted(self.values[entries], None if self.masses is None else self.masses[entries])
+
+
+def sort_scores(scores: ArrayLike, groups: Groups, sample_weight: ArrayLike | None = None) -> SortedScores:
+    """Validate scores and weights, and sort the scores."""
+    values = check_vector(scores, name="scores")
+    if values.size != groups.n_rows:
+        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
+    weights = check_weights(sample_weight, size=values.size)
+
+    codes, rows = _entries(groups)
+    separate = rows is not None
+    if rows is not None:
+        values = values[rows]
+        weights = None if weights is None else weights[rows]
+    if weights is None:
+        totals = np.append(groups.counts, groups.n_rows).astype(np.float64)
+        ascending, ordered_codes = _sort_with_codes(values, codes, int(codes.max()))
+        return SortedScores(groups, ascending, ordered_codes, None, totals, separate)
+
+    order = np.argsort(values)
+    ordered_codes, masses = codes[order], weights[order]
+    totals = np.bincount(ordered_codes, weights=masses, minlength=len(groups) + 1).astype(np.float64)
+    if not separate:
+        totals[-1] = masses.sum()
+    n_empty = int(np.count_nonzero(~(totals[:-1] > 0)))
+    if n_empty:
+        raise ValueError(f"sample_weight is zero in all rows of {n_empty} of {len(groups)} groups.")
+    return SortedScores(groups, values[order], ordered_codes, masses, totals, separate)
+
+
+def _entries(groups: Groups) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+    """Return the code and the row of each entry; None for the rows where every row belongs to exactly one group."""
+    n_groups, counts = len(groups), groups.counts
+    if len(groups.memberships) == 1 and counts.sum() == groups.n_rows:
+        return read_only(groups.memberships[0]), None
+    codes = np.arange(n_groups + 1, dtype=groups.memberships[0].dtype)
+    return np.repeat(codes, np.append(counts, groups.n_rows)), np.concatenate([*groups.rows, np.arange(groups.n_rows)])
+
+
+def _sort_with_codes(
+    values: NDArray[np.float64], codes: NDArray[Any], highest_code: int
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Sort scores with their codes: in one sort of integers, where 64 bits suffice for both."""
+    lowest, highest = values.min(), values.max()
+    low, high = np.array([lowest or min(lowest_positive(read_only(values)), highest), highest]).view(np.uint64).tolist()
+    shift = highest_code.bit_length()
+    if lowest < 0.0 or (high - low + 1).bit_length() + shift > _KEY_BITS:
+        order = np.argsort(values)
+        return values[order], codes[order]
+    keys = np.empty(values.size, dtype=np.uint64)
+    pack_keys(read_only(values).view(np.uint64), codes, np.uint64(low), np.uint64(shift), keys)
+    keys.sort()
+    ordered_codes = np.empty_like(codes)
+    unpack_keys(keys, ordered_codes, np.uint64(low), np.uint64(shift))
+    return keys.view(np.float64), ordered_codes
+
+
+# The unit in which distances between scores are measured.
+
+#: What a distance between scores is measured in, unless it is a number.
+SCALES = ("probability", "score", "standardized", "ranks")
+
+
+class ScaledScores(NamedTuple):
+    """Scores to compute distances from, the unit to divide these by, and the range of a target among such scores."""
+
+    values: NDArray[np.float64]
+    unit: float
+    score_range: tuple[float, float] | None
+
+
+def scale_scores(scores: ArrayLike, scale: Any, sample_weight: ArrayLike | None = None) -> ScaledScores:
+    """Validate scores for a scale."""
+    values = check_vector(scores, name="scores")
+    if not isinstance(scale, str):
+        return ScaledScores(values, check_real(scale, name="scale", strict=True), None)
+    check_choice(scale, SCALES, name="scale")
+    if scale == "score":
+        return ScaledScores(values, 1.0, None)
+    weights = check_weights(sample_weight, size=values.size)
+    if scale == "ranks":
+        return ScaledScores(pooled_ranks(values, weights), 1.0, (0.0, 1.0))
+    if scale == "standardized":
+        deviation = float(np.sqrt(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights)))
+        return ScaledScores(values, deviation or 1.0, None)
+    n_outside = int(np.count_nonzero((values < 0) | (values > 1)))
+    if n_outside:
+        raise ValueError(
+            f"scores has {n_outside} of {values.size} values outside [0, 1]; probabilities are needed. For other "
+            "scores say in which unit they are measured: scale='score', 'standardized', 'ranks' or a number."
+        )
+    return ScaledScores(values, 1.0, (0.0, 1.0))

@@ -6,7 +6,8 @@ Logistic regression is fitted once for each split; every other method starts fro
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,14 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport._validation import check_choice
+from fairtransport.groups import Groups, make_groups
 from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier, SgdSettings
-from fairtransport.linear.solvers.settings import sgd_settings
+from fairtransport.linear.sgd_problem import sgd_settings
 from fairtransport.metrics import disparities, error_rate
+from fairtransport.paper.splits import adult_split
 from fairtransport.repair import QuantileRepair
-from fairtransport.transport.line import Sample
+from fairtransport.transport.line import Sample, wasserstein
+from fairtransport.transport.regularizers import sigmoid
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
@@ -26,10 +30,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.groups import Groups
+    from fairtransport.linear import Trainer
+    from fairtransport.paper.finding import Result, Stop
     from fairtransport.paper.splits import Split
-
-__all__ = ["METHODS", "SETTINGS", "Fit", "Problem", "fit_method", "measure", "prepare", "settings_of", "shuffled_floor"]
 
 # The paper's algorithm; strength and steps, for which the paper gives no value, were set early in the project. The
 # notes of `fit_method` say how the numbers of updates were chosen.
@@ -102,23 +105,7 @@ _ESTIMATORS: Mapping[str, Any] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A split, its logistic regression and the target at theta*.
-
-    Attributes
-    ----------
-    split : Split
-        Rows, labels and groups.
-    model : LogisticRegression
-        Fitted on the training rows: theta*.
-    train_scores, test_scores : ndarray
-        Its scores.
-    target : Sample
-        The equal-weight Wasserstein-1 barycenter of the groups' training scores, which training aims at.
-    test_target : Sample
-        The same of the test scores, to which Wass1 is measured.
-    seconds : float
-        Time of the fit.
-    """
+    """A split, its logistic regression and the target at theta*."""
 
     split: Split
     model: Any
@@ -131,19 +118,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The scores of one method on the test rows.
-
-    Attributes
-    ----------
-    method : str
-        One of `METHODS`.
-    scores : ndarray
-        Scores of the test rows.
-    target : Sample
-        Target of Wass1: the kind of barycenter that the method aims at, of LR's test scores.
-    seconds : float
-        Time of training, without that of LR.
-    """
+    """The scores of one method on the test rows."""
 
     method: str
     scores: NDArray[np.float64]
@@ -152,17 +127,7 @@ class Fit:
 
 
 def prepare(split: Split) -> Problem:
-    """Fit logistic regression, scikit-learn's with its default C, and fix the target.
-
-    Parameters
-    ----------
-    split : Split
-        From `fairtransport.paper.splits`.
-
-    Returns
-    -------
-    Problem
-    """
+    """Fit logistic regression, scikit-learn's with its default C, and fix the target."""
     start = time.perf_counter()
     model = LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
     seconds = time.perf_counter() - start
@@ -173,26 +138,6 @@ def prepare(split: Split) -> Problem:
 
 def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: bool = False) -> Fit:
     """Fit one method.
-
-    Parameters
-    ----------
-    method : str
-        One of `METHODS`.
-    problem : Problem
-        From `prepare`.
-    random_state : int, default=0
-        Seed of the methods that draw batches; LR and DPP are deterministic.
-    quick : bool, default=False
-        Run a tenth of the updates.
-
-    Returns
-    -------
-    Fit
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C, because a table must not contain interrupted trainings.
 
     Notes
     -----
@@ -235,18 +180,6 @@ def measure(fit: Fit, problem: Problem) -> dict[str, float]:
     Wass1 is measured to the target fixed at theta*, the barycenter of logistic regression's scores of the same test
     rows. The paper must have measured it in this way: for two groups LR's Wass1 then equals its SPDD, as in its Table 1
     (.103 and .102 on German Credit), and a barycenter of training scores would put it above.
-
-    Parameters
-    ----------
-    fit : Fit
-        From `fit_method`.
-    problem : Problem
-        The problem that the method was fitted on.
-
-    Returns
-    -------
-    dict of str to float
-        The four metrics by this package's names.
     """
     error = error_rate(problem.split.y_test, fit.scores)
     groups = problem.split.groups_test
@@ -254,24 +187,7 @@ def measure(fit: Fit, problem: Problem) -> dict[str, float]:
 
 
 def shuffled_floor(fit: Fit, problem: Problem, *, n_shuffles: int = 200, random_state: int = 0) -> dict[str, float]:
-    """Compute the noise floor of the three disparities, their mean with group membership shuffled.
-
-    Parameters
-    ----------
-    fit : Fit
-        A method that reaches the target, such as DPP, so that the floor is that of perfect parity.
-    problem : Problem
-        The problem that the method was fitted on.
-    n_shuffles : int, default=200
-        Number of shuffles.
-    random_state : int, default=0
-        Seed of the shuffles.
-
-    Returns
-    -------
-    dict of str to float
-        Like `fairtransport.metrics.noise_floor` for each disparity, but all three from one sort.
-    """
+    """Compute the noise floor of the three disparities, their mean with group membership shuffled."""
     rng = np.random.default_rng(random_state)
     groups = problem.split.groups_test
     shuffles = [
@@ -299,3 +215,166 @@ def _make(method: str, dataset: str, model: Any, *, random_state: int, quick: bo
 
 def _barycenter(groups: Groups, scores: NDArray[np.float64], which: str) -> Sample:
     return resolve_target(which, [Sample.from_values(scores[rows]) for rows in groups.rows], groups.counts)
+
+
+# Training curves: Wass1 to the fixed target and Err-.5 on held-out rows during training.
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluator:
+    """Held-out rows, their groups and the fixed target."""
+
+    X: Any
+    y: NDArray[Any]
+    groups: Groups
+    target: Sample
+
+    @classmethod
+    def build(cls, X: Any, y: Any, sensitive_features: Any, target: Any, *, grouping: str = "crossed") -> Evaluator:
+        """Prepare rows, labels, groups and the target's scores."""
+        groups = make_groups(sensitive_features, grouping=grouping)
+        return cls(X, np.asarray(y), groups, target if isinstance(target, Sample) else Sample.from_values(target))
+
+    def scores(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores of a parameter vector that all groups share, the intercept last."""
+        shared = np.ravel(theta)
+        return sigmoid(np.asarray(self.X @ shared[:-1], dtype=np.float64) + shared[-1])
+
+    def measure(self, theta: NDArray[np.float64]) -> tuple[float, float]:
+        """Return Wass1 to the fixed target, and Err-.5."""
+        scores = self.scores(theta)
+        wass1 = sum(wasserstein(scores[rows], self.target) for rows in self.groups.rows)
+        return float(wass1), error_rate(self.y, scores)
+
+
+def record_training(trainer: Trainer, evaluator: Evaluator, *, n_updates: int, every: int, stop: Stop) -> Result:
+    """Run ``n_updates`` updates and measure after every ``every`` of them.
+
+    Each record measures the mean of the iterates since the record before, which is less noisy than single iterates.
+    ``final`` measures the mean of the second half of all iterates, which the estimators return.
+    """
+    records = [(trainer.done, *evaluator.measure(trainer.theta))]
+    half, total, summed = trainer.done + n_updates // 2, np.zeros_like(trainer.theta), 0
+    end = trainer.done + n_updates
+    while trainer.done < end:
+        stop.check()
+        trainer.forget_average()
+        size = min(every, end - trainer.done)
+        trainer.advance(size, average_from=trainer.done)
+        mean = trainer.averaged()
+        records.append((trainer.done, *evaluator.measure(mean)))
+        if trainer.done > half:
+            total, summed = total + size * mean, summed + size
+    theta = total / summed
+    update, wass1, error = np.array(records).T
+    final = evaluator.measure(theta)
+    return {
+        "update": update,
+        "wass1": wass1,
+        "error": error,
+        "final_wass1": np.array(final[0]),
+        "final_error": np.array(final[1]),
+        "final_theta": theta,
+    }
+
+
+# The paper's algorithms on Adult, measured on test rows during training, for Figure 2 and the ablation.
+
+
+@lru_cache(maxsize=1)
+def _adult() -> tuple[Split, Any]:
+    """Return Adult's split and theta*, scikit-learn's logistic regression with its default C."""
+    split = adult_split()
+    return split, LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
+
+
+def paper_classifier(method: str, estimator: Any, seed: int, parameters: Mapping[str, Any]) -> Any:
+    """Return the paper's COT or DOT, which leaves the loss out."""
+    solver_fields = {field.name for field in fields(SgdSettings)}
+    solver = {name: value for name, value in parameters.items() if name in solver_fields}
+    others = {name: value for name, value in parameters.items() if name not in solver_fields}
+    kind = ContinuousTransportClassifier if method == "COT" else DiscreteTransportClassifier
+    return kind(estimator, solver=SgdSettings(random_state=seed, **solver), parity_weight=np.inf, **others)
+
+
+def train_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
+    """Train the paper's COT or DOT on Adult and measure it on test rows."""
+    split, start = _adult()
+    parameters = dict(settings)
+    method, columns = parameters.pop("method"), parameters.pop("columns")
+    every, seed = parameters.pop("every"), parameters.pop("seed")
+    model = paper_classifier(method, start, seed, parameters)
+    sensitive = [{name: column[name] for name in columns} for column in (split.sensitive_train, split.sensitive_test)]
+    stop.check()
+    trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=sensitive[0])
+    evaluator = Evaluator.build(
+        split.X_test, split.y_test, sensitive[1], _test_target(start, sensitive[1], parameters["target"])
+    )
+    return record_training(trainer, evaluator, n_updates=parameters["n_updates"], every=every, stop=stop)
+
+
+def _test_target(start: Any, sensitive: Mapping[str, Any], target: str) -> Sample:
+    """Return the target that Wass1 is measured to, as in Table 1: at theta*, of the test rows."""
+    groups = make_groups(sensitive)
+    scores = start.predict_proba(_adult()[0].X_test)[:, 1]
+    samples = [Sample.from_values(scores[rows]) for rows in groups.rows]
+    return resolve_target(target, samples, groups.counts, labels=groups.labels)
+
+
+# Table 1 of the paper as printed.
+
+METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        "Err-.5": "error_rate",
+        "Wass1": "wasserstein_disparity",
+        "SDD": "strong_demographic_disparity",
+        "SPDD": "strong_pairwise_disparity",
+    }
+)
+"""The paper's names of the four metrics, and this package's."""
+
+
+def _row(*values: float) -> Mapping[str, float]:
+    return MappingProxyType(dict(zip(METRICS, values, strict=True)))
+
+
+PUBLISHED: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType(
+    {
+        "Adult": MappingProxyType(
+            {
+                "LR": _row(0.142, 0.313, 0.426, 0.806),
+                "DOT": _row(0.175, 0.027, 0.023, 0.054),
+                "DPP": _row(0.170, 0.025, 0.017, 0.043),
+                "COT": _row(0.175, 0.023, 0.020, 0.044),
+            }
+        ),
+        "German": MappingProxyType(
+            {
+                "LR": _row(0.248, 0.103, 0.102, 0.102),
+                "DOT": _row(0.282, 0.035, 0.020, 0.020),
+                "DPP": _row(0.248, 0.032, 0.024, 0.024),
+                "COT": _row(0.242, 0.042, 0.027, 0.027),
+            }
+        ),
+        "Communities": MappingProxyType(
+            {
+                "LR": _row(0.116, 1.435, 1.402, 7.649),
+                "DOT": _row(0.327, 0.207, 0.176, 0.848),
+                "DPP": _row(0.327, 0.356, 0.159, 0.821),
+                "COT": _row(0.324, 0.223, 0.204, 0.928),
+            }
+        ),
+    }
+)
+"""Data set, method, metric (names as the paper has them) -> the printed value, on test rows."""
+
+
+def published_value(dataset: str, method: str, metric: str) -> float | None:
+    """Return the printed figure, or None where the paper has none."""
+    plain_dataset, plain_method = dataset.partition(" (")[0], method.partition(" (")[0]
+    return PUBLISHED.get(plain_dataset, {}).get(plain_method, {}).get(metric)
+
+
+def three_digits(value: float) -> str:
+    """Write a number as the paper does, without the leading zero."""
+    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"

@@ -25,21 +25,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._extras import load_extra
-from fairtransport.paper._adult_training import train_on_adult
-from fairtransport.paper._axes import start_figure
-from fairtransport.paper._cached_parts import Part
-from fairtransport.paper._published import three_digits
-from fairtransport.paper.finding import Claim, Finding, Table, verdict
-from fairtransport.report.style.colors import THEMES, GroupStyle
+from fairtransport.paper._methods import three_digits, train_on_adult
+from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.report.style.figures import THEMES, GroupStyle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper._cached_parts import Result
+    from fairtransport.paper.finding import Result
 
-__all__ = ["assemble", "parts"]
 
 _FEATURES, _QUICK_FEATURES = (10, 25, 50, 100, 200), (10, 50, 200)
 _VARIANCES = (0.01, 0.1, 1.0)

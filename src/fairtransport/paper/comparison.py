@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairtransport import __version__
 from fairtransport.linear import ContinuousTransportClassifier, SgdSettings
 from fairtransport.paper._methods import METHODS, fit_method, measure, prepare, shuffled_floor
-from fairtransport.paper._training_warnings import ignore_training_warnings
+from fairtransport.paper.finding import ignore_training_warnings
 from fairtransport.paper.splits import adult_split
 from fairtransport.repair import QuantileRepair
 from fairtransport.report import Comparison, MethodOutcome
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from fairtransport.paper._methods import Problem
 
-__all__ = ["compare_on_adult"]
 
 # Name on the page -> method.
 _TRAINED = {"DPP": "DPP", "DOT": "DOT (anchor)", "COT": "COT (anchor)"}
@@ -32,22 +31,7 @@ _NOTES = {
 def compare_on_adult(
     *, quick: bool = False, random_state: int = 0, progress: Callable[[str], None] | None = None
 ) -> Comparison:
-    """Compare logistic regression, quantile repair, and discrete and continuous transport on Adult.
-
-    Parameters
-    ----------
-    quick : bool, default=False
-        Run a tenth of the updates, in seconds; the figures are less precise.
-    random_state : int, default=0
-        Seed of everything random.
-    progress : callable, optional
-        Called with a description of each step.
-
-    Returns
-    -------
-    Comparison
-        LR, DPP, DOT and COT on the official test rows; Wass1 is to the target fixed at LR's scores of these rows.
-    """
+    """Compare logistic regression, quantile repair, and discrete and continuous transport on Adult."""
     report = progress or (lambda _: None)
     report("Reading Adult")
     split = adult_split()

@@ -18,10 +18,8 @@ import numpy as np
 from scipy.stats import norm
 
 from fairtransport._extras import load_extra
-from fairtransport.paper._axes import start_figure
-from fairtransport.paper._cached_parts import Part
-from fairtransport.paper.finding import Claim, Finding, Table, verdict
-from fairtransport.report.style.colors import THEMES, GroupStyle
+from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.report.style.figures import THEMES, GroupStyle
 from fairtransport.transport.dual import solve_dual
 
 if TYPE_CHECKING:
@@ -29,9 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper._cached_parts import Result, Stop
+    from fairtransport.paper.finding import Result, Stop
 
-__all__ = ["assemble", "parts"]
 
 _MEANS = MappingProxyType({"X": -1.0, "Y": 1.0})
 _W1 = 2.0

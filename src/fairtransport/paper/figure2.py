@@ -22,21 +22,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._extras import load_extra
-from fairtransport.paper._adult_training import train_on_adult
-from fairtransport.paper._axes import start_figure
-from fairtransport.paper._cached_parts import Part
-from fairtransport.paper._published import PUBLISHED, three_digits
-from fairtransport.paper.finding import Claim, Finding, Table, verdict
-from fairtransport.report.style.colors import GroupStyle
+from fairtransport.paper._methods import PUBLISHED, three_digits, train_on_adult
+from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.report.style.figures import GroupStyle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper._cached_parts import Result
+    from fairtransport.paper.finding import Result
 
-__all__ = ["assemble", "parts"]
 
 _METHODS = ("COT", "DOT")
 # Panel -> sensitive columns and target.

@@ -16,14 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._extras import load_extra
-from fairtransport.paper._adult_training import paper_classifier
-from fairtransport.paper._axes import start_figure
-from fairtransport.paper._cached_parts import Part
-from fairtransport.paper._published import three_digits
-from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
-from fairtransport.paper._training_curves import Evaluator, record_training
-from fairtransport.paper.finding import Claim, Finding, Table, verdict
-from fairtransport.report.style.colors import THEMES
+from fairtransport.paper._methods import Evaluator, paper_classifier, record_training, three_digits
+from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.paper.splits import adult_by_sex, rows_at_rates
+from fairtransport.report.style.figures import THEMES
 from fairtransport.transport.line import wasserstein
 
 if TYPE_CHECKING:
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper._cached_parts import Result, Stop
+    from fairtransport.paper.finding import Result, Stop
 
 __all__ = ["adult_by_sex", "assemble", "parts", "rows_at_rates"]
 
@@ -124,17 +120,7 @@ def parts(*, quick: bool) -> list[Part]:
 
 @dataclass(frozen=True, eq=False)
 class _Gap:
-    """Distance of one sex to the target at one class rate: arrays over the seeds.
-
-    Attributes
-    ----------
-    distance : ndarray
-        Wasserstein-1 distance of its outputs to the target.
-    shift : ndarray
-        Mean output minus the target's mean.
-    above : ndarray
-        Share of the outputs above one half, minus the target's.
-    """
+    """Distance of one sex to the target at one class rate: arrays over the seeds."""
 
     distance: NDArray[np.float64]
     shift: NDArray[np.float64]

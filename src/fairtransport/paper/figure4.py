@@ -37,40 +37,374 @@ Opposite duals do a little better, with a smaller step of theta. Free ones have 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 from fairtransport._extras import load_extra
-from fairtransport.paper._axes import start_figure
-from fairtransport.paper._figure4_claims import figure4_claims, rate_text
-from fairtransport.paper._figure4_runs import (
-    AFTER,
-    EVERY,
-    GRID,
-    LOW,
-    METHODS,
-    SHOWN,
-    Runs,
-    all_rates,
-    gather_duals,
-    part_name,
-    parts,
-    seeds,
-)
-from fairtransport.paper._published import three_digits
-from fairtransport.paper.finding import Finding, Table
-from fairtransport.report.style.colors import THEMES, GroupStyle
+from fairtransport.linear.sgd_problem import TrainingProblem
+from fairtransport.paper._methods import Evaluator, paper_classifier, three_digits
+from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.paper.splits import adult_by_sex, rows_at_rates
+from fairtransport.report.style.figures import THEMES, GroupStyle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper._cached_parts import Result
+    from fairtransport.linear import Trainer
+    from fairtransport.paper.finding import Result, Stop
+    from fairtransport.paper.splits import Split
 
-__all__ = ["assemble", "parts"]
+# Training runs of Figure 4: COT and DOT go on while the share of women in class 1 changes; see `figure4`.
+
+# Shares of women in class 1: of the original data, roughly, and then the paper's list.
+ORIGINAL = 0.1
+_RATES = (0.2, 0.3, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.2, 0.3, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.2, 0.3, 0.3, 0.4)
+METHODS = ("COT", "DOT")
+_BATCH = 100
+_COT = MappingProxyType(
+    {
+        "regularizer": "l2",
+        "strength": 0.003,
+        "opposite_duals": False,
+        "n_fourier_features": 50,
+        "kernel_variance": 0.1,
+        "dual_step": 0.1,
+    }
+)
+SEGMENT, _QUICK_SEGMENT = 5_000, 1_500  # updates
+_STEP, _QUICK_STEP = 0.005, 0.012  # of theta
+EVERY = 50  # updates between two records
+_SEEDS, _QUICK_SEEDS = 3, 1
+AFTER = 200  # updates after a change at which the duals are looked at again
+GRID = np.linspace(0.0, 1.0, 101)
+
+SETTLED = 3  # the segment that begins with the third change
+END = 10  # records that make a segment's end
+LOW = 0.03
+SHOWN = 6  # the segment that begins at update 30,000
+
+
+# ---------------------------------------------------------------- training
+
+
+@lru_cache(maxsize=1)
+def _start() -> Any:
+    """Return theta*, scikit-learn's logistic regression with its default C."""
+    split = adult_by_sex()
+    return LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
+
+
+def _evaluator(split: Split, rate: float | None, target: NDArray[np.float64]) -> Evaluator:
+    """Return an evaluator on test rows at a rate, the same rows for the same rate; all rows for the original data."""
+    rows = np.arange(len(split.y_test))
+    if rate is not None:
+        rng = np.random.default_rng(round(1000 * rate))
+        rows = rows_at_rates(split.y_test, split.sensitive_test["sex"], {"Female": rate}, rng)
+    sex = {"sex": split.sensitive_test["sex"][rows]}
+    return Evaluator.build(split.X_test[rows], split.y_test[rows], sex, target)
+
+
+def _problem(split: Split, rate: float, target: NDArray[np.float64], rng: np.random.Generator) -> TrainingProblem:
+    """Return the problem of training rows at a rate, with the same columns, groups and target."""
+    rows = rows_at_rates(split.y_train, split.sensitive_train["sex"], {"Female": rate}, rng)
+    return TrainingProblem.build(
+        split.X_train[rows], split.y_train[rows], split.groups_train.select(rows), target, None
+    )
+
+
+def _duals(trainer: Trainer) -> NDArray[np.float64]:
+    """Tabulate the women's dual variable and the target's in their problem over [0, 1]; DOT has none."""
+    if trainer.objective.dual is None:
+        return np.zeros((2, GRID.size))
+    woman = trainer.problem.groups.index_of("Female")
+    return np.array([trainer.duals[woman], trainer.target_duals[woman]]) @ trainer.objective.dual.features(GRID).T
+
+
+def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
+    """Train through all segments and measure on test rows."""
+    split, parameters = adult_by_sex(), dict(settings)
+    method, rates, segment, every = (parameters.pop(key) for key in ("method", "rates", "segment", "every"))
+    seed, after = parameters.pop("seed"), parameters.pop("after")
+    model = paper_classifier(method, _start(), seed, {"target": "Male", **parameters})
+    stop.check()
+    trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=split.sensitive_train)
+    evaluators = {rate: _evaluator(split, rate, model.target_) for rate in (None, *dict.fromkeys(rates))}
+    records, duals = [], []
+    for number, rate in enumerate((None, *rates)):
+        stop.check()
+        if rate is not None:
+            trainer.switch(_problem(split, rate, model.target_, np.random.default_rng([seed, number])))
+        begin = trainer.done
+        records.append([(begin, *evaluators[rate].measure(trainer.theta))])
+        soon = _duals(trainer)
+        while trainer.done < begin + segment:
+            stop.check()
+            trainer.forget_average()
+            trainer.advance(min(every, begin + segment - trainer.done), average_from=trainer.done)
+            records[-1].append((trainer.done, *evaluators[rate].measure(trainer.averaged())))
+            if trainer.done <= begin + after:
+                soon = _duals(trainer)
+        duals.append((soon, _duals(trainer)))
+    update, wass1, error = np.moveaxis(np.array(records), -1, 0)
+    return {"update": update, "wass1": wass1, "error": error, "duals": np.array(duals)}
+
+
+def seeds(*, quick: bool) -> range:
+    """Return the seeds of the runs."""
+    return range(_QUICK_SEEDS if quick else _SEEDS)
+
+
+def part_name(method: str, seed: int) -> str:
+    """Return the name of a run."""
+    return f"figure4-{method}-seed{seed}"
+
+
+def parts(*, quick: bool) -> list[Part]:
+    """Return one training run for each method and seed.
+
+    With ``quick``: one seed, shorter segments with longer steps.
+    """
+    segment, step = (_QUICK_SEGMENT, _QUICK_STEP) if quick else (SEGMENT, _STEP)
+    runs = []
+    for method in METHODS:
+        for seed in seeds(quick=quick):
+            settings = {
+                "method": method,
+                "rates": list(_RATES),
+                "segment": segment,
+                "every": EVERY,
+                "after": AFTER,
+                "batch_size": _BATCH,
+                "parameter_step": step,
+                "seed": seed,
+                **(_COT if method == "COT" else {}),
+            }
+            cost = 1.5e-4 * segment * (1 + len(_RATES))
+            runs.append(Part(part_name(method, seed), settings, partial(_adapt, settings), cost))
+    return runs
+
+
+# ---------------------------------------------------------------- results
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """All seeds of one method: arrays of shape (seeds, segments, records)."""
+
+    update: NDArray[np.float64]
+    wass1: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+    @classmethod
+    def gather(cls, results: list[Result]) -> Runs:
+        """Return the runs of a method from the results of its parts."""
+        wass1, error = (np.array([result[key] for result in results]) for key in ("wass1", "error"))
+        return cls(results[0]["update"], wass1, error)
+
+    @property
+    def start(self) -> NDArray[np.float64]:
+        """Wass1 just after each change, by seed and segment."""
+        return self.wass1[:, :, 0]
+
+    @property
+    def end(self) -> NDArray[np.float64]:
+        """Mean Wass1 of each segment's last records, by seed and segment."""
+        return self.wass1[:, :, -END:].mean(axis=2)
+
+    @property
+    def least(self) -> NDArray[np.float64]:
+        """The minimum of each segment, by seed and segment."""
+        return self.wass1.min(axis=2)
+
+    @property
+    def jitter(self) -> NDArray[np.float64]:
+        """Standard deviation over each segment's second half, by seed and segment."""
+        return self.wass1[:, :, self.wass1.shape[2] // 2 :].std(axis=2)
+
+    @property
+    def needed(self) -> NDArray[np.float64]:
+        """Updates until Wass1 is low, by seed and segment; the whole segment where it never is."""
+        low = self.wass1 <= LOW
+        first = np.where(low.any(axis=2), low.argmax(axis=2), low.shape[2] - 1)
+        return (self.update - self.update[:, :1])[0][first]
+
+
+def all_rates() -> tuple[float, ...]:
+    """Return the share of women in class 1 of each segment: the original data, then the paper's list."""
+    return (ORIGINAL, *_RATES)
+
+
+def segments_at(rate: float) -> list[int]:
+    """Return the segments with a rate, in order."""
+    return [segment for segment, other in enumerate(all_rates()) if other == rate]
+
+
+def jumps() -> list[int]:
+    """Return the segments that begin with the change from .1 to .4."""
+    return [before + 1 for before, change in enumerate(pairwise(all_rates())) if change == (0.1, 0.4)]
+
+
+def gather_duals(results: Mapping[str, Result], *, quick: bool) -> dict[str, NDArray[np.float64]]:
+    """Return the duals at the change that the paper shows; arrays of shape (seeds, 2, grid).
+
+    A constant moved from one dual to the other changes nothing, so both are shifted to the same mean over [0, 1].
+    """
+    runs = np.array([results[part_name("COT", seed)]["duals"] for seed in seeds(quick=quick)])
+    runs += runs.mean(axis=(3, 4), keepdims=True) - runs.mean(axis=4, keepdims=True)
+    return {"before": runs[:, SHOWN - 1, 1], "after": runs[:, SHOWN, 0]}
+
+
+# The paper's claims about Figure 4, checked against our runs.
+
+_JUMP = 0.10
+_SIMILAR = 0.01
+
+
+def figure4_claims(runs: Mapping[str, Runs], duals: Mapping[str, NDArray[np.float64]]) -> tuple[Claim, ...]:
+    """Check the paper's claims against the runs of both methods and COT's duals."""
+    return (
+        *(_low_ends(method, run) for method, run in runs.items()),
+        _jump(runs),
+        _alike(runs),
+        _stable(runs),
+        _faster(runs),
+        _falling(runs),
+        _small_duals(duals, int(runs["COT"].update[SHOWN, 0])),
+        _extremes(duals),
+    )
+
+
+def rate_text(rate: float) -> str:
+    """Return a rate as the paper prints it."""
+    return f"{rate:.1f}".removeprefix("0")
+
+
+def _low_ends(method: str, run: Runs) -> Claim:
+    end, last = run.end[:, SETTLED:], run.wass1[:, SETTLED:, -1]
+    return Claim(
+        f"{method} adapts to every new level of unfairness.",
+        "",
+        f"from the third change on, segments end at Wass1 {three_digits(float(end.mean()))} on average and "
+        f"{three_digits(float(end.max()))} at most; single last records at {three_digits(float(last.max()))} at most",
+        verdict(holds=bool(end.max() <= LOW)),
+        f"Decided by {three_digits(LOW)} or less at the end of every such segment with every seed, the mean of the "
+        f"last {END} records.",
+    )
+
+
+def _jump(runs: Mapping[str, Runs]) -> Claim:
+    starts = {method: run.start[:, jumps()] for method, run in runs.items()}
+    least = min(float(start.min()) for start in starts.values())
+    means = ", ".join(f"{method} {three_digits(float(start.mean()))}" for method, start in starts.items())
+    return Claim(
+        "The change from .1 to .4 makes a fair model unfair.",
+        "",
+        f"Wass1 just after it: {means}",
+        verdict(holds=least > _JUMP),
+        f"Decided by Wass1 above {three_digits(_JUMP)} each time with every seed; the least is {three_digits(least)}.",
+    )
+
+
+def _alike(runs: Mapping[str, Runs]) -> Claim:
+    cot, dot = (runs[method].wass1.mean(axis=0)[SETTLED:] for method in METHODS)
+    gap = float(np.abs(cot - dot).mean())
+    return Claim(
+        "COT and DOT behave very similarly.",
+        "",
+        f"from the third change on their Wass1 differ by {three_digits(gap)} on average",
+        verdict(holds=gap <= _SIMILAR),
+        f"Decided by {three_digits(_SIMILAR)} or less.",
+    )
+
+
+def _stable(runs: Mapping[str, Runs]) -> Claim:
+    cot, dot = (float(runs[method].jitter[:, SETTLED:].mean()) for method in METHODS)
+    return Claim(
+        "DOT is more stable than COT.",
+        "",
+        f"standard deviation of Wass1 over the second half of a segment: DOT {dot:.4f}, COT {cot:.4f}".replace(
+            "0.", "."
+        ),
+        verdict(holds=dot < cot),
+        "Decided by the means over all segments from the third change on; both have the same step and batch size.",
+    )
+
+
+def _faster(runs: Mapping[str, Runs]) -> Claim:
+    first, *later = segments_at(ORIGINAL)
+    lines, holds = [], True
+    for method, run in runs.items():
+        mean, needed = run.wass1.mean(axis=(0, 2)), run.needed.mean(axis=0)
+        holds &= bool(mean[first] > max(mean[later]) and needed[first] > max(needed[later]))
+        updates = ", ".join(f"{needed[segment]:,.0f}" for segment in (first, *later))
+        means = ", ".join(three_digits(float(mean[segment])) for segment in (first, *later))
+        lines.append(f"{method} {updates} updates (mean Wass1 of the segment {means})")
+    return Claim(
+        "At rate .1 Wass1 is higher early in training than later, and needs more updates to become low.",
+        "",
+        f"until Wass1 is {three_digits(LOW)}, the first time and later: {'; '.join(lines)}",
+        verdict(holds=holds),
+        "Decided by both figures, the first segment against each later one, for both methods.",
+    )
+
+
+def _falling(runs: Mapping[str, Runs]) -> Claim:
+    lines, holds, lower, count = [], True, 0, 0
+    for method, run in runs.items():
+        least = run.least.mean(axis=0)
+        rates = sorted(set(all_rates()))
+        first, last = (np.array([least[segments_at(rate)[end]] for rate in rates]) for end in (0, -1))
+        holds &= bool(last.mean() < first.mean())
+        lower, count = lower + int((last < first).sum()), count + len(rates)
+        pairs = ", ".join(
+            f"{rate_text(rate)}: {three_digits(float(a))} to {three_digits(float(b))}"
+            for rate, a, b in zip(rates, first, last, strict=True)
+        )
+        lines.append(f"{method} {pairs}")
+    return Claim(
+        "The minimum of Wass1 decreases with progress.",
+        "",
+        f"the first and the last segment of each rate: {'; '.join(lines)}",
+        verdict(holds=holds),
+        f"Decided by the mean over the rates, for both methods; it is lower at {lower} of {count} single ones.",
+    )
+
+
+def _small_duals(duals: Mapping[str, NDArray[np.float64]], change: int) -> Claim:
+    size = {when: np.abs(pairs).max(axis=(1, 2)) for when, pairs in duals.items()}
+    gap = {when: np.abs(pairs[:, 0] - pairs[:, 1]).max(axis=1) for when, pairs in duals.items()}
+    holds = all((two["after"] >= 2.0 * two["before"]).all() for two in (size, gap))
+    return Claim(
+        "Just before a change from .1 to .4 the two duals are small and close to each other, soon after it they are "
+        "larger.",
+        "shown at update 30,000",
+        f"at update {change:,}: largest value {size['before'].mean():.2f} before, {size['after'].mean():.2f} after; "
+        f"largest distance of the two {gap['before'].mean():.2f} before, {gap['after'].mean():.2f} after",
+        verdict(holds=bool(holds)),
+        "Decided by twice as much of both with every seed.",
+    )
+
+
+def _extremes(duals: Mapping[str, NDArray[np.float64]]) -> Claim:
+    gap = np.abs(duals["after"][:, 0] - duals["after"][:, 1])
+    outer = np.abs(GRID - 0.5) >= 0.3
+    ends, middle = gap[:, outer].mean(axis=1), gap[:, ~outer].mean(axis=1)
+    return Claim(
+        "After the change the two duals differ mostly at the extremes of [0, 1].",
+        "",
+        f"mean distance of the two {ends.mean():.2f} below .2 and above .8, {middle.mean():.2f} in between",
+        verdict(holds=bool((ends > middle).all())),
+        "Decided with every seed.",
+    )
+
 
 _STYLES = MappingProxyType({"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (3.0, 1.2))})
 

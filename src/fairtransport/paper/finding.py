@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import hashlib
 import io
+import json
+import threading
+import warnings
+import zipfile
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from fairtransport import __version__
+from fairtransport._extras import load_extra
+from fairtransport._progress import progress
+from fairtransport._warnings import FairnessWarning
+from fairtransport.report.style.figures import THEMES, add_grid
+from fairtransport.storage import write_atomically
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from fairtransport.paper._cached_parts import Part, Result
-
-__all__ = ["VERDICTS", "Claim", "Finding", "Item", "Table", "verdict"]
+    from numpy.typing import NDArray
 
 VERDICTS = ("agrees", "better", "differs")
 
@@ -24,21 +39,7 @@ def verdict(*, holds: bool) -> str:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the paper, checked.
-
-    Attributes
-    ----------
-    text : str
-        The claim in our words.
-    paper : str
-        The paper's figure, or "" where it gives none.
-    ours : str
-        What we measured, with its spread.
-    verdict : {"agrees", "better", "differs"}
-        Decided by the code from the numbers, never written by hand.
-    reason : str
-        How the verdict was decided, or why ours differs as far as known.
-    """
+    """One claim of the paper, checked."""
 
     text: str
     paper: str
@@ -80,23 +81,152 @@ class Item(Protocol):
     """The interface of the modules ``table1``, ``figure1`` to ``figure4`` and ``ablation``."""
 
     def parts(self, *, quick: bool) -> Sequence[Part]:
-        """Return the computations.
-
-        Parameters
-        ----------
-        quick : bool
-            Fewer settings and seeds, and shorter runs.
-        """
+        """Return the computations."""
         ...
 
     def assemble(self, results: Mapping[str, Result], *, quick: bool) -> Finding:
-        """Draw the figures and check the claims.
-
-        Parameters
-        ----------
-        results : mapping
-            Name of a part -> its result, for every part of ``parts(quick=quick)``.
-        quick : bool
-            As for `parts`.
-        """
+        """Draw the figures and check the claims."""
         ...
+
+
+# The warnings of training that reproducing the paper provokes on purpose.
+
+
+@contextlib.contextmanager
+def ignore_training_warnings() -> Iterator[None]:
+    """Ignore what the tables and figures report anyway: what parity costs, and that training was interrupted.
+
+    Python's filters belong to the whole process, so this is entered once, around all threads that train, and never
+    inside one of them.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairnessWarning)
+        warnings.filterwarnings("ignore", message="Training was interrupted")
+        yield
+
+
+# Long computations in parts that run in parallel, can be interrupted, and are cached on disk.
+
+Result = dict[str, "NDArray[Any]"]
+
+# Increase this when results change while the version and the settings stay the same; cached results then expire.
+_CACHE_VERSION = 2
+
+
+class Stopped(Exception):  # noqa: N818 - nothing went wrong
+    """Raised inside a part when the user has asked to stop."""
+
+
+class Stop:
+    """A request to stop, which parts check between two pieces of work."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        """Ask every running part to stop at its next check."""
+        self._event.set()
+
+    def check(self) -> None:
+        """Raise `Stopped` if a stop was requested."""
+        if self._event.is_set():
+            raise Stopped
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One piece of a long computation."""
+
+    name: str
+    settings: dict[str, Any]
+    compute: Callable[[Stop], Result]
+    cost: float = field(default=1.0)
+
+    @property
+    def digest(self) -> str:
+        """Short hash of the name, the settings and the version of the package."""
+        text = json.dumps(
+            {"name": self.name, "version": [__version__, _CACHE_VERSION], **self.settings}, sort_keys=True
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def path(self, folder: Path) -> Path:
+        """Return the file that caches the result."""
+        return folder / f"{self.name}-{self.digest}.npz"
+
+
+def _load(path: Path) -> Result | None:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        return None  # truncated or damaged: compute it again
+
+
+def _save(path: Path, result: Result) -> None:
+    file = io.BytesIO()
+    np.savez(file, **result)  # type: ignore[arg-type]
+    write_atomically(path, file.getvalue())
+
+
+def run_parts(
+    parts: Sequence[Part], *, folder: Path | None = None, n_jobs: int = 1, title: str = "computing", show: bool = False
+) -> dict[str, Result]:
+    """Compute all parts, except those whose results are cached."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    done: dict[str, Result] = {}
+    if folder is not None:
+        done = {p.name: result for p in parts if (result := _load(p.path(folder))) is not None}
+    todo = sorted((p for p in parts if p.name not in done), key=lambda p: -p.cost)
+    stop = Stop()
+
+    def compute(part: Part) -> Result:
+        stop.check()
+        result = {name: np.asarray(value) for name, value in part.compute(stop).items()}
+        if folder is not None:
+            _save(part.path(folder), result)
+        return result
+
+    costs = {p.name: p.cost for p in parts}
+    total = sum(costs.values())
+    with (
+        ignore_training_warnings(),
+        progress(title, 1000, show=show) as bar,
+        ThreadPoolExecutor(max_workers=max(1, n_jobs)) as pool,
+    ):
+        bar.advance(int(1000 * sum(costs[n] for n in done) / total))
+        running: dict[Future[Result], Part] = {pool.submit(compute, part): part for part in todo}
+        try:
+            while running:
+                finished, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    part = running.pop(future)
+                    done[part.name] = future.result()
+                    bar.advance(int(1000 * sum(costs[n] for n in done) / total), f"{len(done)}/{len(parts)} parts")
+        except BaseException:
+            stop.set()
+            for future in running:
+                future.cancel()
+            raise
+    return {p.name: done[p.name] for p in parts}
+
+
+# The common style of the reproduced figures.
+
+
+def start_figure(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, NDArray[Any]]:
+    """Return a figure and its axes in the common style, whatever matplotlib's settings are."""
+    mpl, theme = load_extra("matplotlib"), THEMES["light"]
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        figure = load_extra("matplotlib.figure").Figure(figsize=size, layout="constrained", facecolor=theme.paper)
+        figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05)
+        axes = figure.subplots(rows, columns, squeeze=False, **options)
+        for axis in axes.flat:
+            add_grid(axis, theme, width=0.6)
+            axis.spines[["left", "bottom"]].set_color(theme.quiet)
+            axis.tick_params(colors=theme.quiet, labelcolor=theme.ink, labelsize=8.5)
+    return figure, axes

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from fairtransport import __version__
 from fairtransport._extras import check_report
 from fairtransport._validation import check_choice
-from fairtransport.paper._cached_parts import run_parts
-from fairtransport.report.style.figure_files import figure_bytes, image_address
+from fairtransport.paper.finding import run_parts
+from fairtransport.report.style.figures import figure_bytes, image_address
 from fairtransport.report.style.web_pages import color_scheme, date_text, template_environment
 from fairtransport.storage import write_atomically
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairtransport.paper.finding import Finding, Item
-
-__all__ = ["ITEMS", "Reproduction", "reproduce"]
 
 ITEMS = ("table1", "figure1", "figure2", "figure3", "figure4", "ablation")
 """What can be reproduced, in the order of the page; each is a module of this package."""
@@ -38,17 +36,7 @@ _MARKS = {"agrees": "✓", "better": "▲", "differs": "≠"}
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """The findings, and the files that were written.
-
-    Attributes
-    ----------
-    findings : tuple of Finding
-        One for each table or figure.
-    files : tuple of Path
-        Everything written; ``index.html`` first.
-    quick : bool
-        Whether it was a quick run.
-    """
+    """The findings, and the files that were written."""
 
     findings: tuple[Finding, ...]
     files: tuple[Path, ...]
@@ -63,26 +51,7 @@ class Reproduction:
 def reproduce(
     names: Sequence[str], folder: str | os.PathLike[str], *, quick: bool = False, n_jobs: int = 1, show: bool = False
 ) -> Reproduction:
-    """Reproduce tables and figures of the paper and write them to a folder.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Some of `ITEMS`.
-    folder : path
-        Receives PNG and SVG of each figure, CSV of the numbers behind it, ``summary.md`` and ``index.html``.
-        Finished computations are kept in ``parts``, so that an interrupted run resumes where it stopped.
-    quick : bool, default=False
-        Run the same code with fewer updates and seeds.
-    n_jobs : int, default=1
-        Number of trainings that run at the same time.
-    show : bool, default=False
-        Show a progress bar with the time left.
-
-    Returns
-    -------
-    Reproduction
-    """
+    """Reproduce tables and figures of the paper and write them to a folder."""
     for name in names:
         check_choice(name, ITEMS, name="what to reproduce")
     check_report()

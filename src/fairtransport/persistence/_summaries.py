@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport.repair.extrapolation import move_scores
+from fairtransport.repair.group_maps import move_scores
 from fairtransport.transport.line import QuantileMap
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from fairtransport.histograms import Grid
 
-__all__ = ["MAX_POINTS", "NO_CHANGE", "Change", "summarise_map", "summarise_quantiles"]
 
 MAX_POINTS = 1 << 14
 
@@ -47,27 +46,7 @@ def summarise_map(
     grid: Grid | None = None,
     score_range: tuple[float, float] | None = (0.0, 1.0),
 ) -> tuple[QuantileMap, NDArray[np.int64], Change]:
-    """Return the map through points of at least ``people`` rows, their rows, and the change.
-
-    Parameters
-    ----------
-    carry : QuantileMap
-    rows : array of int of shape (n_knots,)
-        Rows that share each knot.
-    people : int
-        Least number of rows per point; 1 returns the map itself.
-    grid : Grid, optional
-        Grid of which the knots are nodes; those of the summary are, too.
-    score_range : pair of float or None, default (0, 1)
-        Lowest and highest score; None for a map that is extrapolated, so that any score has an image.
-
-    Examples
-    --------
-    >>> carry = QuantileMap(np.arange(6) / 10, np.arange(6) / 5)
-    >>> short, rows, change = summarise_map(carry, np.ones(6, dtype=int), 3)
-    >>> short.knots.round(2), rows, bool(change.largest < 1e-15)
-    (array([0. , 0.1, 0.4, 0.5]), array([0, 3, 3, 0]), True)
-    """
+    """Return the map through points of at least ``people`` rows, their rows, and the change."""
     if people <= 1:
         return carry, rows, NO_CHANGE
     filled = np.flatnonzero(rows)
@@ -126,22 +105,7 @@ def _summarise_inner(
 
 
 def summarise_quantiles(values: NDArray[np.float64], people: int, n_rows: float) -> tuple[NDArray[np.float64], Change]:
-    """Return ascending values of equal mass with at least ``people`` rows behind each distinct one, and the change.
-
-    Parameters
-    ----------
-    values : array of shape (n,)
-        Ascending values, repeated if there are fewer rows than values.
-    people : int
-        Least number of rows per point; 1 returns the values themselves.
-    n_rows : float
-        Rows that the values represent. If r values are equal, at least (r - 1) / n of them share that score.
-
-    Examples
-    --------
-    >>> summarise_quantiles(np.array([0.1, 0.2, 0.6, 0.8]), 2, n_rows=4)[0]
-    array([0.15, 0.15, 0.7 , 0.7 ])
-    """
+    """Return ascending values of equal mass with at least ``people`` rows behind each distinct one, and the change."""
     if people <= 1:
         return values, NO_CHANGE
     starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))

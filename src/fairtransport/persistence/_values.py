@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Reader", "ValueType", "Writer", "add_value_type", "attributes_of"]
-
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _BUILTIN = {"bool": bool, "float": float, "int": int, "object": object, "str": str}
 _NUMPY = (
@@ -68,13 +66,7 @@ def attributes_of(*names: str) -> Callable[[Any], dict[str, Any]]:
 
 
 class Writer:
-    """Converter of values to JSON, which collects the arrays among them by path.
-
-    Parameters
-    ----------
-    write_object : callable
-        Takes a value of any other type and its path, and returns its JSON.
-    """
+    """Converter of values to JSON, which collects the arrays among them by path."""
 
     def __init__(self, write_object: Callable[[Any, str], dict[str, Any]]) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
@@ -129,14 +121,7 @@ class Writer:
 
 
 class Reader:
-    """Converter of the JSON of a `Writer` back to values; each array is used once.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-    read_object : callable
-        Takes JSON with any other tag and its path, and returns the value.
-    """
+    """Converter of the JSON of a `Writer` back to values; each array is used once."""
 
     def __init__(self, arrays: dict[str, NDArray[Any]], read_object: Callable[[dict[str, Any], str], Any]) -> None:
         self._arrays = dict(arrays)

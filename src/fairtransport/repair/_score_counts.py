@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport.repair._ties import tie_starts
 from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:
@@ -17,28 +16,27 @@ if TYPE_CHECKING:
 
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["ScoreCounts"]
+# Scores that differ only by rounding.
+
+_ROUNDING = 16 * np.finfo(np.float64).eps
+
+
+def tie_starts(values: NDArray[np.float64], *, probabilities: bool = True) -> NDArray[np.bool_]:
+    """Return which of ascending scores differ from the one before by more than rounding.
+
+    Equal rows can get scores that differ in the last bits: libraries add in another order in a batch of another
+    size, or on another thread. Taken as different, two such scores would split the mass of a tie between them,
+    and their images could lie far apart. The tolerance of probabilities follows the rounding error of a logistic
+    function, that of other scores their interquartile range.
+    """
+    spread = values * (1.0 - values) if probabilities else values[(3 * values.size) // 4] - values[values.size // 4]
+    tolerance = 1e-12 * spread + _ROUNDING * np.abs(values)
+    return np.append(True, np.diff(values) > tolerance[1:])
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts:
-    """The weight of rows with each label at each distinct score.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Distinct scores, ascending.
-    masses : ndarray of shape (n_labels, n)
-        Weight of the rows with each label.
-    rows : ndarray of int of shape (n,)
-        Rows at each score; with weights in histograms, the least number there can be.
-
-    Examples
-    --------
-    >>> counts = ScoreCounts.from_rows(np.array([0.3, 0.1, 0.3]), np.array([1, 0, 0]))
-    >>> counts.values, counts.masses.tolist()
-    (array([0.1, 0.3]), [[1.0, 1.0], [0.0, 1.0]])
-    """
+    """The weight of rows with each label at each distinct score."""
 
     values: NDArray[np.float64]
     masses: NDArray[np.float64]

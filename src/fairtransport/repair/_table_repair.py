@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from fairtransport.tables import RepairLookup
 
-__all__ = ["TableRepair"]
-
 
 class TableRepair(BaseEstimator):
     """Quantile repair of a column of scores, on whatever engine holds the table.

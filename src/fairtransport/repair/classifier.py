@@ -8,23 +8,17 @@ import numpy as np
 from sklearn.base import ClassifierMixin, is_regressor
 from sklearn.metrics import accuracy_score
 
-from fairtransport._sklearn.estimator_calls import last_step, model_scores, n_rows
-from fairtransport._sklearn.labels import two_classes
-from fairtransport._sklearn.streaming import check_classes
+from fairtransport._sklearn import check_classes, last_step, model_scores, n_rows, two_classes
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
-from fairtransport.repair._criterion_checks import TrainingLabels, strata_to_repair
-from fairtransport.repair._out_of_fold import fit_and_score, is_fitted
-from fairtransport.repair._repaired_model import RepairedModel
-from fairtransport.repair.group_checks import groups_to_repair
+from fairtransport.repair._repaired_model import RepairedModel, fit_and_score, is_fitted
+from fairtransport.repair.group_checks import TrainingLabels, groups_to_repair, strata_to_repair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.repair.quantile import QuantileRepair
-
-__all__ = ["QuantileRepairClassifier"]
 
 
 class QuantileRepairClassifier(ClassifierMixin, RepairedModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -11,12 +12,13 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 from fairtransport._labels import positive_label
 from fairtransport.groups import make_groups
 from fairtransport.histograms import GroupHistograms
-from fairtransport.repair._counted_cells import CountedCells, cells_of
-from fairtransport.repair._cross_fitting import cross_fitted_histograms, fold_of_rows, n_folds
+from fairtransport.repair.stratum_maps import CountedCells, cells_of
+from fairtransport.tables import TableCounts
 from fairtransport.tables.files.writers import table_writer
 
 if TYPE_CHECKING:
@@ -30,28 +32,81 @@ if TYPE_CHECKING:
     from fairtransport.repair.quantile import QuantileRepair
     from fairtransport.tables import Columns, FileTable
 
-__all__ = ["CountedCells", "FileRepair", "repair_file"]
+# What a repair does to rows that it was not fitted to, estimated from histograms of folds.
+
+_FOLDS, _FEW_FOLDS, _MANY_GROUPS = 5, 2, 50
+_DRAWS = 16  # of each counted score, of a randomised repair
+
+
+def n_folds(n_groups: int) -> int:
+    """Return the number of folds; few where there are many groups, because each fold has histograms of all of them."""
+    return _FOLDS if n_groups <= _MANY_GROUPS else _FEW_FOLDS
+
+
+def fold_of_rows(start: int, n_rows: int, folds: int) -> NDArray[np.int64]:
+    """Return the fold of each row: a hash of its number, so that any order of the rows gives balanced folds."""
+    # The finaliser of SplitMix64: neighbouring row numbers give unrelated bits.
+    bits = np.arange(start + 1, start + n_rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((bits ^ (bits >> np.uint64(31))) % np.uint64(folds)).astype(np.int64)
+
+
+def cross_fitted_histograms(
+    folds: Sequence[GroupHistograms], repair: QuantileRepair, strata: Sequence[str] = ()
+) -> list[GroupHistograms]:
+    """Return the histograms of the repaired scores of each fold, by maps fitted to the other folds.
+
+    Distances have to be measured fold by fold and averaged. Summed over the folds, the scores would look as equal as
+    those of the rows that the maps were fitted to: what a fold has more of in some bin, the others have less of.
+    """
+    parts = []
+    for index, fold in enumerate(folds):
+        others = reduce(add, [*folds[:index], *folds[index + 1 :]])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has issued it
+            fitted = clone(repair).fit_counts(TableCounts(others.filled(), {}, {}), strata=strata)
+        parts.append(_repair(fold, fitted))
+    return parts
+
+
+def _repair(fold: GroupHistograms, fitted: QuantileRepair) -> GroupHistograms:
+    cells = cells_of(fitted.groups_, fitted.strata_)
+    index_of = {label: index for index, label in enumerate(cells.labels)}
+    cell_of_group = np.array([index_of.get(label, -1) for label in fold.groups.labels])
+    labels, groups, nodes = np.nonzero(fold.masses)
+    # A randomised repair spreads the rows of a node over as many scores as there are draws.
+    n_draws = _DRAWS if hasattr(fitted, "randomized_maps_") else 1
+    labels, groups, nodes = (np.repeat(one, n_draws) for one in (labels, groups, nodes))
+    scores, moved = fold.grid.nodes[nodes], fold.grid.nodes[nodes]
+    known = cell_of_group[groups] >= 0
+    strata, codes = np.divmod(cell_of_group[groups[known]], len(fitted.groups_))
+    if n_draws > 1:
+        draws = np.tile((np.arange(n_draws) + 0.5) / n_draws, nodes.size // n_draws)[known]
+        drawn = fitted.randomized_maps_.draw(scores[known], codes, draws)
+        moved[known] = (1.0 - fitted.amount) * scores[known] + fitted.amount * drawn
+    else:
+        within = None if fitted.strata_ is None else strata
+        moved[known] = fitted.move(scores[known], codes.astype(np.uint32), within)
+    images = fold.grid.place_checked(np.clip(moved, fold.grid.low, fold.grid.high))
+    repaired = GroupHistograms.from_cells(
+        fold.grid,
+        fold.groups,
+        cells=groups,
+        nodes=images,
+        masses=fold.masses[labels, groups, nodes] / n_draws,
+        squares=None if fold.squares is None else fold.squares[labels, groups, nodes] / n_draws,
+        labels=labels if fold.has_labels else None,
+    )
+    return replace(repaired, rows=fold.rows)
+
 
 _UNKNOWN, _MISSING = -1, -2
 
 
 @dataclass(frozen=True, eq=False)
 class FileRepair:
-    """The result of `repair_file`.
-
-    Parameters
-    ----------
-    counts : dict of str to int
-        ``rows``, all of them; ``clamped``, scores outside the fitted range; and ``no score``, ``no group`` and
-        ``unknown group``, which have no repaired score.
-    before, after : GroupHistograms
-        Histograms of the scores before and after repair, of the rows with a repaired score.
-    held_out : tuple of GroupHistograms
-        Scores of the same rows in folds, each repaired by maps that were fitted to the other folds: what to expect of
-        new rows. Empty where it was not asked for, or where the groups are too small to be split.
-    strata : tuple of str
-        Columns of strata; the groups of the histograms are then cells of a stratum and a group.
-    """
+    """The result of `repair_file`."""
 
     counts: dict[str, int]
     before: GroupHistograms
@@ -78,32 +133,6 @@ def repair_file(
     on_progress: Callable[[float], None] | None = None,
 ) -> FileRepair:
     """Write a table with the repaired scores in one more column; rows keep their order.
-
-    Parameters
-    ----------
-    repair : QuantileRepair
-        Fitted to counts: `QuantileRepair.fit_counts`.
-    table : FileTable
-    columns : Columns
-        ``score``, ``sensitive_features`` and ``strata``, in the order of the fit; ``label`` and ``weight`` for
-        ``before`` and ``after``.
-    path : path
-        File to write; its extension determines the format.
-    output : str
-        Name of the new column.
-    as_text, guess : bool
-        As in `FileTable.batches`.
-    pos_label : label, optional
-        The positive label; see `fairtransport.tables.count_table`.
-    cross_fit : bool, default=False
-        Whether the repair was fitted to this very table, so that ``after`` flatters it; then ``held_out`` is computed
-        as well.
-    on_progress : callable, optional
-        Called with the share of the table that is done.
-
-    Returns
-    -------
-    FileRepair
 
     Notes
     -----

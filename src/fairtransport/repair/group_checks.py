@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fairtransport._columns import say_columns
-from fairtransport._validation import check_length
-from fairtransport.groups import Groups, make_groups
+from fairtransport._sklearn import two_classes
+from fairtransport._validation import check_choice, check_count, check_length, check_vector
+from fairtransport.criteria import needs_labels, resolve_criterion
+from fairtransport.groups import SMALL_GROUP_POLICIES, Groups, make_groups
+from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.histograms import GroupHistograms
-
-__all__ = ["check_histograms", "groups_to_repair", "require_groups", "with_dropped_labels"]
+    from fairtransport.strata import Strata
 
 
 def require_groups(sensitive_features: Any) -> None:
@@ -85,3 +89,199 @@ def with_dropped_labels(groups: Groups) -> Groups:
     spec = {name: value for name, value in groups.to_spec().items() if name != "dropped"}
     labels = [list(label) if isinstance(label, tuple) else label for label in groups.dropped]
     return replace(Groups.from_spec(spec | {"labels": [*spec["labels"], *labels]}), memberships=groups.memberships)
+
+
+# Checks of labels, strata and options of a repair with a criterion.
+
+
+def check_seed(random_state: Any) -> None:
+    """Raise unless the seed of a randomised repair is a number: without one, two calls would not agree."""
+    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
+        raise ValueError(
+            "random_state must be an integer that is not negative, so that two calls agree; got a "
+            f"{type(random_state).__name__}."
+        )
+
+
+def require_labels(y: Any, criterion: str) -> None:
+    """Raise where a criterion needs labels and there are none."""
+    if y is None and needs_labels(criterion):
+        raise ValueError(
+            f"criterion={criterion!r} compares people with the same label, so it needs y. Only the fit needs it: "
+            "scores are repaired without labels."
+        )
+
+
+class TrainingLabels(NamedTuple):
+    """The label of each row, from 0 to ``n_labels - 1``: of two classes, or of ranges of y."""
+
+    codes: NDArray[np.int64]
+    n_labels: int = 2
+
+
+def training_labels(
+    y: Any, groups: Groups, criterion: str, weights: NDArray[np.float64] | None = None
+) -> TrainingLabels | None:
+    """Return the labels of the rows, or None where the criterion needs none.
+
+    Two labels are 0 and 1. Of a regression, people with similar y are compared: numbers of which there are more than
+    two are cut at quantiles, as those of strata are.
+    """
+    if not needs_labels(criterion):
+        return None
+    require_labels(y, criterion)
+    given = np.asarray(y)
+    if given.dtype.kind in "iuf" and np.unique(given).size > 2:
+        return _ranges_of(check_vector(given, name="y"), groups, criterion, weights)
+    labels, classes = two_classes(y, "QuantileRepair")
+    check_length(labels, size=groups.n_rows, name="y")
+    return TrainingLabels((labels == classes[1]).astype(np.int64))
+
+
+def _ranges_of(
+    values: NDArray[np.float64], groups: Groups, criterion: str, weights: NDArray[np.float64] | None
+) -> TrainingLabels:
+    check_length(values, size=groups.n_rows, name="y")
+    if criterion == "equal_opportunity":
+        raise ValueError(
+            "criterion='equal_opportunity' compares people with the positive label, and y has more than two values: a "
+            "regression has no positive label. Use 'equalized_odds', which compares people with similar y, or "
+            "'demographic_parity'."
+        )
+    counted = values if weights is None else values[weights > 0]
+    ranges = make_strata(counted, n_groups=len(groups))
+    return TrainingLabels(ranges.encode(values).codes, len(ranges))
+
+
+def strata_to_repair(
+    strata: Any,
+    groups: Groups,
+    *,
+    criterion: str,
+    labels: TrainingLabels | None,
+    weights: NDArray[np.float64] | None,
+    randomize: bool,
+) -> Strata | None:
+    """Return the strata of all rows, or None without any; raise where nothing can be compared."""
+    if labels is not None and labels.n_labels > 2:
+        if randomize:
+            raise ValueError(
+                "randomize=True is for two labels: it makes receiver operating characteristic curves equal, which a "
+                "regression does not have."
+            )
+        _require_two_groups(labels.codes, groups, weights)
+        criterion = "demographic_parity"
+    codes = None if labels is None else labels.codes
+    if strata is None:
+        if needs_labels(criterion):
+            resolve_criterion(criterion, groups, labels=codes, row_weights=weights)
+        return None
+    if randomize:
+        raise ValueError("randomize=True does not take strata; leave one of them out.")
+    cells = make_strata(strata, n_groups=len(groups))
+    resolve_criterion(criterion, groups, labels=codes, strata=cells, row_weights=weights)
+    return cells
+
+
+def _require_two_groups(codes: NDArray[np.int64], groups: Groups, weights: NDArray[np.float64] | None) -> None:
+    """Raise unless the rows of some range of y belong to two groups."""
+    counted = np.ones(codes.size, dtype=np.bool_) if weights is None else weights > 0
+    for code in np.unique(codes).tolist():
+        if np.count_nonzero(groups.select(counted & (codes == code)).counts) > 1:
+            return
+    raise ValueError("There is nothing to compare: no range of y has rows of two groups.")
+
+
+def stratum_codes(known: Strata | None, strata: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """Return the stratum of each row; raise for rows of a stratum that was not seen in fit."""
+    if known is None:
+        if strata is not None:
+            raise ValueError("This repair was fitted without strata; leave strata out, or fit it with them.")
+        return None
+    if strata is None:
+        raise ValueError(
+            f"This repair was fitted within strata of {say_columns(known.columns)}; pass strata, with the same columns."
+        )
+    codes = known.encode(strata).codes
+    check_length(codes, size=n_rows, name="strata")
+    n_unseen = int(np.count_nonzero(codes == len(known)))
+    if n_unseen:
+        raise ValueError(
+            f"{n_unseen} of {n_rows} rows belong to a stratum that was not seen in fit, so there is no map for them. "
+            "Fit with rows of every stratum, or assign these rows to one that was seen."
+        )
+    return codes
+
+
+def check_label_counts(histograms: GroupHistograms, criterion: str) -> None:
+    """Raise unless counts have the labels that a criterion needs, in at least two groups."""
+    if not needs_labels(criterion):
+        return
+    if not histograms.has_labels:
+        raise ValueError(
+            f"criterion={criterion!r} compares people with the same label; count the table with its label column."
+        )
+    used = (1,) if criterion == "equal_opportunity" else (0, 1)
+    n_groups = [int(np.count_nonzero(histograms.by_class[label].sum(axis=1) > 0)) for label in used]
+    if max(n_groups) < 2:
+        raise ValueError("There is nothing to compare: no label has rows of two groups.")
+
+
+def check_cell_counts(strata: Sequence[GroupHistograms], criterion: str) -> None:
+    """Raise unless some stratum has rows of two groups, with one label where the criterion compares these."""
+    used = {"demographic_parity": (0, 1), "equal_opportunity": (1,), "equalized_odds": (0, 1)}[criterion]
+    for part in strata:
+        by_label = [part.by_class[label : label + 1].sum(axis=(0, 2)) for label in used]
+        compared = [sum(by_label)] if criterion == "demographic_parity" else by_label
+        if any(np.count_nonzero(masses > 0) > 1 for masses in compared):
+            return
+    raise ValueError("There is nothing to compare: no stratum has rows of two groups.")
+
+
+def check_stream_criterion(criterion: str, y: Any, *, randomize: bool, strata: bool) -> None:
+    """Raise where a repair cannot follow a stream."""
+    if randomize or strata:
+        kind = "A randomised repair" if randomize else "A repair within strata"
+        raise ValueError(f"{kind} cannot follow a stream; fit it again when the scores have changed.")
+    require_labels(y, criterion)
+
+
+# The rows that each map and the target are computed from, where some groups are small.
+
+
+@dataclass(frozen=True, eq=False)
+class MapSources:
+    """The groups whose rows each map and the target are computed from."""
+
+    maps: tuple[tuple[int, ...], ...]
+    target: tuple[tuple[int, ...], ...]
+    own_map: NDArray[np.bool_]
+
+    @classmethod
+    def choose(cls, sizes: ArrayLike, small_groups: str, min_group_size: int, *, by_size: bool) -> MapSources:
+        """Choose the sources under a policy for small groups."""
+        counts = np.asarray(sizes)
+        own = counts >= min_group_size
+        large, small = (tuple(np.flatnonzero(which).tolist()) for which in (own, ~own))
+        everyone = tuple(range(counts.size))
+        enough = counts[list(small)].sum() >= min_group_size
+        shared = small if enough and small_groups != "drop" else everyone
+        maps = tuple((group,) if own[group] else shared for group in everyone)
+        filled = tuple(np.flatnonzero(counts > 0).tolist())
+        compared = filled if (small_groups == "keep" and by_size) or not large else large
+        target: tuple[tuple[int, ...], ...] = tuple((group,) for group in compared)
+        if small_groups == "pool" and small:
+            target = (*((group,) for group in large), small)
+        return cls(maps, target, own)
+
+    def with_own_maps(self, sizes: ArrayLike) -> MapSources:
+        """Return the sources where every group with rows has a map of its own; the target stays."""
+        own = np.asarray(sizes) > 0
+        everyone = tuple(range(own.size))
+        return replace(self, maps=tuple((group,) if own[group] else everyone for group in everyone), own_map=own)
+
+
+def check_small_groups(small_groups: str, min_group_size: int) -> None:
+    """Raise for an unknown policy for small groups, or a minimal size that is no positive integer."""
+    check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups")
+    check_count(min_group_size, name="min_group_size")

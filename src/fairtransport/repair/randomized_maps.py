@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["MIN_CLASS_ROWS", "RandomizedMaps", "row_draws"]
 
 #: Least number of training rows in a class of original scores.
 MIN_CLASS_ROWS = 10
@@ -37,32 +36,7 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RandomizedMaps:
-    """The randomised repair of each group, from classes of original scores to classes of repaired ones.
-
-    Parameters
-    ----------
-    cuts : tuple of ndarray
-        For each map, the ascending scores at which the next class of original scores begins, except the lowest.
-    kernels : tuple of ndarray of shape (n_classes, n_levels - 1)
-        Probability that a row of a class of original scores gets a repaired score of each class, lowest first.
-    levels : ndarray of shape (n_levels,)
-        Share of the target below each class of repaired scores; from 0 to 1.
-    target : ndarray of shape (n,)
-        Quantiles of equal mass of the distribution of all repaired scores.
-    map_of_group : ndarray of int of shape (n_groups,)
-        Which map each group uses.
-
-    Examples
-    --------
-    >>> from fairtransport.repair._score_counts import ScoreCounts
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(2, size=2000)
-    >>> sharp, blunt = (np.clip(0.5 + (y - 0.5) * gap + rng.normal(size=2000) / 8, 0, 1) for gap in (0.4, 0.2))
-    >>> maps = RandomizedMaps.fit([ScoreCounts.from_rows(s, y) for s in (sharp, blunt)], np.sort(blunt), [0, 1])
-    >>> repaired = maps.draw(sharp, np.zeros(2000, dtype=int), rng.random(2000))
-    >>> bool(abs(np.mean(repaired[y == 1] > 0.5) - np.mean(blunt[y == 1] > 0.5)) < 0.05)
-    True
-    """
+    """The randomised repair of each group, from classes of original scores to classes of repaired ones."""
 
     cuts: tuple[Array, ...]
     kernels: tuple[Array, ...]
@@ -90,21 +64,7 @@ class RandomizedMaps:
 
     @classmethod
     def fit(cls, counts: Sequence[ScoreCounts], target: Array, map_of_group: Any) -> RandomizedMaps:
-        """Return the randomised maps of groups to the highest ROC curve that all of them can have.
-
-        Parameters
-        ----------
-        counts : sequence of ScoreCounts
-            Each with rows of both labels.
-        target : ndarray of shape (n,)
-            Quantiles of equal mass of the distribution that all repaired scores together shall have.
-        map_of_group : array-like of int
-            Which of ``counts`` each group belongs to.
-
-        Returns
-        -------
-        RandomizedMaps
-        """
+        """Return the randomised maps of groups to the highest ROC curve that all of them can have."""
         curves = [_Curve.of(one) for one in counts]
         common = _lower_envelope(curves)
         kernels = [curve.cut_down_to(common) for curve in curves]
@@ -127,19 +87,7 @@ class RandomizedMaps:
         return self.target[np.clip((levels * size).astype(np.int64), 0, size - 1)]
 
     def draw(self, scores: Array, groups: NDArray[Any], draws: Array) -> Array:
-        """Return a repaired score for each row.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-        groups : ndarray of int of shape (n,)
-        draws : ndarray of shape (n,)
-            Numbers within [0, 1), independent and uniform; see `row_draws`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return a repaired score for each row."""
         result = np.empty(scores.size)
         for number, rows, classes in self._rows_by_map(scores, groups):
             ends = np.cumsum(self.kernels[number], axis=1)
@@ -282,29 +230,7 @@ def _middle_out(size: int) -> list[int]:
 
 
 def row_draws(scores: Array, groups: NDArray[Any], random_state: int, keys: Any = None) -> Array:
-    """Return a number within [0, 1) for each row, which looks random and is always the same for the same row.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-    groups : ndarray of int of shape (n,)
-    random_state : int
-    keys : array-like of shape (n,), optional
-        What identifies a person, such as a number or a name: the draw depends on it alone. By default it depends on the
-        score and the group, and, where rows share both, on which of them comes first.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-
-    Examples
-    --------
-    >>> scores, groups = np.array([0.2, 0.7, 0.2]), np.array([0, 0, 0])
-    >>> row_draws(scores, groups, 0).round(3)
-    array([0.727, 0.163, 0.976])
-    >>> bool(row_draws(scores[1:], groups[1:], 0)[0] == row_draws(scores, groups, 0)[1])
-    True
-    """
+    """Return a number within [0, 1) for each row, which looks random and is always the same for the same row."""
     seed = _mixed(np.array([random_state], dtype=np.uint64))
     if keys is not None:
         texts = np.asarray(keys)

@@ -7,23 +7,18 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.metrics import r2_score
 
-from fairtransport._sklearn.estimator_calls import last_step, model_scores, n_rows
-from fairtransport._sklearn.labels import real_targets
+from fairtransport._sklearn import last_step, model_scores, n_rows, real_targets
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.groups import MIN_GROUP_SIZE
-from fairtransport.repair._criterion_checks import strata_to_repair, training_labels
-from fairtransport.repair._out_of_fold import fit_and_score, is_fitted
-from fairtransport.repair._repaired_model import RepairedModel
-from fairtransport.repair.group_checks import groups_to_repair
-from fairtransport.repair.score_range import LEARNED
+from fairtransport.repair._repaired_model import RepairedModel, fit_and_score, is_fitted
+from fairtransport.repair.group_checks import groups_to_repair, strata_to_repair, training_labels
+from fairtransport.repair.group_maps import LEARNED
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.repair.quantile import QuantileRepair
-
-__all__ = ["QuantileRepairRegressor"]
 
 
 class QuantileRepairRegressor(RegressorMixin, RepairedModel):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport.repair.extrapolation import move_scores
-from fairtransport.repair.group_maps import GroupMaps, rows_with_label
+from fairtransport.groups import Groups, make_groups
+from fairtransport.repair.group_maps import GroupMaps, move_scores, rows_with_label
+from fairtransport.strata import MOST_VALUES, Strata
 from fairtransport.transport.line import QuantileMap
 
 if TYPE_CHECKING:
@@ -17,30 +19,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
     from fairtransport.repair.group_maps import MapOptions
-    from fairtransport.strata import Strata
-
-__all__ = ["StratumMaps"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StratumMaps:
     r"""The full repair of each group within each stratum.
-
-    Parameters
-    ----------
-    strata : Strata
-        Without rows.
-    maps : tuple of QuantileMap
-        Of each cell, stratum by stratum and in the order of the groups: from its distribution to the stratum's target.
-    rows_at_knots : tuple of ndarray of int
-        Training rows that share each knot of each map.
-    sizes : ndarray of int of shape (n_strata, n_groups)
-        Training rows that each map was computed from.
-    min_size : int
-        A cell with fewer rows is shrunk to the map of its group over all strata.
 
     Notes
     -----
@@ -195,3 +180,83 @@ def _map_rows(options: MapOptions, groups: Groups, labels: NDArray[np.int64] | N
         return groups.counts
     by_label = [groups.select(labels == label).counts for label in (0, 1)]
     return by_label[1] if criterion == "equal_opportunity" else np.minimum(*by_label)
+
+
+# Cells of a stratum and a group in counts: rows that were grouped by the columns of both.
+
+
+@dataclass(frozen=True, eq=False)
+class CountedCells:
+    """Histograms of cells, apart: by group over all strata, and by group within each stratum."""
+
+    groups: GroupHistograms
+    strata: Strata
+    within: tuple[GroupHistograms, ...]
+
+    @classmethod
+    def split(cls, cells: GroupHistograms, columns: Sequence[str]) -> CountedCells:
+        """Split histograms of rows that were grouped by the columns of strata and of groups."""
+        values = [label if isinstance(label, tuple) else (label,) for label in cells.groups.labels]
+        table = dict(zip(cells.groups.columns, zip(*values, strict=True), strict=True))
+        for name in columns:
+            n_numbers = len({value for value in table[name] if _is_number(value)})
+            if n_numbers > MOST_VALUES:
+                raise ValueError(
+                    f"Column {name!r} of the strata has {n_numbers} different numbers. Tables are compared within "
+                    "the values of a column: add a column of ranges, or repair arrays, whose numbers are cut at "
+                    "quantiles."
+                )
+        strata = make_groups({name: list(table[name]) for name in columns}, missing="group", max_groups=len(values))
+        others = {name: list(column) for name, column in table.items() if name not in columns}
+        groups = make_groups(others, missing="group", max_groups=len(values))
+        in_cell = [np.full(len(groups), -1) for _ in range(len(strata))]
+        for cell, (stratum, group) in enumerate(zip(strata.codes, groups.codes, strict=True)):
+            in_cell[stratum][group] = cell
+        nobody = np.empty(0, dtype=np.int64)
+        parts = tuple(_select(cells, index, groups.select(nobody)) for index in in_cell)
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return cls(total, Strata(strata.select(nobody), (None,) * len(columns)), parts)
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a number, or the text of one: all values of CSV files are text."""
+    if isinstance(value, bool) or value is None:
+        return False
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _select(cells: GroupHistograms, index: NDArray[np.int64], groups: Groups) -> GroupHistograms:
+    """Return the histograms of some cells as those of groups; the index of a cell without rows is negative."""
+    found = index >= 0
+
+    def expand(array: NDArray[Any], axis: int) -> NDArray[Any]:
+        taken = np.take(array, np.maximum(index, 0), axis=axis)
+        shape = [1] * array.ndim
+        shape[axis] = index.size
+        return np.asarray(taken * found.reshape(shape))
+
+    squares = None if cells.squares is None else expand(cells.squares, 1)
+    return replace(cells, groups=groups, masses=expand(cells.masses, 1), squares=squares, rows=expand(cells.rows, 0))
+
+
+def cells_of(groups: Groups, strata: Strata | None) -> Groups:
+    """Return the groups, or all cells of a stratum and a group, in columns of both; without rows."""
+    if strata is None:
+        return groups
+    if any(cuts is not None for cuts in strata.cuts):
+        raise ValueError("The strata of this repair are ranges of numbers; a table has a column for each stratum.")
+    first, second = (
+        [label if isinstance(label, tuple) else (label,) for label in one.labels] for one in (strata.cells, groups)
+    )
+    spec = {
+        "labels": [[*one, *other] for one, other in product(first, second)],
+        "columns": [*strata.columns, *groups.columns],
+        "grouping": "crossed",
+        "missing": "group",
+    }
+    return Groups.from_spec(spec)

@@ -15,21 +15,17 @@ from fairtransport._validation.error_redaction import redact_errors
 if TYPE_CHECKING:
     from fairtransport.report._comparison import METRICS, Comparison, MethodOutcome
     from fairtransport.report._what_if import WhatIf
-    from fairtransport.report.displays._adjustment import AdjustmentDisplay
-    from fairtransport.report.displays._causal_effects import CausalEffectsDisplay
-    from fairtransport.report.displays._cdf import CdfDisplay
-    from fairtransport.report.displays._dual import DualDisplay
-    from fairtransport.report.displays._error_rates import ErrorRateDisplay
+    from fairtransport.report.displays._differences import (
+        AuditSeriesDisplay,
+        CausalEffectsDisplay,
+        PairwiseDisparityDisplay,
+    )
+    from fairtransport.report.displays._distributions import CdfDisplay, GroupDistributionDisplay
+    from fairtransport.report.displays._errors import ErrorRateDisplay, ReliabilityDisplay, SeparationDisplay
     from fairtransport.report.displays._frontier import FrontierDisplay
-    from fairtransport.report.displays._group_distribution import GroupDistributionDisplay
     from fairtransport.report.displays._method_panels import distribution_figure
-    from fairtransport.report.displays._pairwise_disparity import PairwiseDisparityDisplay
-    from fairtransport.report.displays._reliability import ReliabilityDisplay
-    from fairtransport.report.displays._separation import SeparationDisplay
-    from fairtransport.report.displays._series import AuditSeriesDisplay
-    from fairtransport.report.displays._transport_map import TransportMapDisplay
-    from fairtransport.report.pages.methods._page import COMPARISON_FILES, write_comparison
-    from fairtransport.report.pages.methods._verdict import verdict
+    from fairtransport.report.displays._transport import AdjustmentDisplay, DualDisplay, TransportMapDisplay
+    from fairtransport.report.pages.methods import COMPARISON_FILES, verdict, write_comparison
 
 __all__ = [
     "COMPARISON_FILES",
@@ -55,26 +51,26 @@ __all__ = [
 ]
 
 _MODULES = {
-    "COMPARISON_FILES": "pages.methods._page",
+    "COMPARISON_FILES": "pages.methods",
     "METRICS": "_comparison",
-    "AdjustmentDisplay": "displays._adjustment",
-    "AuditSeriesDisplay": "displays._series",
-    "CausalEffectsDisplay": "displays._causal_effects",
-    "CdfDisplay": "displays._cdf",
+    "AdjustmentDisplay": "displays._transport",
+    "AuditSeriesDisplay": "displays._differences",
+    "CausalEffectsDisplay": "displays._differences",
+    "CdfDisplay": "displays._distributions",
     "Comparison": "_comparison",
-    "DualDisplay": "displays._dual",
-    "ErrorRateDisplay": "displays._error_rates",
+    "DualDisplay": "displays._transport",
+    "ErrorRateDisplay": "displays._errors",
     "FrontierDisplay": "displays._frontier",
-    "GroupDistributionDisplay": "displays._group_distribution",
+    "GroupDistributionDisplay": "displays._distributions",
     "MethodOutcome": "_comparison",
-    "PairwiseDisparityDisplay": "displays._pairwise_disparity",
-    "ReliabilityDisplay": "displays._reliability",
-    "SeparationDisplay": "displays._separation",
-    "TransportMapDisplay": "displays._transport_map",
+    "PairwiseDisparityDisplay": "displays._differences",
+    "ReliabilityDisplay": "displays._errors",
+    "SeparationDisplay": "displays._errors",
+    "TransportMapDisplay": "displays._transport",
     "WhatIf": "_what_if",
     "distribution_figure": "displays._method_panels",
-    "verdict": "pages.methods._verdict",
-    "write_comparison": "pages.methods._page",
+    "verdict": "pages.methods",
+    "write_comparison": "pages.methods",
 }
 
 

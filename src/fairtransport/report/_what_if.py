@@ -6,16 +6,18 @@ tests compare the two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._validation import check_real
-from fairtransport.auditing.decisions import RATES, Decisions
 from fairtransport.auditing.proportions import Estimate, Tally, complement, extremes_confidence, ratio, share
-from fairtransport.report._reduced_histograms import NodeMasses, ReducedHistograms, reduce_histograms
-from fairtransport.report._shown_scores import shown_audit
+from fairtransport.auditing.records import RATES, Decisions
+from fairtransport.groups import MIN_GROUP_SIZE
+from fairtransport.histograms import Grid, display_range, regrid
+from fairtransport.repair.group_maps import GroupMaps, MapOptions
+from fairtransport.transport.targets import TARGET_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +25,143 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.auditing import Audit
+    from fairtransport.histograms import GroupHistograms
 
-__all__ = ["ERROR_RATES", "Outcome", "WhatIf"]
+# Histograms on as many nodes as a page needs, and the scores that repair would give them.
+
+MAX_BINS = 1 << 14
+_MAX_NUMBERS = 1 << 17  # groups times labels times bins: a few megabytes at most
+_MIN_BINS = 64
+_IMAGE_DIGITS = 7
+
+
+@dataclass(frozen=True, eq=False)
+class NodeMasses:
+    """Nodes at which a group has rows."""
+
+    indices: NDArray[np.int64]
+    masses: NDArray[np.float64]
+    images: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedHistograms:
+    """Histograms of an audit, reduced to the bins of a page."""
+
+    n_bins: int
+    full_bins: int
+    groups: tuple[NodeMasses, ...]
+    everyone: NodeMasses
+
+    @property
+    def nodes(self) -> NDArray[np.float64]:
+        """Positions of the nodes on [0, 1]."""
+        return _node_indices(self.full_bins, self.n_bins) / self.full_bins
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the masses are separated by label."""
+        return self.everyone.masses.shape[0] == 2
+
+    @property
+    def can_repair(self) -> bool:
+        """Whether the scores after repair are known."""
+        return self.groups[0].images is not None
+
+
+def reduce_histograms(
+    histograms: GroupHistograms, *, repair_target: Any = "barycenter_w2", min_group_size: int = MIN_GROUP_SIZE
+) -> ReducedHistograms:
+    """Merge neighbouring bins until the page is small, and compute the scores of the nodes after repair."""
+    by_class = histograms.by_class
+    n_classes, n_groups, _ = by_class.shape
+    full_bins = histograms.grid.n_bins
+    n_bins = choose_bins(full_bins, n_classes * n_groups)
+    starts = np.append(0, _node_indices(full_bins, n_bins)[:-1] + 1)  # node k holds the scores above node k - 1
+    merged = np.add.reduceat(by_class, starts, axis=2)
+    everyone = np.add.reduceat(histograms.masses.sum(axis=1), starts, axis=1)
+    occupied = [np.flatnonzero(masses.sum(axis=0)) for masses in merged.swapaxes(0, 1)]
+    images = None
+    if repair_target is not None and not histograms.groups.overlapping:
+        options = MapOptions(_resolve_target(repair_target, histograms), min_group_size=min_group_size)
+        images = _repaired_scores(histograms, starts, occupied, options)
+    groups = tuple(
+        NodeMasses(indices, merged[:, group, indices], None if images is None else images[group])
+        for group, indices in enumerate(occupied)
+    )
+    indices = np.flatnonzero(everyone.sum(axis=0))
+    return ReducedHistograms(n_bins, full_bins, groups, NodeMasses(indices, everyone[:, indices]))
+
+
+def choose_bins(full_bins: int, n_curves: int) -> int:
+    """Return the number of bins of a page: a divisor of ``full_bins`` if that costs less than half of them."""
+    most = min(full_bins, MAX_BINS, max(_MIN_BINS, _MAX_NUMBERS // n_curves))
+    divisors = (number for number in range(most, most // 2, -1) if full_bins % number == 0)
+    return next(divisors, most)
+
+
+def _node_indices(full_bins: int, n_bins: int) -> NDArray[np.int64]:
+    """Return the nodes of the full histograms that remain."""
+    return np.arange(n_bins + 1, dtype=np.int64) * full_bins // n_bins
+
+
+def _resolve_target(target: Any, histograms: GroupHistograms) -> Any:
+    """Return the target with a group as its label, and scores on [0, 1]."""
+    if isinstance(target, str) and target in TARGET_WORDS:
+        return target
+    if isinstance(target, tuple) or np.ndim(target) == 0:
+        return histograms.groups.labels[histograms.groups.index_of(target)]
+    return histograms.unit_target(np.asarray(target, dtype=np.float64))
+
+
+def _repaired_scores(
+    histograms: GroupHistograms, starts: NDArray[np.int64], occupied: list[NDArray[np.int64]], options: MapOptions
+) -> list[NDArray[np.float64]] | None:
+    """Fit the maps to all bins; return the mean repaired score of the rows at each node of the page."""
+    if np.count_nonzero(histograms.everyone) < 2:
+        return None
+    unit = replace(histograms, grid=Grid(n_bins=histograms.grid.n_bins))
+    maps = GroupMaps.from_histograms(unit, options).maps
+    images = []
+    for transport_map, masses, indices in zip(maps, histograms.by_group, occupied, strict=True):
+        total = np.add.reduceat(masses * transport_map(unit.grid.nodes), starts)[indices]
+        images.append((total / np.add.reduceat(masses, starts)[indices]).clip(0.0, 1.0).round(_IMAGE_DIGITS))
+    return images
+
+
+# Audits as figures and pages show them: scores without known bounds on equally spaced nodes over most of them.
+
+_N_BINS = 1 << 12
+
+
+def shown_histograms(histograms: GroupHistograms, *others: GroupHistograms) -> GroupHistograms:
+    """Return histograms on equally spaced nodes; those of scores without known bounds over `display_range`."""
+    grid = histograms.grid
+    if not grid.positions:
+        return histograms
+    ranges = [display_range(each) for each in (histograms, *others)]
+    low, high = min(each[0] for each in ranges), max(each[1] for each in ranges)
+    n_bins = _N_BINS
+    occupied = np.concatenate([each.grid.nodes[np.flatnonzero(each.everyone)] for each in (histograms, *others)])
+    if np.array_equal(occupied, np.rint(occupied)) and high - low <= _N_BINS:
+        low, high = float(np.floor(low)), float(np.ceil(high))
+        n_bins = int(high - low) * max(1, _N_BINS // int(high - low))
+    return regrid(histograms, Grid(low, high, n_bins))
+
+
+def shown_audit(audit: Audit, *others: Audit) -> Audit:
+    """Return an audit whose histograms have equally spaced nodes, as those of other audits; figures are unchanged."""
+    if audit.settings.bounded:
+        return audit
+    histograms = shown_histograms(audit.histograms, *(other.histograms for other in others))
+    settings = replace(audit.settings, range=(histograms.grid.low, histograms.grid.high))
+    return replace(audit, histograms=histograms, settings=settings)
+
+
+def score_title(audit: Audit) -> str:
+    """Return the label of an axis of scores: ``"Score"``, or ``"Prediction"`` of a regression."""
+    return "Prediction" if audit.settings.task == "regression" else "Score"
+
 
 #: The rates that need labels, in the order of the page's columns.
 ERROR_RATES = tuple(rate for rate in RATES if rate not in {"selection_rate", "error_rate"})
@@ -34,35 +171,7 @@ _SLACK = 1e-9  # rounding error by which a score may exceed a threshold that it 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a threshold and an amount of repair.
-
-    Parameters
-    ----------
-    threshold, amount : float
-        Arguments of `WhatIf.at`.
-    rates : tuple of Estimate
-        Selection rate of each group.
-    overall : float
-        Selection rate of everyone.
-    errors : tuple of float, or None
-        Error rate of each group, if there are labels.
-    error : float or None
-        Error rate of everyone.
-    lowest, highest : int
-        Indices of the groups with the extreme rates among the chosen groups that are judged (among all chosen groups,
-        if fewer than two are).
-    ratio : Estimate
-        Lowest over highest rate of the favourable outcome: of those selected or, where low scores are favourable, of
-        those not flagged.
-    worse_off, better_off : int
-        Indices of the groups with these two rates.
-    error_rates : tuple of dict of str to Estimate or None, or None
-        The other rates of each group, by name, if there are labels; a rate without rows is None.
-    overall_rates : dict of str to float or None, or None
-        The same rates of everyone.
-    disparity : float
-        Sum of the distances between all pairs of these groups.
-    """
+    """Result of a threshold and an amount of repair."""
 
     threshold: float
     amount: float
@@ -84,35 +193,11 @@ class Outcome:
 class WhatIf:
     """An audit whose threshold and amount of repair can be changed. Use `of` to create one.
 
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`, with equally spaced nodes.
-    reduced : ReducedHistograms
-        Its histograms, on the nodes of the page.
-
-    See Also
-    --------
-    fairtransport.Audit.to_html : The page whose sliders show these figures.
-    fairtransport.QuantileRepair : The repair.
-
     Notes
     -----
     A threshold is rounded up to the next node: exact for thresholds on nodes and for scores with few decimals. The
     repair is a `QuantileRepair` fitted to the rows of the audit, with its ``min_group_size``. Confidence intervals use
     the effective number of rows of each group.
-
-    Examples
-    --------
-    >>> import fairtransport as ft
-    >>> scores, labels, group = [0.1, 0.6, 0.4, 0.9], [0, 1, 0, 1], ["a", "a", "b", "b"]
-    >>> audit = ft.audit(scores, labels, sensitive_features=group, n_bootstrap=99, min_group_size=1)
-    >>> what_if = WhatIf.of(audit)
-    >>> as_is, repaired = what_if.at(0.7), what_if.at(0.7, amount=1.0)
-    >>> [rate.value for rate in as_is.rates], [rate.value for rate in repaired.rates]
-    ([0.0, 0.5], [0.5, 0.5])
-    >>> round(as_is.disparity, 3), round(repaired.disparity, 3)
-    (0.3, 0.0)
     """
 
     audit: Audit
@@ -120,41 +205,13 @@ class WhatIf:
 
     @classmethod
     def of(cls, audit: Audit, *others: Audit, repair_target: Any = "barycenter_w2") -> WhatIf:
-        """Reduce the histograms of an audit.
-
-        Parameters
-        ----------
-        audit : Audit
-            Result of `fairtransport.audit`.
-        *others : Audit
-            Audits that are shown beside it.
-        repair_target : str, label, array or None, default="barycenter_w2"
-            Target as in `fairtransport.QuantileRepair`; None for no repair.
-
-        Returns
-        -------
-        WhatIf
-        """
+        """Reduce the histograms of an audit."""
         size = audit.settings.small_groups.min_group_size
         shown = shown_audit(audit, *others)
         return cls(shown, reduce_histograms(shown.histograms, repair_target=repair_target, min_group_size=size))
 
     def at(self, threshold: float, amount: float = 0.0, *, chosen: Sequence[int] | None = None) -> Outcome:
-        """Return the result of a threshold and an amount of repair.
-
-        Parameters
-        ----------
-        threshold : float
-            Scores strictly above it are selected.
-        amount : float, default=0
-            Amount of repair, from 0 to 1.
-        chosen : sequence of int, default=None
-            Indices of the groups that ratio and disparity refer to; if None, all.
-
-        Returns
-        -------
-        Outcome
-        """
+        """Return the result of a threshold and an amount of repair."""
         grid = self.audit.histograms.grid
         value = threshold if self.audit.settings.bounded else float(np.clip(threshold, grid.low, grid.high))
         cut = self.next_node(float(grid.to_unit(grid.check([value], name="threshold")[0])))

@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     from fairtransport.causal import CounterfactualAudit
     from fairtransport.selection import Frontier
 
-__all__ = [
-    "audit_repr_html",
-    "audit_to_html",
-    "comparison_repr_html",
-    "comparison_to_html",
-    "frontier_repr_html",
-    "plot_audit",
-    "plot_effects",
-    "plot_frontier",
-    "plot_series",
-    "series_repr_html",
-    "series_to_html",
-]
 
 _DISPLAYS = {
     "distribution": "GroupDistributionDisplay",
@@ -58,35 +45,35 @@ def plot_frontier(frontier: Frontier, **options: Any) -> Any:
 
 def audit_to_html(audit: Audit, path: Any = None, **options: Any) -> Any:
     """Write the page of an audit, or return it; see `Audit.to_html`."""
-    from fairtransport.report.pages.audit._page import audit_page  # noqa: PLC0415 - each page is loaded when asked for
+    from fairtransport.report.pages.audit import audit_page  # noqa: PLC0415 - each page is loaded when asked for
 
     return audit_page(audit, path, **options)
 
 
 def comparison_to_html(comparison: AuditComparison, path: Any = None, **options: Any) -> Any:
     """Write the page of two audits, or return it; see `AuditComparison.to_html`."""
-    from fairtransport.report.pages.audit._comparison_page import audit_comparison_page  # noqa: PLC0415 - likewise
+    from fairtransport.report.pages.comparison import audit_comparison_page  # noqa: PLC0415 - likewise
 
     return audit_comparison_page(comparison, path, **options)
 
 
 def audit_repr_html(audit: Audit) -> str:
     """Return an audit as a notebook shows it."""
-    from fairtransport.report.pages.audit._notebook import render_notebook_cell  # noqa: PLC0415 - likewise
+    from fairtransport.report.pages.notebook import render_notebook_cell  # noqa: PLC0415 - likewise
 
     return render_notebook_cell(audit)
 
 
 def comparison_repr_html(comparison: AuditComparison) -> str:
     """Return a comparison as a notebook shows it."""
-    from fairtransport.report.pages.notebook_tables import comparison_cell  # noqa: PLC0415 - likewise
+    from fairtransport.report.pages.notebook import comparison_cell  # noqa: PLC0415 - likewise
 
     return comparison_cell(comparison)
 
 
 def frontier_repr_html(frontier: Frontier) -> str:
     """Return a trade-off curve as a notebook shows it."""
-    from fairtransport.report.pages.notebook_tables import frontier_cell  # noqa: PLC0415 - likewise
+    from fairtransport.report.pages.notebook import frontier_cell  # noqa: PLC0415 - likewise
 
     return frontier_cell(frontier)
 
@@ -98,13 +85,13 @@ def plot_series(series: AuditSeries, **options: Any) -> Any:
 
 def series_to_html(series: AuditSeries, path: Any = None, **options: Any) -> Any:
     """Write the page of a series of audits, or return it; see `AuditSeries.to_html`."""
-    from fairtransport.report.pages.series._page import series_page  # noqa: PLC0415 - likewise
+    from fairtransport.report.pages.series import series_page  # noqa: PLC0415 - likewise
 
     return series_page(series, path, **options)
 
 
 def series_repr_html(series: AuditSeries) -> str:
     """Return a series of audits as a notebook shows it."""
-    from fairtransport.report.pages.notebook_tables import series_cell  # noqa: PLC0415 - likewise
+    from fairtransport.report.pages.notebook import series_cell  # noqa: PLC0415 - likewise
 
     return series_cell(series)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._sklearn.estimator_calls import fit_model, last_step
+from fairtransport._sklearn import fit_model, last_step
 from fairtransport.linear import SgdSettings
 from fairtransport.selection._thread_pool import run_in_threads
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fairtransport.selection._thread_pool import Control
-
-__all__ = ["fit_many"]
 
 
 def fit_many(

@@ -19,7 +19,6 @@ from fairtransport._validation import check_flag
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Control", "run_in_threads"]
 
 T = TypeVar("T")
 
@@ -78,34 +77,6 @@ def run_in_threads(
     verbose: bool = False,
 ) -> list[T]:
     """Run tasks and return their results in order.
-
-    Parameters
-    ----------
-    tasks : sequence of callable
-        Called with a `Control`. A task of several steps calls its ``step()`` between them.
-    names : sequence of str
-        Names of the tasks, for notes on exceptions.
-    n_steps : int, default 1
-        Steps of each task, for the progress bar.
-    n_jobs : int, optional
-        Number of threads. As in joblib, None is 1 unless in a ``joblib.parallel_config`` context, and -1 means all
-        cores.
-    title : str
-        Title of the progress bar.
-    verbose : bool, default False
-        Show a progress bar.
-
-    Returns
-    -------
-    list
-        The same for every ``n_jobs``, unless the tasks share a random number generator.
-
-    Raises
-    ------
-    Exception
-        The first exception that a task raises, with a note that names the task. The other tasks are stopped.
-    KeyboardInterrupt
-        After Ctrl-C, when all tasks have stopped.
 
     Notes
     -----

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from fairtransport._validation import check_choice, check_count, check_flag
 
-__all__ = ["Suggestion", "suggest"]
-
 MODELS = ("any", "scores", "linear", "trees", "network")
 TASKS = ("classification", "regression")
 _ENOUGH_FOR_TREES = 2000  # rows from which gradient boosting was the better base model

@@ -18,35 +18,115 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import threading
 import warnings
 import zlib
-from collections import deque
+from collections import OrderedDict, deque
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fairtransport.groups import Groups
 from fairtransport.repair import QuantileRepair
-from fairtransport.serving._answer_log import AnswerLog, LoggedAnswer
 from fairtransport.serving._answers import Answer
 from fairtransport.serving._counters import ScoreCounts
-from fairtransport.serving._errors import RequestError
 from fairtransport.serving._models import ServedModel
-from fairtransport.serving.bodies import WantedColumns, read_rows
+from fairtransport.serving.bodies import RequestError, WantedColumns, read_rows
+from fairtransport.storage import write_atomically
 from fairtransport.stream import ContinualAdjuster, StoreError
 from fairtransport.stream.input import BatchReader, input_schema_for
-from fairtransport.stream.missing_groups import MissingGroups
+from fairtransport.stream.loop import MissingGroups
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fairtransport.serving._counters import RequestCounts
     from fairtransport.serving.settings import ServerSettings
     from fairtransport.stream import AdjustmentReport
     from fairtransport.stream.input import InputBatch
 
-__all__ = ["AdjustedScoring"]
+# Answers that were given, by the keys of their requests, so that a request that is sent again gets the same answer.
+
+
+class LoggedAnswer(NamedTuple):
+    """One answer."""
+
+    key: str
+    check: int
+    batch: int
+    version: str
+    scores: list[float | None]
+    reasons: dict[str, str]
+
+
+class AnswerLog:
+    """File of the latest answers."""
+
+    def __init__(self, path: Path, most: int, batches: int) -> None:
+        self._path, self._most = path, most
+        self._answers: OrderedDict[str, LoggedAnswer] = OrderedDict()
+        for answer in _read(path):
+            if answer.batch <= batches:
+                self._answers[answer.key] = answer
+        self._file: Any = None
+        self._rewrite()
+
+    def get(self, key: str) -> LoggedAnswer | None:
+        """Return the answer to an earlier request."""
+        return self._answers.get(key)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def write(self, answers: list[LoggedAnswer]) -> None:
+        """Append answers to the file, and flush it to the disk; `get` does not return them yet."""
+        if answers:
+            self._file.write(b"".join(map(_line, answers)))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._lines += len(answers)
+
+    def confirm(self, answers: list[LoggedAnswer]) -> None:
+        """Note that the checkpoint of these answers was written; old ones are removed, if there are many."""
+        for answer in answers:
+            self._answers[answer.key] = answer
+        while len(self._answers) > self._most:
+            self._answers.popitem(last=False)
+        if self._lines > 2 * self._most:
+            self._rewrite()
+
+    def _rewrite(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        write_atomically(self._path, b"".join(map(_line, self._answers.values())))
+        self._lines = len(self._answers)
+        self._file = self._path.open("ab")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _line(answer: LoggedAnswer) -> bytes:
+    text = json.dumps(answer._asdict(), allow_nan=False, separators=(",", ":")).encode()
+    return b"%08x %b\n" % (zlib.crc32(text), text)
+
+
+def _read(path: Path) -> list[LoggedAnswer]:
+    """Return the answers up to the first line that is incomplete."""
+    answers = []
+    if path.exists():
+        with path.open("rb") as lines:
+            for line in lines:
+                text = line[9:-1]
+                if not line.endswith(b"\n") or line[:8] != b"%08x" % zlib.crc32(text):
+                    break
+                answers.append(LoggedAnswer(**json.loads(text)))
+    return answers
+
 
 _MAX_BATCHES = 20  # between two checkpoints
 _LOG = logging.getLogger("fairtransport.serving")
@@ -65,14 +145,7 @@ class _Waiting:
 
 
 class AdjustedScoring:
-    """Scoring by a model that is adjusted to the rows.
-
-    Parameters
-    ----------
-    settings : ServerSettings
-        With a ``store``.
-    requests : RequestCounts
-    """
+    """Scoring by a model that is adjusted to the rows."""
 
     def __init__(self, settings: ServerSettings, requests: RequestCounts) -> None:
         if settings.store is None:

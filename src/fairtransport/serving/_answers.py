@@ -13,32 +13,20 @@ import numpy as np
 from starlette.responses import Response
 
 from fairtransport._extras import load_extra
-from fairtransport.serving._errors import RequestError
-from fairtransport.serving.bodies import FORMATS
+from fairtransport.serving.bodies import FORMATS, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-__all__ = ["Answer", "answer_format", "make_response", "merge"]
 
 _MEDIA_TYPES = {"json": "application/json", "jsonl": "application/x-ndjson", "csv": "text/csv"}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Scores of the rows of a request.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_rows,)
-        NaN where a row has no score.
-    reasons : dict of int to str
-        Why a row has no score, by its number from 0.
-    version : str
-        Version of the model.
-    """
+    """Scores of the rows of a request."""
 
     scores: NDArray[np.float64]
     reasons: dict[int, str] = field(default_factory=dict)
@@ -53,13 +41,7 @@ class Answer:
 
 
 def answer_format(accept: str) -> str:
-    """Return the format of the response to a request with this header ``Accept``.
-
-    Examples
-    --------
-    >>> answer_format("text/csv"), answer_format("text/html, */*;q=0.8"), answer_format("")
-    ('csv', 'json', 'json')
-    """
+    """Return the format of the response to a request with this header ``Accept``."""
     if not accept.strip():
         return "json"
     wanted: list[tuple[float, str]] = []
@@ -132,13 +114,7 @@ _WRITERS: dict[str, Callable[[Answer], str]] = {"json": _json, "jsonl": _json_li
 
 
 def merge(n_rows: int, rejected: dict[int, str], scores: NDArray[np.float64], reasons: dict[int, str]) -> Any:
-    """Return scores and reasons of all rows, from those of the rows that could be read.
-
-    Examples
-    --------
-    >>> merge(3, {0: "not JSON"}, np.array([0.5, np.nan]), {1: "no group"})
-    (array([nan, 0.5, nan]), {0: 'not JSON', 2: 'no group'})
-    """
+    """Return scores and reasons of all rows, from those of the rows that could be read."""
     if not rejected:
         return scores, reasons
     kept = [row for row in range(n_rows) if row not in rejected]

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "LATENCY_BOUNDS",
-    "REASONS",
-    "REPLACED",
-    "SCORE_BINS",
-    "STATUSES",
-    "RequestCounts",
-    "ScoreCounts",
-    "SharedCounts",
-    "reason_kind",
-]
 
 #: Upper bounds, in seconds, of the histogram of latencies; the last one is infinite.
 LATENCY_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -67,27 +56,13 @@ _PATTERNS = (
 
 
 def reason_kind(reason: str) -> str:
-    """Return the kind of a reason: one of a fixed list, as the labels of a metric must be.
-
-    Examples
-    --------
-    >>> reason_kind("column 'age' has no value")
-    'missing value'
-    """
+    """Return the kind of a reason: one of a fixed list, as the labels of a metric must be."""
     return next((kind for kind, pattern in _PATTERNS if re.search(pattern, reason)), "other")
 
 
 @dataclass(frozen=True)
 class SharedCounts:
-    """Where the processes of a server count.
-
-    Attributes
-    ----------
-    folder : Path
-    n_processes : int
-    process : int
-        Number of this process, from 0.
-    """
+    """Where the processes of a server count."""
 
     folder: Path
     n_processes: int
@@ -110,13 +85,7 @@ def _parts(size: int, shared: SharedCounts | None, name: str) -> tuple[NDArray[n
 
 
 class RequestCounts:
-    """Counts of requests and rows.
-
-    Parameters
-    ----------
-    shared : SharedCounts, optional
-        For one of several processes.
-    """
+    """Counts of requests and rows."""
 
     def __init__(self, shared: SharedCounts | None = None) -> None:
         self._sizes = (len(STATUSES), len(LATENCY_BOUNDS) + 1, 2, len(REASONS), len(REPLACED))
@@ -147,28 +116,13 @@ class RequestCounts:
             self._replaced[index] += counts.get(kind, 0)
 
     def total(self) -> dict[str, NDArray[np.float64]]:
-        """Return the counts of all processes.
-
-        Returns
-        -------
-        dict of ndarray
-            ``statuses``, ``latencies``, ``sums`` (seconds, rows), ``reasons``, ``replaced``.
-        """
+        """Return the counts of all processes."""
         total = self._split(self._all.sum(axis=0))
         return dict(zip(("statuses", "latencies", "sums", "reasons", "replaced"), total, strict=True))
 
 
 class ScoreCounts:
-    """Histograms of the scores of each group.
-
-    Parameters
-    ----------
-    n_groups : int
-    shared : SharedCounts, optional
-        For one of several processes.
-    version : str, default=""
-        Of the model: each version has counts of its own.
-    """
+    """Histograms of the scores of each group."""
 
     def __init__(self, n_groups: int, shared: SharedCounts | None = None, version: str = "") -> None:
         self._shape = (n_groups, SCORE_BINS + 1)  # and the sum of the scores

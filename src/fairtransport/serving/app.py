@@ -10,33 +10,250 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from anyio import to_thread
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import generate_latest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from fairtransport.serving._access import BearerToken, LocalHosts, SecurityHeaders
+from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.serving._adjusting import AdjustedScoring
-from fairtransport.serving._answers import answer_format, make_response
-from fairtransport.serving._counters import RequestCounts
-from fairtransport.serving._errors import RequestError
-from fairtransport.serving._metrics import Metrics
-from fairtransport.serving._scoring import FileScoring
-from fairtransport.serving.bodies import FORMATS
+from fairtransport.serving._answers import Answer, answer_format, make_response, merge
+from fairtransport.serving._counters import (
+    LATENCY_BOUNDS,
+    REASONS,
+    REPLACED,
+    SCORE_BINS,
+    STATUSES,
+    RequestCounts,
+    ScoreCounts,
+)
+from fairtransport.serving._models import ModelFile
+from fairtransport.serving.bodies import FORMATS, RequestError, read_rows
 from fairtransport.serving.documentation import documentation_routes, openapi_document
 from fairtransport.serving.live_page import LiveView
+from fairtransport.serving.settings import BearerToken, LocalHosts, SecurityHeaders
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
     from starlette.types import Receive, Scope, Send
 
     from fairtransport.serving._counters import SharedCounts
+    from fairtransport.serving._models import ServedModel
     from fairtransport.serving.settings import ServerSettings
 
-__all__ = ["create_app"]
+# Scores for requests, by the model as it is in its file.
+
+_SMALL_BODY = 2**16  # bytes up to which a request is answered in the event loop; a thread costs more than it saves
+
+
+class FileScoring:
+    """Scoring by a model file, which is loaded again when it changes."""
+
+    def __init__(self, settings: ServerSettings, requests: RequestCounts, shared: SharedCounts | None = None) -> None:
+        self._settings, self._requests, self._shared = settings, requests, shared
+        self._file = ModelFile(settings)
+        self._scores = self._new_counts()
+
+    @property
+    def model(self) -> ServedModel:
+        """The version of the model that is served."""
+        return self._file.current
+
+    @property
+    def problems(self) -> list[str]:
+        """What an operator should know; the server answers nevertheless."""
+        failure = self._file.failure
+        return [] if failure is None else [f"The new model file could not be loaded; the old one is served. {failure}"]
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests can be answered."""
+        return True
+
+    def reload(self) -> bool:
+        """Load the model file if it has changed; return whether another version is served."""
+        changed = self._file.reload()
+        if changed:
+            self._scores = self._new_counts()
+        return changed
+
+    def _new_counts(self) -> tuple[ServedModel, ScoreCounts | None]:
+        model = self._file.current
+        n_groups = 0 if model.groups is None else len(model.groups.names)
+        return model, ScoreCounts(n_groups, self._shared, model.version) if n_groups else None
+
+    async def score(self, body: bytes, file_format: str, key: str | None) -> Answer:  # noqa: ARG002 - nothing to repeat
+        """Return the scores of the rows of a body."""
+        if len(body) <= _SMALL_BODY:
+            return self._score(body, file_format)
+        return await to_thread.run_sync(self._score, body, file_format, abandon_on_cancel=True)
+
+    def _score(self, body: bytes, file_format: str) -> Answer:
+        model, counts = self._scores
+        rows = read_rows(body, file_format, model.wanted, self._settings.max_rows)
+        if len(rows.rejected) == rows.n_rows:
+            answer = Answer(np.full(rows.n_rows, np.nan), rows.rejected, model.version)
+        else:
+            result = model.scorer.score_rows(rows.table)
+            scores, reasons = merge(rows.n_rows, rows.rejected, result.scores, result.reasons)
+            answer = Answer(scores, reasons, model.version)
+            self._requests.add_replaced(result.counts)
+            if counts is not None and model.groups is not None:
+                codes = model.groups.codes(rows.table)
+                if codes is not None:
+                    scored = ~np.isnan(result.scores)
+                    counts.add(result.scores[scored], codes[scored])
+        self._requests.add_rows(rows.n_rows, answer.reasons.values())
+        return answer
+
+    def state(self) -> dict[str, Any]:
+        """Return what `Metrics` shows."""
+        model, counts = self._scores
+        return {
+            "version": model.version,
+            "loaded": self._file.failure is None,
+            "task": model.scorer.task,
+            "groups": () if model.groups is None else model.groups.names,
+            "scores": counts,
+            "stream": None,
+        }
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to store."""
+
+
+# Figures for Prometheus.
+
+_MARKS = 10  # bins of the histograms of scores in the metrics
+
+
+class Metrics:
+    """Figures of a server in the format of Prometheus."""
+
+    def __init__(self, requests: RequestCounts, state: Callable[[], Mapping[str, Any]], min_rows: int) -> None:
+        self._requests, self._state, self._min_rows = requests, state, min_rows
+        self._registry = CollectorRegistry(auto_describe=False)
+        ProcessCollector(registry=self._registry)
+        PlatformCollector(registry=self._registry)
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        """Return the figures as text."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the metrics, as a registry of prometheus-client asks for them."""
+        yield from self._request_metrics()
+        state = self._state()
+        model = GaugeMetricFamily("fairtransport_model", "Version of the model that is served.", labels=["version"])
+        model.add_metric([state["version"]], 1.0)
+        yield model
+        yield GaugeMetricFamily(
+            "fairtransport_model_file_loaded",
+            "1 if the latest version of the model file is served, 0 if it could not be loaded.",
+            value=float(state["loaded"]),
+        )
+        if state["scores"] is not None:
+            yield from self._score_metrics(state["groups"], state["scores"], bounded=state["task"] == "classification")
+        if state["stream"] is not None:
+            yield from _stream_metrics(state["stream"])
+
+    def _request_metrics(self) -> Iterator[Any]:
+        counts = self._requests.total()
+        by_status = CounterMetricFamily(
+            "fairtransport_requests", "Requests for scores, by the status of the response.", labels=["status"]
+        )
+        for status, number in zip(STATUSES, counts["statuses"], strict=True):
+            if number:
+                by_status.add_metric([str(status) if status else "other"], number)
+        yield by_status
+        cumulated = np.cumsum(counts["latencies"])
+        bounds = [*map(str, LATENCY_BOUNDS), "+Inf"]
+        latency = HistogramMetricFamily("fairtransport_request_seconds", "Time from a request to its response.")
+        latency.add_metric([], [*zip(bounds, cumulated, strict=True)], sum_value=counts["sums"][0])
+        yield latency
+        yield CounterMetricFamily("fairtransport_rows", "Rows that were received.", value=counts["sums"][1])
+        rejected = CounterMetricFamily(
+            "fairtransport_rejected_rows", "Rows that have no score, by the kind of the reason.", labels=["reason"]
+        )
+        for reason, number in zip(REASONS, counts["reasons"], strict=True):
+            rejected.add_metric([reason], number)
+        yield rejected
+        replaced = CounterMetricFamily(
+            "fairtransport_replaced_cells", "Cells treated as missing or as a rare category.", labels=["kind"]
+        )
+        for kind, number in zip(REPLACED, counts["replaced"], strict=True):
+            replaced.add_metric([kind], number)
+        yield replaced
+
+    def _score_metrics(self, names: Sequence[str], scores: ScoreCounts, *, bounded: bool) -> Iterator[Any]:
+        """Yield the distribution of each group's scores; groups with few rows are left out."""
+        histograms, sums = scores.total()
+        sizes = histograms.sum(axis=1)
+        shown = np.flatnonzero(sizes >= self._min_rows)
+        if bounded:
+            wide = histograms.reshape(len(names), _MARKS, -1).sum(axis=2).cumsum(axis=1)
+            bounds = [*map(str, ((np.arange(_MARKS - 1) + 1) / _MARKS).round(6)), "+Inf"]
+            sketch = HistogramMetricFamily(
+                "fairtransport_scores", "Scores of each group that the requests name.", labels=["group"]
+            )
+            for group in shown.tolist():
+                marks = [*zip(bounds, wide[group], strict=True)]
+                sketch.add_metric([names[group]], marks, sum_value=sums[group])
+            yield sketch
+            if len(shown) > 1:
+                yield GaugeMetricFamily(
+                    "fairtransport_disparity",
+                    "Strong pairwise demographic disparity of all scores since the start of this version.",
+                    value=_disparity(histograms[shown]),
+                )
+            return
+        rows = CounterMetricFamily("fairtransport_group_rows", "Scored rows of each group.", labels=["group"])
+        total = GaugeMetricFamily("fairtransport_group_mean", "Mean score of each group.", labels=["group"])
+        for group in shown.tolist():
+            rows.add_metric([names[group]], sizes[group])
+            total.add_metric([names[group]], sums[group] / sizes[group])
+        yield rows
+        yield total
+
+
+def _disparity(histograms: NDArray[np.float64]) -> float:
+    """Return the disparity of histograms, with scores in the middle of their bins."""
+    middles = np.tile((np.arange(SCORE_BINS) + 0.5) / SCORE_BINS, len(histograms))
+    groups = np.repeat(np.arange(len(histograms)), SCORE_BINS)
+    counts = histograms.ravel()
+    seen = counts > 0
+    return float(strong_pairwise_disparity(middles[seen], sensitive_features=groups[seen], sample_weight=counts[seen]))
+
+
+def _stream_metrics(report: Any) -> Iterator[Any]:
+    """Yield the state of a server that adjusts its model, after the latest batch."""
+    gauges = {
+        "disparity_before": (report.disparity_before, "Disparity of the original model's scores, recent rows."),
+        "disparity_after": (report.disparity_after, "Disparity of the scores that were returned, recent rows."),
+        "noise_floor": (report.noise_floor, "Expected disparity of groups of these sizes with equal distributions."),
+        "alarm": (float(report.alarm), "1 if the latest batch raised an alarm."),
+        "alarm_evidence": (report.evidence, "Evidence that scores have changed; an alarm is raised at 1."),
+        "moved": (report.moved, "Distance of the model from the last accepted one."),
+        "frozen": (float(report.frozen), "1 if adjusting is suspended."),
+    }
+    for name, (value, text) in gauges.items():
+        yield GaugeMetricFamily(f"fairtransport_stream_{name}", text, value=value)
+    yield CounterMetricFamily("fairtransport_stream_batches", "Batches that the model was adjusted to.", report.batch)
+    yield CounterMetricFamily(
+        "fairtransport_stream_rows_without_group",
+        "Rows that belong to no known group: scored, but neither monitored nor learned from.",
+        report.rows_without_group,
+    )
+
 
 _OPEN_PATHS = ("/healthz", "/readyz")
 _LOG = logging.getLogger("fairtransport.serving")

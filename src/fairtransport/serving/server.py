@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from fairtransport.serving._access import local_names
-from fairtransport.serving._connections import limited_protocol
 from fairtransport.serving._counters import SharedCounts
 from fairtransport.serving._models import ServedModel
-from fairtransport.serving._sockets import is_loopback, listen
+from fairtransport.serving._sockets import is_loopback, limited_protocol, listen
 from fairtransport.serving.app import create_app
+from fairtransport.serving.settings import local_names
 
 if TYPE_CHECKING:
     import socket
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from fairtransport.serving.settings import ServerSettings
 
-__all__ = ["log_to_standard_error", "serve"]
 
 _LOG = logging.getLogger("fairtransport.serving")
 _HEADER_SECONDS = 10.0  # for the headers of a request
@@ -148,17 +146,7 @@ class _Server(uvicorn.Server):
 
 
 class _Supervisor:
-    """Parent of several processes that accept connections from one socket; it replaces those that end.
-
-    Parameters
-    ----------
-    settings : ServerSettings
-    listener : socket
-    n_workers : int
-    folder : Path
-        For the counts of the processes.
-    grace : float
-    """
+    """Parent of several processes that accept connections from one socket; it replaces those that end."""
 
     def __init__(
         self, settings: ServerSettings, listener: socket.socket, n_workers: int, folder: Path, grace: float

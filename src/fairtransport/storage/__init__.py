@@ -12,8 +12,8 @@ from fairtransport.storage._container import (
     unpack_container,
     write_container,
 )
-from fairtransport.storage._limits import MAX_BYTES, ModelFileError
 from fairtransport.storage._signatures import SignatureError, make_keys
+from fairtransport.storage.schema import MAX_BYTES, ModelFileError
 
 __all__ = [
     "FORMAT",

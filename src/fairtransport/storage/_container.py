@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import io
+import math
 import os
 import platform
 import re
 import stat
+import struct
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.lib import format as npy
 
-from fairtransport.storage._archive import read_zip, with_comment, write_zip
 from fairtransport.storage._atomic import write_atomically
-from fairtransport.storage._limits import MAX_BYTES, ModelFileError
-from fairtransport.storage._npy import from_npy, to_npy
 from fairtransport.storage._signatures import (
     DIGITS,
     LABEL,
@@ -32,24 +34,178 @@ from fairtransport.storage._signatures import (
     load_public_keys,
     signature_of,
 )
-from fairtransport.storage.schema import from_json, to_json
+from fairtransport.storage.schema import MAX_BYTES, MAX_DIMENSION, MAX_PARTS, ModelFileError, from_json, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "FORMAT",
-    "FORMAT_VERSION",
-    "Container",
-    "pack_container",
-    "read_container",
-    "read_file",
-    "sign_container",
-    "unpack_container",
-    "write_container",
-]
+# Zip archives without compression, of one form: equal parts give equal bytes, and no other bytes are read.
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")  # no "..", "/", "\\", ":" or NUL
+_MAX_NAME = 400
+_MAX_ZIP = (1 << 31) - 1  # bytes; beyond, a zip has another form
+_MAX_COMMENT = 1000
+
+_LOCAL = struct.Struct("<4s5H3L2H")
+_ENTRY = struct.Struct("<4s6H3L5H2L")
+_END = struct.Struct("<4s4H2LH")
+_VERSION = 20  # of the zip format, that reading needs
+_UNIX = 3
+_EARLIEST = 0x21  # 1 January 1980, the first date of a zip; files have no time, so that they can be equal
+_MODE = (stat.S_IFREG | 0o644) << 16
+
+_FOREIGN = (
+    "The file is damaged or incomplete, or was not written by fairtransport: it has bytes that a model file does not "
+    "have. Copy it again, or use a backup."
+)
+
+
+def write_zip(parts: Mapping[str, bytes], *, comment: bytes) -> bytes:
+    """Return the zip of the parts, sorted by name."""
+    for name in parts:
+        if not _is_name(name):
+            raise ValueError(f"{name!r} is not a valid name of a part; use letters, digits, '_', '-', '.' and '/'.")
+    if len(parts) > MAX_PARTS:
+        raise ValueError(f"A file can have at most {MAX_PARTS} parts; got {len(parts)}.")
+    size = sum(map(len, parts.values()))
+    if size > _MAX_ZIP:
+        raise ValueError(f"A file can have at most {_MAX_ZIP} bytes; the parts have {size}.")
+    pieces, directory, at = [], _Directory(), 0
+    for name in sorted(parts):
+        part, crc = parts[name], zlib.crc32(parts[name])
+        header = _local_header(name.encode(), crc, len(part))
+        directory.add(name.encode(), crc, len(part), at)
+        pieces += [header, part]
+        at += len(header) + len(part)
+    return b"".join([*pieces, directory.to_bytes(at, comment)])
+
+
+def read_zip(content: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[dict[str, memoryview], bytes]:
+    """Return the parts and the comment of a zip from an untrusted source."""
+    if len(content) > max_bytes:
+        raise ModelFileError(
+            f"The file has {len(content)} bytes, more than max_bytes={max_bytes}. If you trust it, raise max_bytes=."
+        )
+    if content[:4] != b"PK\x03\x04":
+        raise ModelFileError("This is not a model file: it does not begin like one. Check the path.")
+    view, directory, at, last = memoryview(content), _Directory(), 0, ""
+    parts: dict[str, memoryview] = {}
+    while content[at : at + 4] == b"PK\x03\x04" and len(parts) < MAX_PARTS:
+        if len(content) < at + _LOCAL.size:
+            raise ModelFileError(_FOREIGN)
+        *_, crc, size, _, name_size, _ = _LOCAL.unpack_from(content, at)
+        raw = content[at + _LOCAL.size : at + _LOCAL.size + name_size]
+        begin = at + _LOCAL.size + name_size
+        part, name = view[begin : begin + size], raw.decode("ascii", errors="replace")
+        if (
+            content[at:begin] != _local_header(raw, crc, size)
+            or not _is_name(name)
+            or name <= last
+            or len(part) != size
+            or zlib.crc32(part) != crc
+        ):
+            raise ModelFileError(_FOREIGN)
+        directory.add(raw, crc, size, at)
+        parts[name], last, at = part, name, begin + size
+    comment = content[at + directory.size + _END.size :]
+    if len(comment) > _MAX_COMMENT or view[at:] != directory.to_bytes(at, comment):
+        raise ModelFileError(_FOREIGN)
+    return parts, comment
+
+
+def with_comment(content: bytes, comment: bytes) -> bytes:
+    """Return a zip with another comment."""
+    _, old = read_zip(content, max_bytes=len(content))
+    return content[: len(content) - len(old) - 2] + struct.pack("<H", len(comment)) + comment
+
+
+class _Directory:
+    """The list of the parts at the end of a zip."""
+
+    def __init__(self) -> None:
+        self._entries: list[bytes] = []
+        self.size = 0
+
+    def add(self, name: bytes, crc: int, size: int, at: int) -> None:
+        """Add a part that begins at a given byte."""
+        form = (_UNIX << 8 | _VERSION, _VERSION, 0, 0, 0, _EARLIEST)
+        entry = _ENTRY.pack(b"PK\x01\x02", *form, crc, size, size, len(name), 0, 0, 0, 0, _MODE, at) + name
+        self._entries.append(entry)
+        self.size += len(entry)
+
+    def to_bytes(self, at: int, comment: bytes) -> bytes:
+        """Return the end of a zip: the entries, which begin at a given byte, and the comment."""
+        n_parts = len(self._entries)
+        end = _END.pack(b"PK\x05\x06", 0, 0, n_parts, n_parts, self.size, at, len(comment))
+        return b"".join([*self._entries, end, comment])
+
+
+def _local_header(name: bytes, crc: int, size: int) -> bytes:
+    return _LOCAL.pack(b"PK\x03\x04", _VERSION, 0, 0, 0, _EARLIEST, crc, size, size, len(name), 0) + name
+
+
+def _is_name(name: str) -> bool:
+    return len(name) <= _MAX_NAME and _NAME.fullmatch(name) is not None
+
+
+# Conversion of arrays of numbers, booleans and text to NumPy's ``.npy`` format, and back.
+
+_MAX_HEADER = 1024
+_MAX_AXES = 8
+_LAST_CHARACTER = 0x10FFFF
+_TYPE = rb"\|b1|\|[iu]1|<[iuf][248]|<U[1-9][0-9]{0,7}"
+_SIDE = rb"(?:0|[1-9][0-9]{0,9})"
+#: The header as NumPy writes it; a parser of Python literals would also accept ``(True, 3)`` as a shape.
+_HEADER = re.compile(
+    rb"\{'descr': '(%b)', 'fortran_order': False, 'shape': \((|%b,|%b(?:, %b)+)\), \} *\n" % (_TYPE, *[_SIDE] * 3)
+)
+
+
+def to_npy(array: NDArray[Any]) -> bytes:
+    """Return the array as ``.npy`` bytes: version 1.0, little-endian, in C order; equal arrays give equal bytes."""
+    array = np.asarray(array)
+    plain = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False).reshape(array.shape)
+    if re.fullmatch(_TYPE, plain.dtype.str.encode()) is None:
+        raise TypeError(
+            f"An array of type {array.dtype} cannot be stored; use numbers of up to 64 bits, booleans or text."
+        )
+    _check_characters(plain, TypeError("An array of text has characters that are not Unicode; it cannot be stored."))
+    buffer = io.BytesIO()
+    npy.write_array(buffer, plain, version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def from_npy(content: bytes | memoryview, *, name: str) -> NDArray[Any]:
+    """Return the array of ``.npy`` bytes from an untrusted source; ``name`` is for the error message."""
+    head = bytes(content[: 10 + _MAX_HEADER])
+    size = int.from_bytes(head[8:10], "little")
+    match = _HEADER.fullmatch(head[10 : 10 + size])
+    if head[:8] != b"\x93NUMPY\x01\x00" or match is None:
+        raise ModelFileError(
+            f"Part {name!r} has no valid header of an array; only numbers, booleans and text in C order are read."
+        )
+    dtype, shape = np.dtype(match[1].decode()), tuple(map(int, match[2].replace(b",", b" ").split()))
+    if len(shape) > _MAX_AXES or not all(side <= MAX_DIMENSION for side in shape):
+        raise ModelFileError(f"Part {name!r} has a shape beyond the limits; the file is damaged.")
+    body = memoryview(content)[10 + size :]
+    if math.prod(shape) * dtype.itemsize != len(body):  # Python integers do not overflow
+        raise ModelFileError(f"Part {name!r} has {len(body)} bytes, which does not match its shape.")
+    array = np.frombuffer(body, dtype=dtype).reshape(shape)
+    if dtype.kind == "b" and body and np.frombuffer(body, dtype=np.uint8).max() > 1:
+        raise ModelFileError(f"Part {name!r} has booleans that are neither true nor false; the file is damaged.")
+    _check_characters(array, ModelFileError(f"Part {name!r} has text that is not Unicode; the file is damaged."))
+    return array.astype(dtype.newbyteorder("="), copy=True)
+
+
+def _check_characters(array: NDArray[Any], error: Exception) -> None:
+    if array.dtype.kind != "U" or array.size == 0:
+        return
+    characters = np.ascontiguousarray(array).reshape(-1).view(np.dtype("<u4"))
+    if characters.max() > _LAST_CHARACTER or np.any((characters >= 0xD800) & (characters <= 0xDFFF)):
+        raise error
+
 
 FORMAT = "fairtransport"
 FORMAT_VERSION = 1
@@ -60,25 +216,7 @@ _PRINTABLE_VERSION = re.compile(r"[A-Za-z0-9_.+!-]{1,40}")  # that an error mess
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Container:
-    """Content of a file, each part of which was checked.
-
-    Attributes
-    ----------
-    kind : str
-        Kind of content, such as ``"model"`` or ``"checkpoint"``.
-    schema : dict
-        JSON content.
-    arrays : dict of str to ndarray
-        Arrays by name.
-    made_by : dict of str to str
-        Versions of the libraries that wrote the file, by name.
-    reveals : str
-        What the file reveals about the people in the data.
-    format_version : int
-        Version of the container format.
-    is_signed : bool
-        Whether the file has a signature; only ``verify=`` checks it.
-    """
+    """Content of a file, each part of which was checked."""
 
     kind: str
     schema: dict[str, Any]
@@ -100,32 +238,7 @@ def pack_container(
     reveals: str = "",
     versions: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return a container as bytes; equal content and equal versions of libraries give equal bytes.
-
-    Parameters
-    ----------
-    kind : str
-        Kind of content in lower-case letters, such as ``"checkpoint"``.
-    schema : dict
-        Content that JSON can represent: text keys, finite numbers.
-    arrays : dict of str to ndarray
-        Arrays of numbers, booleans or text, not of objects. Names consist of letters, digits, ``_``, ``-``, ``.`` and
-        ``/``, which separates folders.
-    reveals : str, optional
-        What the file reveals about the people in the data.
-    versions : dict of str to str, optional
-        Versions of further libraries that the content depends on.
-
-    Returns
-    -------
-    bytes
-
-    Examples
-    --------
-    >>> content = pack_container("note", {"n": 2}, {"weights": np.array([0.5, 0.5])})
-    >>> unpack_container(content).arrays["weights"].tolist()
-    [0.5, 0.5]
-    """
+    """Return a container as bytes; equal content and equal versions of libraries give equal bytes."""
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
         raise ValueError("kind must be a short name in lower-case letters, digits, '_', '-' and '.'.")
     parts = {f"arrays/{name}.npy": to_npy(array) for name, array in arrays.items()}
@@ -146,29 +259,7 @@ def pack_container(
 def unpack_container(
     content: bytes, *, kind: str | None = None, max_bytes: int = MAX_BYTES, verify: Any = None
 ) -> Container:
-    """Return the checked content of a container from an untrusted source.
-
-    Parameters
-    ----------
-    content : bytes
-    kind : str, optional
-        Required kind of content.
-    max_bytes : int, default=256 MiB
-        Largest size. Reading needs up to three times the size, and 100 MiB, of memory.
-    verify : path, bytes or key, or list of these, optional
-        Ed25519 public key, in PEM. The content must have a signature by this key, or one of these, which is checked
-        first.
-
-    Returns
-    -------
-    Container
-
-    Raises
-    ------
-    ModelFileError
-        If the content is damaged, is not a container, or is of another kind or an unknown version. SignatureError, a
-        subclass, if it has no valid signature.
-    """
+    """Return the checked content of a container from an untrusted source."""
     if verify is not None:
         check_signature(content, load_public_keys(verify))
     parts, comment = read_zip(content, max_bytes=max_bytes)
@@ -193,17 +284,7 @@ def unpack_container(
 
 
 def sign_container(content: bytes, key: Any, *, password: bytes | None = None) -> bytes:
-    """Return a container with a signature, instead of the one that it may have.
-
-    Parameters
-    ----------
-    content : bytes
-        From `pack_container`; it is checked.
-    key : path, bytes or key
-        Ed25519 private key, in PEM.
-    password : bytes, optional
-        Password of the private key.
-    """
+    """Return a container with a signature, instead of the one that it may have."""
     private = load_private_key(key, password=password)
     unpack_container(content, max_bytes=len(content))
     _, comment = read_zip(content, max_bytes=len(content))
@@ -221,17 +302,7 @@ def write_container(
     reveals: str = "",
     versions: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a container atomically; see `pack_container` for the parameters.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = write_container(Path(folder.name) / "state.ft", "checkpoint", {"batch": 7}, {"theta": np.zeros(3)})
-    >>> read_container(path, kind="checkpoint").schema
-    {'batch': 7}
-    >>> folder.cleanup()
-    """
+    """Write a container atomically; see `pack_container` for the parameters."""
     return write_atomically(path, pack_container(kind, schema, arrays, reveals=reveals, versions=versions))
 
 

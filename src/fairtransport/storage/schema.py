@@ -6,9 +6,28 @@ import json
 import math
 from typing import Any
 
-from fairtransport.storage._limits import MAX_DEPTH, MAX_SCHEMA_BYTES, MAX_SCHEMA_VALUES, ModelFileError
+# Limits of what is read from a file, and the error of a file beyond them.
 
-__all__ = ["from_json", "to_json"]
+MAX_BYTES = 256 << 20
+"""Bytes of a file. Parts are not compressed, so none is larger than the file."""
+
+MAX_SCHEMA_BYTES = 4 << 20
+"""Bytes of the JSON part, whose text needs up to eight times as much memory."""
+
+MAX_SCHEMA_VALUES = 300_000
+"""Values and keys of the JSON part, each of which needs up to 180 bytes of memory."""
+
+MAX_PARTS = 10_000
+MAX_DEPTH = 100
+MAX_DIMENSION = (1 << 31) - 1
+"""Length of an axis of an array, which the size in bytes does not limit if another axis is empty."""
+
+
+class ModelFileError(ValueError):
+    """A file that is damaged, is not a model file, or has an unknown version.
+
+    The message says what to do. It names parts and sizes, and never quotes a value from the file.
+    """
 
 
 def to_json(value: Any) -> bytes:
@@ -72,13 +91,7 @@ def _refuse(word: str) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """Return the number of nested levels, counted without recursion so that no depth exhausts the stack.
-
-    Raises
-    ------
-    UnicodeEncodeError
-        If a text has half of a surrogate pair, which cannot be printed.
-    """
+    """Return the number of nested levels, counted without recursion so that no depth exhausts the stack."""
     level, depth = [value], 0
     while level:
         depth += 1

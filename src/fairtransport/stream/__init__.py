@@ -3,9 +3,8 @@
 from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.stream._adjuster import ContinualAdjuster
 from fairtransport.stream._errors import StoreError, StoreWarning
-from fairtransport.stream._journal import read_journal
-from fairtransport.stream._report import AdjustmentReport, GroupReading
-from fairtransport.stream._state import Version
+from fairtransport.stream._state import AdjustmentReport, GroupReading, Version
+from fairtransport.stream._store import read_journal
 
 __all__ = [
     "AdjustmentReport",

@@ -8,13 +8,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from fairtransport._validation import check_count
 from fairtransport.persistence import unpack_model
 from fairtransport.storage import ModelFileError
 from fairtransport.stream._errors import StoreError
-from fairtransport.stream._options import AdjusterOptions
-from fairtransport.stream._snapshot import make_snapshot
-from fairtransport.stream._state import StreamState, Version
+from fairtransport.stream._monitor import MONITOR_BINS
+from fairtransport.stream._state import AdjusterOptions, StreamState, Version, utc_now
 from fairtransport.stream._store import Store
 from fairtransport.stream.scorers import scorer_for
 
@@ -22,10 +23,50 @@ if TYPE_CHECKING:
     import os
     from types import TracebackType
 
-    from fairtransport.stream._report import AdjustmentReport
+    from numpy.typing import NDArray
+
+    from fairtransport.stream._state import AdjustmentReport
     from fairtransport.stream.scorers import Scorer
 
-__all__ = ["ContinualAdjuster"]
+# Snapshot of a stream for the live page.
+
+#: Bins of the histograms on the page.
+PAGE_BINS = 50
+
+
+def make_snapshot(state: StreamState, *, version: int, seconds: float) -> dict[str, Any]:
+    """Return the snapshot that `ContinualAdjuster.snapshot` documents."""
+    points, target = np.linspace(0.0, 1.0, PAGE_BINS + 1), state.target_cdf()
+    names, shares = list(state.current.groups.names), state.monitor.shares(PAGE_BINS)
+    duals = state.current.duals(points)
+    return {
+        "title": state.title,
+        "updated": utc_now(),
+        "rows": state.rows,
+        "rows_without_group": state.rows_without_group,
+        "batches": state.batches,
+        "rejected": int(state.extra.get("rejected", 0)),
+        "version": version,
+        "frozen": state.frozen,
+        "groups": names,
+        "sizes": [round(float(size), 1) for size in state.monitor.sizes],
+        "edges": state.current.grid.from_unit(points).tolist(),
+        "histograms": {name: share.tolist() for name, share in zip(names, shares, strict=True)},
+        "target": None if target is None else _shares(target),
+        "history": state.history.points(),
+        "duals": None if duals is None else {"grid": points.tolist(), "names": names, "values": duals.tolist()},
+        "spent": {"updates": state.updates, "seconds": round(seconds, 3), "batches_adjusted": state.adjusted_batches},
+        "alarm_rate": float(state.options.alarm_rate),
+    }
+
+
+def _shares(cdf: NDArray[np.float64]) -> list[float]:
+    """Return the share of a distribution in each of the page's bins; an atom at 0 is in the first bin."""
+    at_edges = cdf[:: MONITOR_BINS // PAGE_BINS].copy()
+    at_edges[0] = 0.0
+    shares: list[float] = np.diff(at_edges).tolist()
+    return shares
+
 
 _ROLL_BACK = "roll back to "
 _CLOCK_INTERVAL = 10.0  # seconds between two writes of the times

@@ -1,7 +1,5 @@
 """Errors and warnings of a store and of the files beside it."""
 
-__all__ = ["StoreError", "StoreWarning"]
-
 
 class StoreError(ValueError):
     """A store, or a file that its stream writes, that cannot be used.

@@ -11,8 +11,6 @@ from pathlib import Path
 from fairtransport.storage import sync_folder
 from fairtransport.stream._errors import StoreError
 
-__all__ = ["LineFile", "lock_file"]
-
 _HINT = "the last checkpoint is intact. Free disk space, then resume"
 _BLOCK = 1 << 20
 _IN_USE = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}
@@ -27,17 +25,6 @@ class LineFile:
 
     A resumed run continues at the length of its checkpoint. What the file already has after that is not truncated: the
     content that is added must equal it, and only the rest of the content is written.
-
-    Parameters
-    ----------
-    path : path
-        A regular file; created if it does not exist.
-
-    Attributes
-    ----------
-    path : Path
-    length : int
-        Number of bytes that this run, or the run that it continues, has added.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -115,15 +102,7 @@ class LineFile:
     # ---------------------------------------------------------------- content
 
     def add(self, content: bytes) -> None:
-        """Append the content, or the part of it that the file does not have yet.
-
-        Raises
-        ------
-        OSError
-            On a full disk, for instance. A part of the content may have been written; a resumed run adds the rest.
-        StoreError
-            If another program has changed the file.
-        """
+        """Append the content, or the part of it that the file does not have yet."""
         self.check()
         known = self._confirm(content) if self.ahead else 0
         left = memoryview(content)[known:]

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
 
-__all__ = ["MONITOR_BINS", "Monitor"]
-
 #: Bins of a histogram; the error of a distance is at most 1 / 200 of the range.
 MONITOR_BINS = 200
 
@@ -36,21 +34,7 @@ _N_BRIDGES, _N_STEPS = 64, 256
 
 @dataclass(frozen=True, eq=False)
 class Monitor:
-    """Histograms with exponential forgetting, of a size that does not depend on the length of the stream.
-
-    Attributes
-    ----------
-    half_life : float
-        Number of rows of its group after which a row counts half. For ``change`` and ``agreement``, which are about
-        all rows, rows of any group are counted.
-    adjusted, original : ndarray of shape (n_groups, 200)
-        Histograms of the scores that were returned and of those of the original model.
-    weights, squares : ndarray of shape (n_groups,)
-        Sums of the rows' weights and of their squares.
-    change, agreement : ndarray of shape (2,)
-        Weighted sums over all rows, and sums of the weights: of the absolute difference between the two scores, and of
-        whether both lie on the same side of the middle of the range.
-    """
+    """Histograms with exponential forgetting, of a size that does not depend on the length of the stream."""
 
     half_life: float
     adjusted: NDArray[np.float64]
@@ -130,20 +114,7 @@ class Monitor:
         return _ratio(self.agreement)
 
     def distances(self, target: NDArray[np.float64] | None, *, original: bool = False) -> NDArray[np.float64]:
-        """Return the distance of each group to the target.
-
-        Parameters
-        ----------
-        target : ndarray of shape (201,) or None
-            Distribution function of a fixed target at the bin edges; None for the barycenter of the groups.
-        original : bool, default=False
-            Use the original model's scores instead of those that were returned.
-
-        Returns
-        -------
-        ndarray of shape (n_groups,)
-            NaN for a group without rows.
-        """
+        """Return the distance of each group to the target."""
         cdf = _cdf(self.original if original else self.adjusted)
         distances, seen = np.full(len(cdf), np.nan), self.weights > 0
         if seen.any():
@@ -198,3 +169,96 @@ def _brownian_bridges(n_groups: int) -> NDArray[np.float64]:
     steps = np.random.default_rng(0).normal(size=(_N_BRIDGES, n_groups, _N_STEPS)) / np.sqrt(_N_STEPS)
     walk = np.concatenate((np.zeros((_N_BRIDGES, n_groups, 1)), np.cumsum(steps, axis=2)), axis=2)
     return walk - np.linspace(0.0, 1.0, _N_STEPS + 1) * walk[:, :, -1:]
+
+
+# Drift alarm with a bounded rate of false alarms.
+
+#: Bins in which scores are ranked; scores of the same bin are ties.
+ALARM_BINS = 128
+
+_FREQUENCIES = np.repeat([1.0, 2.0, 3.0], 4)
+_STAKES = np.tile([0.4, -0.4, 0.8, -0.8], 3)
+_CHUNK = 4096  # rows that are ranked at once
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, eq=False)
+class DriftAlarm:
+    """State of the alarm between two batches."""
+
+    rate: float
+    counts: NDArray[np.float64]
+    capitals: NDArray[np.float64]
+    drawn: NDArray[np.int64]
+
+    @classmethod
+    def new(cls, n_groups: int, rate: float) -> DriftAlarm:
+        """Return an alarm before the first batch."""
+        return cls(
+            rate,
+            np.zeros((n_groups, ALARM_BINS)),
+            np.zeros((n_groups, len(_FREQUENCIES))),
+            np.zeros(n_groups, dtype=np.int64),
+        )
+
+    @property
+    def evidence(self) -> float:
+        """Mean capital, as a share of what raises the alarm."""
+        return float(np.exp(self.capitals).mean() * self.rate) if self.capitals.size else 0.0
+
+    def widened(self, n_groups: int) -> DriftAlarm:
+        """Return an alarm with empty histograms for groups that are new."""
+        new = DriftAlarm.new(n_groups - len(self.counts), self.rate)
+        parts: dict[str, Any] = {
+            name: np.concatenate((array, getattr(new, name))) for name, array in self.arrays().items()
+        }
+        return replace(self, **parts)
+
+    def after(self, scores: NDArray[np.float64], groups: Groups) -> tuple[DriftAlarm, bool]:
+        """Return the alarm after a batch of scores in [0, 1], and whether the batch raised it."""
+        counts, capitals, drawn = self.counts.copy(), self.capitals.copy(), self.drawn.copy()
+        for a, rows in enumerate(groups.rows):
+            if not len(rows):
+                continue
+            gains = np.zeros(len(_FREQUENCIES))
+            for start in range(0, len(rows), _CHUNK):
+                bins = _bins_of(scores[rows[start : start + _CHUNK]])
+                ranks = _ranks(bins, counts[a], uniform_at(a, int(drawn[a]), len(bins)))
+                gains += np.log1p(_STAKES * np.cos(np.pi * ranks[:, None] * _FREQUENCIES)).sum(axis=0)
+                counts[a] += np.bincount(bins, minlength=ALARM_BINS)
+                drawn[a] += len(bins)
+            capitals[a] = np.maximum(capitals[a], 0.0) + gains
+        after = replace(self, counts=counts, capitals=capitals, drawn=drawn)
+        if after.evidence < 1.0:
+            return after, False
+        return replace(after, counts=np.zeros_like(counts), capitals=np.zeros_like(capitals)), True
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that a checkpoint stores."""
+        return {"counts": self.counts, "capitals": self.capitals, "drawn": self.drawn}
+
+
+def uniform_at(stream: int, start: int, size: int) -> NDArray[np.float64]:
+    """Return random numbers in [0, 1) as a function of stream and position: SplitMix64 over a counter."""
+    with np.errstate(over="ignore"):
+        z = np.arange(start + 1, start + size + 1, dtype=np.uint64) + (np.uint64(stream) << np.uint64(40))
+        z = z * _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _bins_of(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.minimum((scores * ALARM_BINS).astype(np.int64), ALARM_BINS - 1)
+
+
+def _ranks(bins: NDArray[np.int64], counts: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rank of each row among the counts and the rows before it, as a share, with ties broken at random."""
+    index = np.arange(len(bins))
+    seen = np.zeros((len(bins), ALARM_BINS))
+    seen[index, bins] = 1.0
+    before = np.cumsum(seen, axis=0) - seen + counts
+    below = np.cumsum(before, axis=1)
+    ties = before[index, bins]
+    return (below[index, bins] - ties + uniform * (ties + 1.0)) / (below[:, -1] + 1.0)

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._columns import short_type
-from fairtransport._sklearn.estimator_calls import n_rows, take_rows
-from fairtransport.stream._alarm import DriftAlarm
-from fairtransport.stream._history import History
-from fairtransport.stream._monitor import MONITOR_BINS, Monitor
-from fairtransport.stream._options import AdjusterOptions
-from fairtransport.stream._report import AdjustmentReport, GroupReading
+from fairtransport._sklearn import n_rows, take_rows
+from fairtransport._validation import check_choice, check_count, check_real
+from fairtransport.groups import UNKNOWN_GROUPS
+from fairtransport.stream._monitor import MONITOR_BINS, DriftAlarm, Monitor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +24,218 @@ if TYPE_CHECKING:
     from fairtransport.storage import Container
     from fairtransport.stream.scorers import Scorer
 
-__all__ = ["StreamState", "Version", "utc_now"]
+# History of a stream in at most 2,000 points.
+
+MAX_POINTS = 2000
+_NAMES = ("batch", "rows", "disparity", "noise_floor", "alarm", "updates", "moved", "agreement")
+
+
+class History:
+    """History of a stream of any length in at most 2,000 points.
+
+    Beyond that, neighbouring points are merged; an alarm of either is kept.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[list[float]] = []
+        self.stride, self.waiting = 1, 0
+        self.times: dict[int, str] = {}
+
+    @classmethod
+    def from_array(cls, array: NDArray[np.float64], stride: int, waiting: int) -> History:
+        """Return the history of a checkpoint, from what `array` returned and its attributes."""
+        if array.shape[1:] != (len(_NAMES),) or len(array) > 2 * MAX_POINTS:
+            raise ValueError(f"A history has at most {2 * MAX_POINTS} points of {len(_NAMES)} numbers.")
+        history = cls()
+        history._rows = array.astype(np.float64).tolist()
+        history.stride, history.waiting = (
+            check_count(stride, name="stride"),
+            check_count(waiting, name="waiting", least=0),
+        )
+        return history
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, *, time: str | None = None, **values: float) -> None:
+        """Add a batch."""
+        row = [float(values[name]) for name in _NAMES]
+        if self.waiting:
+            row = _merged(self._rows.pop(), row)
+        self._rows.append(row)
+        self.waiting = (self.waiting + 1) % self.stride
+        if time is not None:
+            self.times[int(row[0])] = time
+        if len(self._rows) > MAX_POINTS and not self.waiting:
+            pairs = zip(self._rows[0::2], self._rows[1::2], strict=False)
+            last = self._rows[-1:] if len(self._rows) % 2 else []
+            self._rows = [*(_merged(*pair) for pair in pairs), *last]
+            self.waiting = self.stride if last else 0
+            self.stride *= 2
+        if len(self.times) > 2 * MAX_POINTS:
+            self.times = self.known_times()
+
+    def known_times(self) -> dict[int, str]:
+        """Return the times of the points, by batch."""
+        return {int(row[0]): self.times[int(row[0])] for row in self._rows if int(row[0]) in self.times}
+
+    def array(self) -> NDArray[np.float64]:
+        """Return all points as an array of shape (n_points, 8)."""
+        return np.array(self._rows).reshape(-1, len(_NAMES))
+
+    def points(self) -> list[dict[str, Any]]:
+        """Return all points as dicts; ``time`` is None where it is unknown."""
+        points = []
+        for row in self._rows:
+            point: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
+            for name in ("batch", "rows", "updates"):
+                point[name] = int(point[name])
+            points.append({**point, "alarm": bool(point["alarm"]), "time": self.times.get(point["batch"])})
+        return points
+
+
+def _merged(first: list[float], second: list[float]) -> list[float]:
+    alarm, updates = _NAMES.index("alarm"), _NAMES.index("updates")
+    row = list(second)
+    row[alarm], row[updates] = max(first[alarm], second[alarm]), first[updates] + second[updates]
+    return row
+
+
+# Report on one batch of a stream.
+
+
+@dataclass(frozen=True)
+class GroupReading:
+    """Disparity of one group, as the monitor sees it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the group.
+    rows : int
+        Rows of the group in this batch.
+    size : float
+        Effective sample size of the group's histogram.
+    before, after : float or None
+        Wasserstein-1 distance to the target, of the original model's scores and of the scores that were returned; None
+        as long as no row of the group was seen.
+    """
+
+    name: str
+    rows: int
+    size: float
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class AdjustmentReport:
+    """Result of `ContinualAdjuster.adjust` for one batch.
+
+    Attributes
+    ----------
+    batch, rows : int
+        Number of the batch, from 1, and rows seen so far.
+    rows_without_group : int
+        Those of them that belong to no group that the model knows: they were scored, but neither monitored nor learned
+        from.
+    scores : ndarray of shape (n_rows,)
+        Scores of this batch, by the model before it was adjusted to the batch.
+    disparity_before, disparity_after : float
+        Sum over groups of the Wasserstein-1 distance to the target, of the original model's scores and of the scores
+        that were returned. Both are estimated from the monitor's histograms, not from this batch alone.
+    noise_floor : float
+        Expected disparity of groups of these sizes that all have the same distribution.
+    groups : tuple of GroupReading
+        The same for each group.
+    alarm : bool
+        Whether the drift alarm was raised by this batch.
+    evidence : float
+        Evidence for drift, as a share of what raises the alarm.
+    updates : int
+        Updates of the model for this batch.
+    moved : float
+        Distance to the last accepted model, in the unit of ``trust_radius`` of `ContinualAdjuster`.
+    at_border : bool
+        Whether the trust region limited the update.
+    mean_change, agreement : float
+        Mean absolute difference between the scores that were returned and the original model's, and share of rows for
+        which both lie on the same side of the middle of the range.
+    frozen : bool
+        Whether adjusting is suspended.
+    """
+
+    batch: int
+    rows: int
+    rows_without_group: int
+    scores: NDArray[np.float64] = field(repr=False)  # a repr may end up in a log
+    disparity_before: float
+    disparity_after: float
+    noise_floor: float
+    groups: tuple[GroupReading, ...] = field(repr=False)
+    alarm: bool
+    evidence: float
+    updates: int
+    moved: float
+    at_border: bool
+    mean_change: float
+    agreement: float
+    frozen: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the scores and the names of groups, as JSON can represent it."""
+        names = (
+            *("batch", "rows", "rows_without_group", "disparity_before", "disparity_after", "noise_floor", "alarm"),
+            *("evidence", "updates", "moved", "at_border", "mean_change", "agreement", "frozen"),
+        )
+        sizes = [round(group.size, 1) for group in self.groups]
+        return {**{name: getattr(self, name) for name in names}, "sizes": sizes}
+
+
+# Options of a `ContinualAdjuster`, checked.
+
+
+@dataclass(frozen=True)
+class AdjusterOptions:
+    """How a stream is monitored and the model adjusted; see `ContinualAdjuster` for the fields."""
+
+    alarm_rate: float
+    quiet_updates: int
+    alarm_updates: int
+    alarm_batches: int
+    trust_radius: float
+    monitor_half_life: float
+    checkpoint_every: int | None
+    keep_checkpoints: int
+    unknown_group: str = "error"
+
+    def __post_init__(self) -> None:
+        check_real(self.alarm_rate, name="alarm_rate", strict=True, most=1.0)
+        check_count(self.quiet_updates, name="quiet_updates", least=0)
+        check_count(self.alarm_updates, name="alarm_updates", least=0)
+        check_count(self.alarm_batches, name="alarm_batches", least=0)
+        check_real(self.trust_radius, name="trust_radius", strict=True, finite=False)
+        check_real(self.monitor_half_life, name="monitor_half_life", strict=True)
+        if self.checkpoint_every is not None:
+            check_count(self.checkpoint_every, name="checkpoint_every")
+        check_count(self.keep_checkpoints, name="keep_checkpoints")
+        check_choice(self.unknown_group, UNKNOWN_GROUPS, name="unknown_group")
+
+    def n_updates(self, *, after_alarm: bool, frozen: bool) -> int:
+        """Return the number of updates for one batch."""
+        if frozen:
+            return 0
+        return self.alarm_updates if after_alarm else self.quiet_updates
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options as JSON can represent them: an infinite radius becomes None."""
+        return {**asdict(self), "trust_radius": None if self.trust_radius == float("inf") else self.trust_radius}
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> AdjusterOptions:
+        """Invert `to_dict`."""
+        radius = stored["trust_radius"]
+        return cls(**{**stored, "trust_radius": float("inf") if radius is None else radius})
 
 
 @dataclass(frozen=True)
@@ -58,32 +267,7 @@ class Version:
 
 @dataclass
 class StreamState:
-    """State of a stream between two batches.
-
-    Attributes
-    ----------
-    options : AdjusterOptions
-    title : str
-    current, original, accepted : Scorer
-        The current model, the model at the start of the stream, and the one that was last accepted.
-    monitor : Monitor
-    alarm : DriftAlarm
-    history : History
-    batches, rows, alarms, updates : int
-        Numbers so far.
-    rows_without_group : int
-        Rows that belong to no known group.
-    adjusted_batches : int
-        Batches with at least one update.
-    alarm_batches_left : int
-        Batches for which the last alarm still lasts.
-    moved : float
-        Distance of the current model to the accepted one.
-    frozen : bool
-        Whether adjusting is suspended.
-    extra : dict
-        Content of the caller, stored in checkpoints.
-    """
+    """State of a stream between two batches."""
 
     options: AdjusterOptions
     title: str

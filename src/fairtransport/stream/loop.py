@@ -14,10 +14,11 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fairtransport._columns import say_columns
 from fairtransport.stream._errors import StoreError
 from fairtransport.stream._line_file import LineFile
 from fairtransport.stream.input import BatchReader
-from fairtransport.stream.missing_groups import MissingGroups
+from fairtransport.tables.column_roles import suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +27,62 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.stream._adjuster import ContinualAdjuster
-    from fairtransport.stream._report import AdjustmentReport
+    from fairtransport.stream._state import AdjustmentReport
     from fairtransport.stream.input import InputBatch, InputSchema, Source
     from fairtransport.stream.kafka import TopicOutput
 
-__all__ = ["Reporter", "RunOptions", "StreamRun", "TooManyRejectedError"]
+# Warnings about an input without groups: its rows are scored, but the model cannot be adjusted to them.
+
+
+class MissingGroups:
+    """Check that the rows of an input have groups; each input is warned of once."""
+
+    def __init__(self, schema: InputSchema, reader: BatchReader) -> None:
+        self._schema, self._reader = schema, reader
+        self._checked = False
+
+    def check_header(self, *, frozen: bool) -> str | None:
+        """Return a warning if the header lacks a column of the groups; None if it has all, or if there is no header."""
+        absent = self._reader.absent_columns
+        if not absent:
+            return None
+        self._checked = True
+        lacking = f"input has no {say_columns(absent)}{self._hint(absent)}"
+        if self._schema.learns and not frozen and self._schema.unknown_group == "error":
+            raise ValueError(
+                f"The {lacking}, so the model cannot be adjusted to its groups. Correct the header, or use --freeze to "
+                "score the rows without adjusting the model."
+            )
+        return f"the {lacking}. {self._consequence(frozen=frozen)}"
+
+    def check_first_batch(self, report: AdjustmentReport) -> str | None:
+        """Return a warning if no row of the first batch has a known group; None if one has, and for later batches."""
+        if self._checked:
+            return None
+        self._checked = True
+        absent, known = self._reader.absent_columns, self._schema.sensitive if len(self._schema.groups) else ()
+        none, consequence = (
+            f"none of the first {len(report.scores)} rows has a",
+            self._consequence(frozen=report.frozen),
+        )
+        if absent:
+            return f"{none} {say_columns(absent)}{self._hint(absent)}. {consequence}"
+        if known and not any(group.rows for group in report.groups):
+            return f"{none} group that the model knows: check the values of {say_columns(known)}. {consequence}"
+        return None
+
+    def _hint(self, absent: tuple[str, ...]) -> str:
+        """Return the names that are similar, where there are any."""
+        hint = suggest_names(absent[0], list(self._reader.unused_columns or ()))
+        return f" ({hint.removesuffix('.')})" if hint.startswith("close") else ""
+
+    def _consequence(self, *, frozen: bool) -> str:
+        if self._schema.unknown_group == "common":
+            return "Rows without a group count as rows of the largest group."
+        if self._schema.learns and not frozen:
+            return "Rows without a group are scored; the model is not adjusted to them."
+        return "Rows without a group are scored; they are not monitored."
+
 
 _MIN_LINES = 100  # before the share of rejected lines is checked
 _PATIENCE = 5.0  # seconds for lines that are in a file already
@@ -42,31 +94,7 @@ class TooManyRejectedError(ValueError):
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of one run of the command.
-
-    Attributes
-    ----------
-    batch : int
-        Lines per batch.
-    checkpoint_every : int
-        Batches between two checkpoints.
-    format : {"jsonl", "csv"}
-    column : str
-        Name of the score in the output.
-    delimiter : str
-        Delimiter of CSV.
-    out, rejected : Path or None
-        Files for scored and for rejected lines. Without ``out``, scored lines go to standard output; without
-        ``rejected``, the first line that cannot be scored ends the run.
-    max_rejected : float
-        Largest share of lines that may be rejected.
-    wait : float or None
-        Seconds after which a batch is processed although it is not full.
-    freeze : bool
-        Suspend adjusting, once a resumed run is where it was.
-    force : bool
-        Replace existing files.
-    """
+    """Options of one run of the command."""
 
     batch: int = 500
     checkpoint_every: int = 50
@@ -109,19 +137,7 @@ class _StandardOutput:
 
 
 class StreamRun:
-    """One run over an input.
-
-    Parameters
-    ----------
-    adjuster : ContinualAdjuster
-        With ``checkpoint_every=None``: the run writes the checkpoints, after the output.
-    schema : InputSchema
-    source : LineSource or TopicSource
-    options : RunOptions
-    reporter : Reporter
-    topic : TopicOutput, optional
-        Where scored lines go instead of a file or standard output.
-    """
+    """One run over an input."""
 
     def __init__(
         self,

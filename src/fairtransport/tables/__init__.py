@@ -1,8 +1,7 @@
 """Tables on any engine: histograms without collecting rows, repair of scores by a join, and files."""
 
 from fairtransport._validation.error_redaction import redact_public_errors
-from fairtransport.tables._repair_lookup import RepairLookup
-from fairtransport.tables._row_repair import check_rows, repair_rows
+from fairtransport.tables._row_repair import RepairLookup, check_rows, repair_rows
 from fairtransport.tables.column_roles import Columns, open_table
 from fairtransport.tables.files import FileTable, open_files
 from fairtransport.tables.table_counts import TableCounts, count_table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -11,9 +12,8 @@ import numpy as np
 
 from fairtransport._validation import OTHER_RANGES
 from fairtransport.histograms import SLACK, Grid
-from fairtransport.tables._dask_partitions import HIGHEST, sum_partitions
-from fairtransport.tables._engines import choose_code, collect
-from fairtransport.tables._score_bins import ScoreBins, find_score_bins
+from fairtransport.tables._engines import HIGHEST, choose_code, collect, sum_partitions
+from fairtransport.tables.column_roles import column_quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,54 @@ if TYPE_CHECKING:
 
     from fairtransport.tables.column_roles import Columns
 
-__all__ = ["MOST_ENTRIES", "Entries", "check_entries", "count_rows", "node_of", "set_rows_aside", "to_array"]
+# Bins for scores without known bounds: found from quantiles of the column, counted on the engine.
+
+_N_RANGES = 24
+_TAILS = (1 / 64, 1 / 256, 1 / 1024, 1 / 8192)  # shares of the rows beyond further quantiles, on both sides
+_BELOW_ONE = 1 - 1e-12  # the highest score of a range is in its last bin
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreBins:
+    """Equal bins between ascending points."""
+
+    points: NDArray[np.float64]
+    bins_each: int
+
+    @property
+    def low(self) -> float:
+        """The lowest score."""
+        return float(self.points[0])
+
+    @property
+    def high(self) -> float:
+        """The highest score."""
+        return float(self.points[-1])
+
+    def bin_of(self, score: nw.Expr) -> nw.Expr:
+        """Return the number of the bin of scores within the range; that of other scores is arbitrary."""
+        number = nw.lit(0, nw.Int64)
+        for index, (low, high) in enumerate(pairwise(self.points.tolist())):
+            scale = self.bins_each / (high - low) * _BELOW_ONE
+            within = nw.when((score >= low) & (score <= high)).then(score).otherwise(nw.lit(low))
+            place = ((within - low) * scale).floor().cast(nw.Int64) + (index * self.bins_each + 1)
+            number = nw.when(score > low).then(place).otherwise(number)
+        return number
+
+
+def find_score_bins(
+    table: nw.LazyFrame[Any], key: str, n_bins: int, *, extra: Sequence[float] = ()
+) -> ScoreBins | None:
+    """Find bins for the finite scores of a column; None where it has none."""
+    tails = np.array(_TAILS)
+    levels = np.unique(np.concatenate([np.arange(1, _N_RANGES) / _N_RANGES, tails, 1 - tails]))
+    found = column_quantiles(table, key, levels)
+    if found is None:
+        return None
+    inside = [cut for cut in extra if found.low < cut < found.high]
+    points = np.unique([found.low, *found.points.tolist(), *inside, found.high])
+    return ScoreBins(points, max(1, n_bins // max(1, points.size - 1)))
+
 
 #: Largest number of rows that a group-by may return: about a gigabyte.
 MOST_ENTRIES = 1 << 24
@@ -40,25 +87,7 @@ def count_rows(
     n_bins: int,
     nodes: Sequence[float] = (),
 ) -> tuple[Entries, Grid]:
-    """Count rows by group and node.
-
-    Parameters
-    ----------
-    table : LazyFrame
-    columns : Columns
-        Names of the columns in ``table``.
-    grid : Grid or None
-        None where the range of the scores is not known: [0, 1] if they lie within, unless ``outcome`` is given.
-    outcome : str, optional
-        Column of real-valued labels.
-    n_bins : int
-    nodes : sequence of float
-        Thresholds at which no bin may have scores on both sides.
-
-    Returns
-    -------
-    tuple of Entries and Grid
-    """
+    """Count rows by group and node."""
     if grid is not None or outcome is None:
         unit = grid or Grid(n_bins=n_bins)
         entries = Entries.of(_group(table, columns, unit, outcome), columns)

@@ -2,26 +2,95 @@
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
+import numpy as np
 
 from fairtransport._columns import say_columns
-from fairtransport.tables._dask_partitions import map_partitions, sum_partitions
-from fairtransport.tables._engines import NumberedTable, choose_code, collect, numbers, rename_all, schema_of
+from fairtransport._validation import check_choice
+from fairtransport.histograms import SLACK, Grid
+from fairtransport.storage import write_atomically
+from fairtransport.tables._engines import (
+    NumberedTable,
+    choose_code,
+    collect,
+    map_partitions,
+    numbers,
+    rename_all,
+    schema_of,
+    small_table,
+    sum_partitions,
+)
 from fairtransport.tables._entries import node_of
-from fairtransport.tables._group_join import common_kind, join_groups
 from fairtransport.tables.column_roles import Columns, check_columns, open_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import os
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from typing import Self
 
-    from fairtransport.histograms import Grid
-    from fairtransport.tables._repair_lookup import RepairLookup
+    from numpy.typing import NDArray
 
-__all__ = ["check_rows", "repair_rows"]
+    from fairtransport.groups import Groups
+    from fairtransport.transport.line import QuantileMap
+
+# Join of a table with a small one on the columns of the groups, with types that compare alike on every engine.
+
+_WITHIN_INT64 = (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32)
+_KIND_NAMES = {str: "text", bool: "booleans", int: "whole numbers", float: "numbers"}
+
+
+def join_groups(
+    table: nw.LazyFrame[Any],
+    keys: Mapping[str, nw.dtypes.DType],
+    lookup: Mapping[str, Sequence[Any]],
+    *,
+    on: Sequence[str] = (),
+) -> nw.LazyFrame[Any]:
+    """Left join of a table with a small one; each row matches at most one row of it."""
+    small = small_table(table, lookup)
+    for key, kind in keys.items():
+        if kind != nw.Object:
+            table, small = (frame.with_columns(nw.col(key).cast(kind)) for frame in (table, small))
+    return table.join(small, on=[*keys, *on], how="left").drop(*keys)
+
+
+def common_kind(name: str, kind: nw.dtypes.DType, values: Sequence[Any]) -> nw.dtypes.DType:
+    """Return the type in which a column and the known groups are compared.
+
+    Casts to it are injective and cannot fail: no two groups become one, and no engine quotes a value that it could not
+    cast.
+    """
+    kinds = {type(value) for value in values}
+    if kind == nw.Object:  # pandas and Dask: values of any type, which compare as they are
+        return kind
+    if kinds == {str} and isinstance(kind, (nw.String, nw.Categorical, nw.Enum)):
+        return nw.String()
+    if kinds <= {bool, int, float} and (kind == nw.Boolean or kind.is_numeric()):
+        return _number_kind(kind, kinds, values)
+    group_kinds = " and ".join(sorted(_KIND_NAMES[kind] for kind in kinds))
+    raise TypeError(
+        f"Column {name!r} contains {type(kind).__name__}; the repair was fitted to groups that are {group_kinds}. Cast "
+        "the column first."
+    )
+
+
+def _number_kind(kind: nw.dtypes.DType, kinds: set[type], values: Sequence[Any]) -> nw.dtypes.DType:
+    if kinds == {bool} and kind == nw.Boolean:
+        return nw.Boolean()
+    if kind == nw.UInt64 and float not in kinds and min(values) >= 0:
+        return nw.UInt64()
+    if float not in kinds and isinstance(kind, _WITHIN_INT64) and max(values) < 1 << 63:
+        return nw.Int64()
+    return nw.Float64()
+
 
 _INSIDE, _CLAMPED, _NO_SCORE, _NO_GROUP = 0, 1, -1, -2
 _REASONS = {_NO_SCORE: "no score", _NO_GROUP: "no group"}
@@ -146,3 +215,286 @@ def _count_states(table: nw.LazyFrame[Any], *, task: _Task, known: list[list[Any
     joined = join_groups(table.select(state=state, **passing), keys, lookup)
     states = joined.select("state", unknown=nw.col("known").is_null())
     return states.group_by("state", "unknown").agg(nw.len().alias("rows"))
+
+
+# Dialects of SQL: identifiers, literals, types, and how text and numbers compare.
+
+_TYPES = ((bool, "BOOLEAN"), (int, "BIGINT"), (float, "DOUBLE PRECISION"), (str, "VARCHAR"))
+_INT64 = 1 << 63
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Standard SQL, as DuckDB reads it."""
+
+    name: str
+    mark: str = '"'
+    most: int | None = None
+
+    def identifier(self, name: str) -> str:
+        """Return a name as a quoted identifier."""
+        if not name or "\0" in name:
+            raise ValueError(f"{self.name} has no column or table named {name!r}; rename it.")
+        if self.most is not None and self._length(name) > self.most:
+            raise ValueError(
+                f"{name[: self.most]!r}... is longer than the {self.most} that a name may have in {self.name}; "
+                "rename it."
+            )
+        return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
+
+    def _length(self, name: str) -> int:
+        return len(name)
+
+    def literal(self, value: Any) -> str:
+        """Return text, a number or a boolean as a literal."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, bool):
+            return str(value).upper()
+        return self.number(value) if isinstance(value, float) else repr(int(value))
+
+    def text(self, value: str) -> str:
+        """Return text as a literal."""
+        return "'" + value.replace("'", "''") + "'"
+
+    def number(self, value: float) -> str:
+        """Return a finite number as a literal; with an exponent, since other literals would be decimal numbers."""
+        shown = repr(float(value))
+        return shown if "e" in shown else f"{shown}e0"
+
+    def column_type(self, values: Sequence[Any], name: str) -> str:
+        """Return the type of a column with these values."""
+        kinds = {type(value) for value in values}
+        if kinds == {int} and not all(-_INT64 <= value < _INT64 for value in values):
+            raise ValueError(
+                f"Groups of column {name!r} are whole numbers beyond 64 bits, which databases do not have."
+            )
+        for kind, word in _TYPES:
+            if kinds == {kind}:
+                return self.text_type(values) if kind is str else word
+        raise TypeError(f"Groups of column {name!r} are not text, whole numbers, numbers or booleans alone.")
+
+    def text_type(self, values: Sequence[str]) -> str:  # noqa: ARG002 - others need the longest
+        """Return the type of a column of text, which compares character by character."""
+        return "VARCHAR"
+
+    def as_text(self, column: str) -> str:
+        """Return a column of text in the form in which groups are compared; its own collation may ignore case."""
+        return f'CAST({column} AS VARCHAR) COLLATE "C"'
+
+    def as_number(self, column: str) -> str:
+        """Return a column of numbers in double precision; NaN becomes missing."""
+        number = f"CAST({column} AS DOUBLE PRECISION)"
+        return f"NULLIF({number}, CAST('NaN' AS DOUBLE PRECISION))"
+
+    def ceiling(self, number: str) -> str:
+        """Return the least whole number that is not below another one, which is above -1."""
+        return f"CAST(CEIL({number}) AS INTEGER)"
+
+
+class _PostgreSql(Dialect):
+    def _length(self, name: str) -> int:
+        return len(name.encode())
+
+    def text(self, value: str) -> str:
+        if "\0" in value:
+            raise ValueError("A group contains the character U+0000, which PostgreSQL does not have.")
+        plain = super().text(value)
+        return "E" + plain.replace("\\", "\\\\") if "\\" in value else plain
+
+
+class _Sqlite(Dialect):
+    def as_text(self, column: str) -> str:
+        return column  # compared by the collation of the column on the left, that of the lookup table
+
+    def text(self, value: str) -> str:
+        return f"CAST(X'{value.encode().hex()}' AS TEXT)" if "\0" in value else super().text(value)
+
+    def as_number(self, column: str) -> str:
+        return column  # SQLite has no NaN
+
+    def ceiling(self, number: str) -> str:
+        """Return it without CEIL, which not every build has."""
+        return f"CAST({number} AS INTEGER) + (({number}) > CAST({number} AS INTEGER))"
+
+
+class _MySql(Dialect):
+    """Text is compared as bytes: collations of MySQL ignore spaces at the end, and most ignore case."""
+
+    def text(self, value: str) -> str:
+        if value.isascii() and value.isprintable() and "\\" not in value:
+            return super().text(value)
+        return f"X'{value.encode().hex()}'"  # independent of NO_BACKSLASH_ESCAPES and of the client's character set
+
+    def text_type(self, values: Sequence[str]) -> str:
+        return f"VARBINARY({max(1, *(len(value.encode()) for value in values))})"
+
+    def as_text(self, column: str) -> str:
+        return f"CAST(CONVERT({column} USING utf8mb4) AS BINARY)"
+
+    def as_number(self, column: str) -> str:
+        return f"({column} + 0e0)"  # MySQL has no NaN
+
+    def ceiling(self, number: str) -> str:
+        return f"CAST(CEIL({number}) AS SIGNED)"
+
+
+#: Dialects by name.
+DIALECTS: dict[str, Dialect] = {
+    "duckdb": Dialect("DuckDB"),
+    "mysql": _MySql("MySQL", mark="`", most=64),
+    "postgresql": _PostgreSql("PostgreSQL", most=63),
+    "sqlite": _Sqlite("SQLite"),
+}
+
+
+# Quantile repair as a small table, to join with on any engine, and to export: as a DataFrame, SQL or a file.
+
+_ROWS_PER_INSERT = 500
+
+
+@dataclass(frozen=True, eq=False)
+class RepairLookup:
+    """The repaired score of each group at each node of a grid; between two nodes the repair is linear.
+
+    `QuantileRepair.lookup` and `TableRepair.lookup` return it.
+
+    Notes
+    -----
+    Row (group, k) of the table has ``bin`` k, ``start``, the node k - 1, and ``base`` and ``slope``: a score s of that
+    group in (node k - 1, node k] becomes ``base + (s - start) * slope``. Row 0 is for the scores at the lowest node.
+    """
+
+    grid: Grid
+    groups: Groups
+    images: NDArray[np.float64]
+
+    @classmethod
+    def of_maps(cls, grid: Grid, groups: Groups, maps: Sequence[QuantileMap], amount: float) -> Self:
+        """Return the lookup of maps whose knots are nodes, so that nothing is lost."""
+        if any(None in (label if isinstance(label, tuple) else (label,)) for label in groups.labels):
+            raise ValueError(
+                f"A group of {say_columns(groups.columns)} is that of missing values, and a join does not find these; "
+                "fill them with a value of their own before the fit."
+            )
+        nodes = grid.nodes
+        images = np.array([(1.0 - amount) * nodes + amount * carry(nodes) for carry in maps])
+        return cls(grid, groups, images)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns ``bin``, ``start``, ``base`` and ``slope``; none is that of a column of groups."""
+        return [_free_name(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
+
+    def values(self) -> dict[str, list[Any]]:
+        """Return the value of each group in each column of the groups."""
+        labels = [label if isinstance(label, tuple) else (label,) for label in self.groups.labels]
+        if self.groups.grouping == "each":
+            labels = [(label[1],) for label in labels]
+        return {name: [label[index] for label in labels] for index, name in enumerate(self.groups.columns)}
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as plain columns: those of the groups, and then `names`."""
+        n_nodes, nodes = self.grid.n_nodes, self.grid.nodes
+        before = np.maximum(np.arange(n_nodes) - 1, 0)
+        rise = np.diff(self.images, axis=1, prepend=self.images[:, :1])
+        step = np.diff(nodes, prepend=nodes[0] - self.grid.width)
+        keys = {name: [value for value in column for _ in range(n_nodes)] for name, column in self.values().items()}
+        numbers = (
+            np.tile(np.arange(n_nodes), len(self.groups)),
+            np.tile(nodes[before], len(self.groups)),
+            self.images[:, before].ravel(),
+            (rise / step).ravel(),
+        )
+        return {**keys, **dict(zip(self.names, numbers, strict=True))}
+
+    # --------------------------------------------------------------------------------------------------- export
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Return the table as a DataFrame."""
+        backend: Any = check_choice(library, ("pandas", "polars", "pyarrow"), name="library")
+        return nw.from_dict(self.columns(), backend=backend).to_native()
+
+    def to_sql(
+        self,
+        *,
+        score: str,
+        sensitive_features: str | Sequence[str] | None = None,
+        rows: str = "scores",
+        table: str = "repair",
+        output: str = "repaired",
+        dialect: str = "postgresql",
+    ) -> str:
+        """Return the repair as SQL, to apply it in a database.
+
+        Notes
+        -----
+        Names and values are quoted so that no setting of the server changes their meaning, and names that a database
+        does not have raise ValueError.
+        """
+        sql = DIALECTS[check_choice(dialect, tuple(DIALECTS), name="dialect")]
+        if sensitive_features is None:
+            keys: Sequence[str] = self.groups.columns
+        else:
+            keys = (sensitive_features,) if isinstance(sensitive_features, str) else sensitive_features
+        values = self.values()
+        if len(keys) != len(values):
+            raise ValueError(
+                f"sensitive_features names {len(keys)} columns; the repair was fitted with "
+                f"{say_columns(self.groups.columns)}."
+            )
+        lookup, scores, result = map(sql.identifier, (table, rows, output))
+        groups = {f"group_{number}": values[name] for number, name in enumerate(values)}
+        types = [sql.column_type(column, name) for name, column in values.items()]
+        definitions = [f"{name} {kind}" for name, kind in zip(groups, types, strict=True)]
+        definitions += ["bin INTEGER", *(f"{name} DOUBLE PRECISION" for name in ("start", "base", "slope"))]
+        lines = [f"CREATE TABLE {lookup} ({', '.join(definitions)});", *self._inserts(lookup, sql)]
+        low, high, scale, slack = map(sql.number, (self.grid.low, self.grid.high, self.grid.scale, SLACK))
+        raw = sql.as_number(f"s.{sql.identifier(score)}")
+        value = f"CASE WHEN {raw} < {low} THEN {low} WHEN {raw} > {high} THEN {high} ELSE {raw} END"
+        conditions = []
+        for name, key, kind in zip(groups, map(sql.identifier, keys), map(_kind, groups.values()), strict=True):
+            conditions.append(f"r.{name} = {sql.as_text(f's.{key}') if kind is str else f's.{key}'}")
+        conditions.append(f"r.bin = {sql.ceiling(f'(({value}) - {low}) * {scale} - {slack}')}")
+        image = f"r.base + (({value}) - r.start) * r.slope"
+        lines.append(
+            f"SELECT s.*, {image} AS {result}\nFROM {scores} AS s\n"
+            f"LEFT JOIN {lookup} AS r ON " + "\n  AND ".join(conditions) + ";"
+        )
+        return "\n".join(lines) + "\n"
+
+    def _inserts(self, table: str, sql: Dialect) -> Iterator[str]:
+        columns = [map(sql.literal, column) for column in self.columns().values()]
+        rows = [f"({', '.join(row)})" for row in zip(*columns, strict=True)]
+        for first in range(0, len(rows), _ROWS_PER_INSERT):
+            yield f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[first : first + _ROWS_PER_INSERT]) + ";"
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> Path:
+        """Write the table; the grid is in the file's metadata, under ``fairtransport``."""
+        try:
+            arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        except ImportError:
+            raise ImportError("Parquet needs pyarrow: pip install 'fairtransport[tables]'.") from None
+        about = {
+            "low": self.grid.low,
+            "high": self.grid.high,
+            "scale": self.grid.scale,
+            "slack": SLACK,
+            self.names[0]: "ceil((score - low) * scale - slack)",
+            "repaired": "{2} + (score - {1}) * {3}".format(*self.names),
+        }
+        table = arrow.table(self.columns()).replace_schema_metadata({"fairtransport": json.dumps(about)})
+        content = io.BytesIO()
+        parquet.write_table(table, content)
+        return write_atomically(path, content.getvalue())
+
+
+def _free_name(name: str, others: Collection[str]) -> str:
+    """Return a name that no other column has."""
+    while name in others:
+        name += "_"
+    return name
+
+
+def _kind(values: list[Any]) -> type:
+    return type(values[0])

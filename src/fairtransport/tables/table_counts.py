@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -14,18 +15,19 @@ from fairtransport._validation import check_choice, check_count
 from fairtransport.groups import make_groups
 from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
 from fairtransport.strata import Strata
+from fairtransport.tables._engines import collect, sum_partitions
 from fairtransport.tables._entries import MOST_ENTRIES, Entries, check_entries, count_rows, set_rows_aside, to_array
-from fairtransport.tables._strata_cuts import find_cuts, range_of
 from fairtransport.tables.column_roles import (
     Columns,
     check_columns,
     check_group_count,
     check_numbers,
+    find_cuts,
     open_table,
     probe_task,
+    range_of,
     refuse_identifiers,
 )
-from fairtransport.tables.residual_sums import PRODUCTS, ResidualSums, collect_residuals, decile_edges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +38,75 @@ if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
     from fairtransport.tables._engines import NumberedTable
 
-__all__ = ["TableCounts", "count_table"]
+# Sums of residuals of real-valued labels, by group and decile of the score, on the engine that holds the table.
+
+_N_DECILES = 10
+_N_TERMS = 6
+#: Pairs of terms whose products are summed, for the covariances of their means.
+PRODUCTS = tuple((one, other) for one in range(_N_TERMS) for other in range(one, _N_TERMS))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSums:
+    """Sums over the rows of each group and decile."""
+
+    centre: float
+    scale: float
+    edges: NDArray[np.float64]
+    groups: Groups
+    deciles: NDArray[np.int64]
+    sums: NDArray[np.float64]
+    products: NDArray[np.float64]
+
+
+def decile_edges(histograms: GroupHistograms) -> NDArray[np.float64]:
+    """Return the distinct scores that divide all rows into ten parts of about equal weight, or fewer."""
+    levels = np.arange(1, _N_DECILES) / _N_DECILES
+    places = np.searchsorted(histograms.cdf_of_everyone, levels * (1 - 1e-12))
+    last = np.flatnonzero(histograms.everyone)[-1]
+    return np.unique(histograms.grid.nodes[places[places < last]])
+
+
+def collect_residuals(
+    table: nw.LazyFrame[Any], columns: Columns, edges: NDArray[np.float64]
+) -> tuple[nw.DataFrame[Any], float, float]:
+    """Sum the terms on the engine."""
+    named = {f"g{number}": nw.col(name) for number, name in enumerate(columns.sensitive_features)}
+    chosen = {
+        **named,
+        "score": nw.col(columns.score).cast(nw.Float64),
+        "y": nw.col(str(columns.label)).cast(nw.Float64),
+        "w": nw.lit(1.0) if columns.weight is None else nw.col(columns.weight).cast(nw.Float64),
+    }
+    whole = table.select(**chosen)
+    known = [(nw.col(name) > float("-inf")) & (nw.col(name) < float("inf")) for name in ("score", "y", "w")]
+    finite = whole.filter(known[0] & known[1] & known[2])
+    row = collect(finite.select(mean=nw.col("y").mean(), deviation=nw.col("y").std())).rows(named=True)[0]
+    centre = float(row["mean"] or 0.0)
+    deviation = row["deviation"]
+    scale = float(deviation) if deviation is not None and deviation > 0 else 1.0
+    add = partial(_sum_terms, keys=[*named], edges=edges, centre=centre, scale=scale)
+    summed = sum_partitions(finite, add, keys=[*named, "decile"]) if table.implementation.is_dask() else add(finite)
+    return collect(summed), centre, scale
+
+
+def _sum_terms(
+    table: nw.LazyFrame[Any], *, keys: list[str], edges: NDArray[np.float64], centre: float, scale: float
+) -> nw.LazyFrame[Any]:
+    score, y, weight = nw.col("score"), nw.col("y"), nw.col("w")
+    decile = nw.lit(0, nw.Int64)
+    for edge in edges.tolist():
+        decile = decile + nw.when(score > edge).then(nw.lit(1, nw.Int64)).otherwise(nw.lit(0, nw.Int64))
+    prepared = table.with_columns(decile=decile, r=(y - score) / scale, d=(y - centre) / scale)
+    r, d = nw.col("r"), nw.col("d")
+    terms = [nw.lit(1.0), r, r.abs(), r * r, d, d * d]
+    sums = {f"s{number}": weight * term for number, term in enumerate(terms)}
+    products = {
+        f"p{number}": weight * weight * terms[one] * terms[other] for number, (one, other) in enumerate(PRODUCTS)
+    }
+    values = prepared.select(*keys, "decile", **sums, **products)
+    return values.group_by(*keys, "decile").agg(nw.col(*sums, *products).sum())
+
 
 #: Largest number of strata where columns of numbers are cut, as in `fairtransport.strata.make_strata`.
 MOST_STRATA = 1000
@@ -44,25 +114,7 @@ MOST_STRATA = 1000
 
 @dataclass(frozen=True, eq=False)
 class TableCounts:
-    """Histograms of a table, as `count_table` returns them.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-    strata : mapping of str to GroupHistograms
-        The same rows by stratum, without the groups that have no rows there; each is computed on access. Empty without
-        ``strata``.
-    set_aside : dict of str to int
-        Rows that were not counted, by reason; the first one where a row has several.
-    weight : str or None
-        Column of the weights.
-    strata_columns : tuple of str
-        Columns of the strata.
-    cuts : dict of str to tuple of float
-        Points at which columns of the strata are cut, where ``cut_strata``.
-    residuals : ResidualSums or None
-        Sums of the residuals of real-valued labels.
-    """
+    """Histograms of a table, as `count_table` returns them."""
 
     histograms: GroupHistograms
     strata: Mapping[str, GroupHistograms]
@@ -100,52 +152,6 @@ def count_table(
 ) -> TableCounts:
     """Count each group's scores at the nodes of a grid, on the engine that holds the table.
 
-    Parameters
-    ----------
-    frame : table
-        Of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark.
-    score : str
-        Column of the scores, within ``range``.
-    sensitive_features : str or list of str
-        Columns of the groups; several are crossed.
-    label : str, optional
-        Column of two labels: 0 and 1, or two others, of which the larger (in the order of text, the later) is the
-        positive one; or of real numbers, where ``task`` is ``"regression"``.
-    strata : str or list of str, optional
-        Columns of the strata; a missing value is a stratum of its own.
-    cut_strata : bool, default False
-        Whether columns of the strata with more than 12 different numbers are cut at quantiles, as in
-        `fairtransport.strata.make_strata`. Costs a few more passes over these columns.
-    weight : str, optional
-        Column of the rows' weights; 1 when omitted.
-    range : pair of float, optional
-        Lowest and highest possible score; [0, 1] when omitted, unless ``any_range``.
-    n_bins : int, default 16384
-        Resolution: the error of a distance is at most 1 / n_bins of the range, and 0 for scores on the grid.
-    grouping : {"crossed", "each"}, default "crossed"
-        As in `fairtransport.make_groups`.
-    missing : {"set_aside", "group"}, default "set_aside"
-        Whether rows with a missing sensitive value are set aside or form a group.
-    max_groups : int, default 200
-        More groups, or strata, are refused, since a column with so many values is probably an identifier. The first
-        131,072 rows are checked before the others; on Dask, those of the first partition, and of more where it is
-        smaller.
-    pos_label : label, optional
-        The positive label, where it is not the larger one.
-    any_range : bool, default False
-        Whether scores outside [0, 1] are counted at nodes of their own where no range is given: see Notes.
-    nodes : sequence of float
-        Thresholds at which the shares of these scores are exact.
-    task : {"classification", "regression"} or None
-        Whether labels are classes or real numbers; None to recognise it from the first rows.
-    within_labels : bool, default False
-        Whether rows are also counted by ranges of real-valued labels, as strata.
-
-    Returns
-    -------
-    TableCounts
-        Rows without score (null or NaN), weight, group or label are set aside and counted.
-
     Notes
     -----
     The engine computes the node of each score and groups by it; the result has one row for each combination of group,
@@ -153,17 +159,6 @@ def count_table(
 
     Scores without known bounds take a few more passes over their column: to find quantiles, between which bins are
     equally spaced. Each bin is represented by the largest score in it.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> table = pl.LazyFrame({"s": [0.25, 0.5, None, 1.0], "sex": ["F", "F", "F", "M"]})
-    >>> counts = count_table(table, score="s", sensitive_features="sex", n_bins=4)
-    >>> counts.histograms.by_group
-    array([[0., 1., 1., 0., 0.],
-           [0., 0., 0., 0., 1.]])
-    >>> counts.set_aside
-    {'no score': 1}
     """
     known = None if range is None and any_range else Grid.over(range, n_bins)
     columns = Columns.named(

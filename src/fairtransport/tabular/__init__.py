@@ -4,8 +4,8 @@ from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._model import TableModel
 from fairtransport.tabular._row_scorer import RowScorer
-from fairtransport.tabular._table_rows import RowScores, TableRows
 from fairtransport.tabular.input_columns import InputColumn
+from fairtransport.tabular.rows import RowScores, TableRows
 
 __all__ = ["InputColumn", "RowScorer", "RowScores", "TableEncoder", "TableModel", "TableRows"]
 

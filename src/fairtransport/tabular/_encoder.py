@@ -20,8 +20,8 @@ from fairtransport.tabular.column_plans import (
     ColumnRules,
     LeftOut,
     plan_column,
+    read_table,
 )
-from fairtransport.tabular.value_parsing import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.tabular.column_plans import ColumnPlan
-
-__all__ = ["TableEncoder"]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):

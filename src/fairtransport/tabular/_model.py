@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn.estimator_calls import fit_model, model_scores, take_rows, takes_strata
-from fairtransport._sklearn.group_awareness import needs_groups
+from fairtransport._sklearn import fit_model, model_scores, needs_groups, take_rows, takes_strata
+from fairtransport._validation import check_choice, check_flag, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import criterion_of
+from fairtransport.groups import UNKNOWN_GROUPS
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
-from fairtransport.tabular._label_leakage import find_leaking_columns
-from fairtransport.tabular._model_checks import check_columns, check_parameters, trains_for_parity
-from fairtransport.tabular._strata_columns import find_numeric
-from fairtransport.tabular._table_rows import RowReader, TableRows, count_rows
-from fairtransport.tabular._table_scoring import require_scores, score_table
+from fairtransport.tabular.column_plans import encode_text, read_table
 from fairtransport.tabular.input_columns import InputColumn
 from fairtransport.tabular.label_columns import ClassLabels, NumberLabels, order_labels
-from fairtransport.tabular.value_parsing import encode_text, read_table
+from fairtransport.tabular.rows import NEW_STRATUM, RowReader, RowScores, TableRows, count_rows, find_numeric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,10 +32,222 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
-    from fairtransport.tabular._table_rows import RowScores
+    from fairtransport.tabular.column_plans import ColumnPlan
     from fairtransport.tabular.label_columns import LabelReader
 
-__all__ = ["TableModel"]
+# Columns that give the label away.
+
+_MIN_ROWS = 20  # of the rarer label; a few rows are separated by chance
+_MAX_ERROR = 0.005  # relative to the error of always predicting the more frequent label
+
+
+def find_leaking_columns(plans: Sequence[ColumnPlan], X: Any, labels: NDArray[Any]) -> list[str]:
+    """Return the names of the raw columns that predict the label by themselves, almost without error.
+
+    For two classes, a numeric column is judged by the area under the ROC curve, a column of categories by the error of
+    the more frequent label among the *other* rows of the same category, so that many rare categories are no evidence.
+    For numbers, they are judged by the correlation of ranks, and by the squared error of the mean of the other rows.
+    """
+    judge = _ClassJudge(labels) if labels.dtype.kind in "iub" else _NumberJudge(labels)
+    if judge.n_rows < _MIN_ROWS:
+        return []
+    columns, names, start = X.tocsc(), [], 0
+    for plan in plans:
+        block, start = columns[:, start : start + plan.width], start + plan.width
+        if plan.kind == "words":
+            leaks = judge.told_by_category(block)
+        else:
+            leaks = any(judge.told_by_number(block[:, [part]].toarray()[:, 0]) for part in range(block.shape[1]))
+        if leaks:
+            names.append(plan.name)
+    return names
+
+
+class _ClassJudge:
+    """Judges columns against labels 0 and 1."""
+
+    def __init__(self, positive: NDArray[np.int64]) -> None:
+        self._positive = positive
+        n_positive = int(positive.sum())
+        self.n_rows = min(n_positive, positive.size - n_positive)  # of the rarer label
+
+    def told_by_number(self, values: NDArray[np.float64]) -> bool:
+        return _separates(values, self._positive)
+
+    def told_by_category(self, block: Any) -> bool:
+        return _category_errors(block, self._positive) <= _MAX_ERROR * self.n_rows
+
+
+class _NumberJudge:
+    """Judges columns against numbers."""
+
+    def __init__(self, numbers: NDArray[np.float64]) -> None:
+        self._numbers = numbers - numbers.mean()
+        self._ranks = rankdata(numbers) - (numbers.size + 1) / 2
+        self.n_rows = numbers.size
+
+    def told_by_number(self, values: NDArray[np.float64]) -> bool:
+        ranks = rankdata(values) - (values.size + 1) / 2
+        scale = float(np.sqrt((ranks @ ranks) * (self._ranks @ self._ranks)))
+        return bool(scale > 0 and abs(ranks @ self._ranks) >= (1 - _MAX_ERROR / 2) * scale)
+
+    def told_by_category(self, block: Any) -> bool:
+        sizes, sums = np.asarray(block.sum(axis=0)).ravel(), np.asarray(block.T @ self._numbers).ravel()
+        squares = np.asarray(block.T @ self._numbers**2).ravel()
+        several = sizes > 1  # the only row of a category is predicted by nobody
+        means = sums[several] / sizes[several]
+        within = squares[several] - sizes[several] * means**2
+        errors = (within * (sizes[several] / (sizes[several] - 1)) ** 2).sum()
+        outside = self._numbers @ self._numbers - squares[several].sum()
+        return bool(errors + outside <= _MAX_ERROR * (self._numbers @ self._numbers))
+
+
+def _separates(values: NDArray[np.float64], positive: NDArray[np.int64]) -> bool:
+    """Return whether a threshold on the values tells the labels apart, in either direction."""
+    n_positive = int(positive.sum())
+    n_negative = positive.size - n_positive
+    wins = rankdata(values) @ positive - n_positive * (n_positive + 1) / 2
+    auc = float(wins / (n_positive * n_negative))
+    return max(auc, 1 - auc) >= 1 - _MAX_ERROR / 2
+
+
+def _category_errors(block: Any, positive: NDArray[np.int64]) -> int:
+    """Return how many rows the other rows of their category mispredict; rows without a category are one category."""
+    sizes, positives = np.asarray(block.sum(axis=0)).ravel(), np.asarray(block.T @ positive).ravel()
+    sizes = np.append(sizes, positive.size - sizes.sum())
+    positives = np.append(positives, positive.sum() - positives.sum())
+    negatives = sizes - positives
+    # Without the row itself, a tie or an empty category predicts nothing.
+    wrong = np.where(positives - 1 <= negatives, positives, 0) + np.where(negatives - 1 <= positives, negatives, 0)
+    return int(wrong.sum())
+
+
+# Checks of the parameters of a `TableModel`, and of its training table.
+
+
+def trains_for_parity(estimator: Any) -> bool:
+    """Return whether ``fit`` takes groups; a method without a signature to tell does not."""
+    return "sensitive_features" in inspect.signature(estimator.fit).parameters
+
+
+def check_parameters(model: Any) -> None:
+    """Raise for parameters that are not allowed."""
+    if not isinstance(model.label, str):
+        raise TypeError(f"label must be the name of a column; got a {type(model.label).__name__}.")
+    if (
+        isinstance(model.sensitive_features, str)
+        or not model.sensitive_features
+        or len({*model.sensitive_features}) < len(model.sensitive_features)
+    ):
+        raise ValueError("sensitive_features must name at least one column, and each once, in a list.")
+    if model.label in model.sensitive_features:
+        raise ValueError(f"Column {model.label!r} is the label and cannot be a group as well.")
+    _check_strata(model)
+    check_flag(model.aware, name="aware")
+    if model.positive is not None and model.task == "regression":
+        raise ValueError("positive is the label of a class; a regressor predicts numbers.")
+    check_choice(model.missing, ("set_aside", "group"), name="missing")
+    if model.max_disparity is not None:
+        check_real(model.max_disparity, name="max_disparity")
+        if not trains_for_parity(model.estimator):
+            raise ValueError(f"max_disparity needs a method with an amount; {type(model.estimator).__name__} is none.")
+
+
+def _check_strata(model: Any) -> None:
+    if isinstance(model.strata, str) or len({*model.strata}) < len(model.strata):
+        raise ValueError("strata must be a list that names each column once.")
+    if model.label in model.strata:
+        raise ValueError(
+            f"Column {model.label!r} is the label and cannot be a stratum as well; to compare people with the same "
+            "label, use criterion='equalized_odds'."
+        )
+    both = [name for name in model.strata if name in model.sensitive_features]
+    if both:
+        raise ValueError(
+            f"{say_columns(both).capitalize()}: a stratum that is a group as well has people of one group only, so "
+            "there is nothing to compare."
+        )
+
+
+def check_columns(model: Any, columns: dict[str, Any]) -> None:
+    """Raise unless a training table has all columns that the parameters name."""
+    roles = {
+        "label": [model.label],
+        "sensitive_features": model.sensitive_features,
+        "strata": model.strata,
+        "drop": model.drop,
+        "categorical": model.categorical,
+    }
+    for role, names in roles.items():
+        absent = [name for name in names if name not in columns]
+        if absent:
+            raise ValueError(f"The table has no {say_columns(absent)} ({role}).")
+
+
+# Scores of the rows of a raw table by a `TableModel`.
+
+
+def score_table(model: Any, table: Any, unknown_group: str, sensitive_features: Sequence[str] | None) -> RowScores:
+    """Return a score for each row of a raw table; see `TableModel.score_rows`."""
+    check_is_fitted(model)
+    check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
+    columns = _renamed(model, read_table(table), sensitive_features)
+    n_rows = len(columns[model.columns[0]])
+    kept = np.ones(n_rows, dtype=bool)
+    set_aside: dict[str, NDArray[np.bool_]] = {}
+    reader, known = model.reader(), model.known_cells()
+    if model.needs_groups_ and unknown_group == "error":
+        kept, set_aside = reader.usable(columns, kept, **known)
+    else:
+        kept, set_aside = reader.in_strata(columns, kept, known["strata"])
+    scores = np.full(n_rows, np.nan)
+    counts: dict[str, int] = {}
+    chosen = np.flatnonzero(kept)
+    if chosen.size:
+        features = {name: take_rows(columns[name], chosen) for name in model.encoder_.names}
+        X, counts = model.encoder_.transform_counted(features)
+        groups = reader.groups_of(columns, kept) if model.needs_groups_ else {}
+        strata = reader.strata_of(columns, kept) if model.needs_strata else None
+        rows = TableRows(kept, X, np.empty(0, np.int64), groups, {}, strata)
+        scores[kept] = model.score_encoded(rows, unknown_group=unknown_group)
+    return RowScores(scores, _reasons(model, set_aside), counts)
+
+
+def require_scores(result: RowScores) -> NDArray[np.float64]:
+    """Return the scores; raise ValueError unless every row has one."""
+    if result.reasons:
+        reasons = "; ".join(sorted({*result.reasons.values()}))
+        raise ValueError(
+            f"{len(result.reasons):,} of {result.scores.size:,} rows cannot be scored: {reasons}. Use score_rows, "
+            "which scores the others."
+        )
+    return result.scores
+
+
+def _renamed(model: Any, columns: dict[str, Any], sensitive_features: Sequence[str] | None) -> dict[str, Any]:
+    """Return the columns under the names of training; raise ValueError where some are absent."""
+    if sensitive_features is not None:
+        if len(sensitive_features) != len(model.sensitive_features):
+            raise ValueError(
+                f"The model has {len(model.sensitive_features)} sensitive columns; {len(sensitive_features)} are named."
+            )
+        renamed = dict(zip(model.sensitive_features, sensitive_features, strict=True))
+        columns |= {name: columns[here] for name, here in renamed.items() if here in columns}
+    absent = [name for name in model.columns if name not in columns]
+    if absent:
+        raise ValueError(f"The table has no {say_columns(absent)}, which the model needs.")
+    return columns
+
+
+def _reasons(model: Any, set_aside: dict[str, NDArray[np.bool_]]) -> dict[int, str]:
+    """Return why each row has no score."""
+    reasons: dict[int, str] = {}
+    for reason, rows in set_aside.items():
+        where = model.strata if reason == NEW_STRATUM else model.sensitive_features
+        text = f"{reason} in {', '.join(map(repr, where))}"
+        reasons |= dict.fromkeys(np.flatnonzero(rows).tolist(), text)
+    return dict(sorted(reasons.items()))
+
 
 _FOLDS = 3  # of the cross-validation that chooses a weight or an amount
 _AMOUNTS = tuple(k / 10 for k in range(11))

@@ -11,19 +11,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn.estimator_calls import last_step, model_scores, take_rows
-from fairtransport._sklearn.group_awareness import needs_groups
+from fairtransport._sklearn import last_step, model_scores, needs_groups, take_rows
 from fairtransport._validation import check_choice
 from fairtransport.groups import UNKNOWN_GROUPS
 from fairtransport.repair import QuantileRepair, TableRepair
 from fairtransport.tables.column_roles import suggest_names
 from fairtransport.tabular._model import TableModel
-from fairtransport.tabular._table_rows import RowScores
-from fairtransport.tabular.failing_rows import separate_failures
-from fairtransport.tabular.feature_reading import FeatureReader, SetAside
-from fairtransport.tabular.input_columns import InputColumn, feature_columns, feature_names
-from fairtransport.tabular.known_values import group_values, match_column
-from fairtransport.tabular.value_parsing import read_table
+from fairtransport.tabular.column_plans import group_values, match_column, read_table
+from fairtransport.tabular.input_columns import FeatureReader, InputColumn, SetAside, feature_columns, feature_names
+from fairtransport.tabular.rows import RowScores, separate_failures
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -32,8 +28,6 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
-
-__all__ = ["RowScorer"]
 
 
 class RowScorer:

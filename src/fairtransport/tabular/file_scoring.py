@@ -17,23 +17,9 @@ if TYPE_CHECKING:
     from fairtransport.tables import FileTable
     from fairtransport.tabular._row_scorer import RowScorer
 
-__all__ = ["FileScores", "collect_file", "score_file"]
-
 
 def collect_file(table: FileTable, *, on_progress: Callable[[float], None] | None = None) -> Any:
-    """Read all rows of files into memory.
-
-    Parameters
-    ----------
-    table : FileTable
-    on_progress : callable, optional
-        Called with the share that is read.
-
-    Returns
-    -------
-    pyarrow.Table
-        Columns of text files are text: `TableModel` infers what they contain.
-    """
+    """Read all rows of files into memory."""
     arrow: Any = import_module("pyarrow")
     batches = table.batches()
     return arrow.Table.from_batches(list(_report_progress(batches, table, on_progress)), schema=batches.schema)
@@ -41,19 +27,7 @@ def collect_file(table: FileTable, *, on_progress: Callable[[float], None] | Non
 
 @dataclass
 class FileScores:
-    """What `score_file` did.
-
-    Attributes
-    ----------
-    rows, scored : int
-        Rows that were read, and those that have a score.
-    positive : int or None
-        Positive decisions; None where none were asked for.
-    set_aside : dict of str to int
-        Rows without a score, by reason.
-    counts : dict of str to int
-        Cells that the encoder of a `TableModel` replaced; see `RowScores`.
-    """
+    """What `score_file` did."""
 
     rows: int = 0
     scored: int = 0
@@ -73,29 +47,7 @@ def score_file(
     on_set_aside: Callable[[int, str], None] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> FileScores:
-    """Write a table with a column of scores, and one of decisions where asked for; rows keep their order.
-
-    Parameters
-    ----------
-    scorer : RowScorer
-    table : FileTable
-    open_output : callable
-        Called with a `pyarrow.Schema`; returns a context manager whose value is a function that writes a
-        `pyarrow.RecordBatch`. See `fairtransport.tables.files.table_writer`.
-    output : str, default "score"
-        Name of the column of scores; a row that cannot be scored has none.
-    decision : str, optional
-        Name of a column that is 1 where the score is above the threshold and 0 elsewhere.
-    threshold : float, default 0.5
-    on_set_aside : callable, optional
-        Called with the number of each row that cannot be scored, from 1, and the reason.
-    on_progress : callable, optional
-        Called with the share of the table that is done.
-
-    Returns
-    -------
-    FileScores
-    """
+    """Write a table with a column of scores, and one of decisions where asked for; rows keep their order."""
     arrow: Any = import_module("pyarrow")
     check_real(threshold, name="threshold", most=1.0)
     scorer.check_columns(table.names, of="file")

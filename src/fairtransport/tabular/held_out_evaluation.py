@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import r2_score, roc_auc_score
 
-from fairtransport._sklearn.estimator_calls import take_rows
+from fairtransport._sklearn import take_rows
 from fairtransport._validation import check_real
 from fairtransport.groups import MIN_GROUP_SIZE, make_groups
 from fairtransport.metrics import (
@@ -23,7 +23,7 @@ from fairtransport.metrics import (
     strong_pairwise_disparity,
 )
 from fairtransport.strata import make_strata
-from fairtransport.tabular.value_parsing import encode_text, read_table
+from fairtransport.tabular.column_plans import encode_text, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
     from fairtransport.tabular._model import TableModel
-    from fairtransport.tabular._table_rows import TableRows
+    from fairtransport.tabular.rows import TableRows
 
-__all__ = ["HeldOut", "measure_models", "split_table"]
 
 TOO_SMALL = "of groups too small to be compared"
 _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12
@@ -47,27 +46,7 @@ _DISPARITIES: dict[str, Callable[..., float]] = {
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Errors and disparities of models on held-out rows.
-
-    Parameters
-    ----------
-    rows, groups : int
-        Numbers of rows and of groups.
-    small_groups : int
-        Groups with fewer than 30 of the rows. Where at least two others are larger, disparities are those of the
-        larger ones, because the distances of a few rows are mostly chance; errors are those of all rows.
-    set_aside : dict of str to int
-        Rows that are not evaluated, by reason.
-    figures : dict of str to dict
-        For each model: ``error_rate`` at the threshold 0.5 and ``auc`` (None where only one label occurs), or ``rmse``
-        and ``r2`` of a regressor; strong demographic disparity (SDD) and strong pairwise demographic disparity (SPDD),
-        in units of the score; and rank disparity. Where the last
-        model was trained for another criterion, its disparity, too: ``separation_disparity`` (equalized odds),
-        ``opportunity_disparity`` (equal opportunity) or ``conditional_disparity`` (strata).
-    floor : dict of str to float
-        Noise floor of the disparities of the last model: their mean when group membership is permuted, for the
-        criterion's disparity within labels and strata.
-    """
+    """Errors and disparities of models on held-out rows."""
 
     rows: int
     groups: int
@@ -80,25 +59,7 @@ class HeldOut:
 def split_table(
     table: Any, share: float, *, label: str | None, sensitive_features: Sequence[str], random_state: int = 0
 ) -> tuple[Any, Any]:
-    """Split a table into training and held-out rows, stratified by group and, for two classes, by label.
-
-    Parameters
-    ----------
-    table : table
-        Of pandas, polars or pyarrow, or a dict of columns.
-    share : float
-        Share of the rows that are held out, above 0 and at most 0.9.
-    label : str or None
-        Column of the labels, where they are classes.
-    sensitive_features : sequence of str
-        Columns of the groups.
-    random_state : int, default 0
-
-    Returns
-    -------
-    tuple of table
-        Training and held-out rows; each group keeps at least one training row of each of its labels.
-    """
+    """Split a table into training and held-out rows, stratified by group and, for two classes, by label."""
     check_real(share, name="share", strict=True, most=0.9)
     columns = read_table(table)
     by = [*([] if label is None else [label]), *sensitive_features]
@@ -122,21 +83,7 @@ def split_table(
 
 
 def measure_models(models: dict[str, TableModel], table: Any, *, random_state: int = 0) -> HeldOut:
-    """Evaluate models of one table on held-out rows.
-
-    Parameters
-    ----------
-    models : dict of str to TableModel
-        Trained with the same columns and on the same rows; the noise floor is that of the last.
-    table : table
-        Raw rows with labels and groups.
-    random_state : int, default 0
-        Seed of the permutations.
-
-    Returns
-    -------
-    HeldOut
-    """
+    """Evaluate models of one table on held-out rows."""
     last = list(models)[-1]
     rows = models[last].read_rows(table)
     if not rows.labels.size:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from fairtransport._labels import positive_label, task_of_numbers
-from fairtransport.tabular.value_parsing import encode_text, normalize_text, number_parser, parse_numbers
+from fairtransport.tabular.column_plans import encode_text, normalize_text, number_parser, parse_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["ClassLabels", "LabelReader", "NumberLabels", "infer_task", "order_labels"]
 
 
 class LabelReader(Protocol):
@@ -25,15 +23,7 @@ class LabelReader(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ClassLabels:
-    """Reads a column of two classes: 1 for the positive one, 0 for the other.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    classes : ndarray of str of shape (2,)
-        The positive one last.
-    """
+    """Reads a column of two classes: 1 for the positive one, 0 for the other."""
 
     name: str
     classes: NDArray[Any]
@@ -53,14 +43,7 @@ class ClassLabels:
 
 @dataclass(frozen=True, eq=False)
 class NumberLabels:
-    """Reads a column of numbers.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    decimal : {".", ","}
-    """
+    """Reads a column of numbers."""
 
     name: str
     decimal: str
@@ -78,29 +61,7 @@ class NumberLabels:
 
 
 def infer_task(column: Any, name: str, decimal: str) -> str:
-    """Return whether a column of labels is for classification or for regression.
-
-    Parameters
-    ----------
-    column : column
-    name : str
-    decimal : {".", ","}
-
-    Returns
-    -------
-    {"classification", "regression"}
-        Two labels, or text, are for classification; numbers of more values for regression.
-
-    Raises
-    ------
-    ValueError
-        When the labels are a few whole numbers; see `fairtransport._labels.infer_task`.
-
-    Examples
-    --------
-    >>> infer_task(np.array(["yes", "no"]), "hired", "."), infer_task(np.array([980.0, 1250.5, 2100.25]), "income", ".")
-    ('classification', 'regression')
-    """
+    """Return whether a column of labels is for classification or for regression."""
     words, _ = encode_text(column, name)
     numbers = [*map(number_parser(decimal), words)]
     if len(words) <= 2 or None in numbers:
@@ -110,34 +71,7 @@ def infer_task(column: Any, name: str, decimal: str) -> str:
 
 
 def order_labels(words: list[str], codes: NDArray[np.int64], name: str, positive: str | None) -> NDArray[Any]:
-    """Return the two labels of a column as text, the positive one last: by default the larger.
-
-    Parameters
-    ----------
-    words : list of str
-        Labels that occur.
-    codes : ndarray of int
-        Index of the label of each row; -1 where it is missing.
-    name : str
-        Name of the column.
-    positive : str, optional
-        The positive label; 1 and 1.0 are the same.
-
-    Returns
-    -------
-    ndarray of str of shape (2,)
-        Labels that are numbers are compared as numbers.
-
-    Raises
-    ------
-    ValueError
-        When there are not two labels, or ``positive`` is neither of them.
-
-    Examples
-    --------
-    >>> order_labels(["10", "9"], np.array([0, 1]), "y", None).tolist()
-    ['9', '10']
-    """
+    """Return the two labels of a column as text, the positive one last: by default the larger."""
     if len(words) != 2:
         n_missing = int(np.count_nonzero(codes < 0))
         missing = f" and {n_missing:,} rows without a label" if n_missing else ""

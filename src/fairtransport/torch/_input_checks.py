@@ -14,24 +14,12 @@ if TYPE_CHECKING:
 
     from fairtransport.torch._layers import Layers
 
-__all__ = ["CheckedRows", "InvalidRows", "check_rows"]
 
 _POLL_INTERVAL = 8  # calls: each transfer of the counts costs time on the host
 
 
 class CheckedRows(NamedTuple):
-    """The rows of a batch, checked.
-
-    Attributes
-    ----------
-    original, scores : Tensor of shape (n,)
-        The scores with their gradient, and without it and with 0 for invalid rows.
-    cells : Tensor of shape (n,)
-        Cells of the rows; invalid rows, and rows that the criterion does not compare, are in no cell.
-    invalid : Tensor of shape (3,)
-        Numbers of rows with codes or labels out of range, with scores outside [0, 1] (of real-valued outputs, infinite)
-        or NaN, and with NaN.
-    """
+    """The rows of a batch, checked."""
 
     original: Tensor
     scores: Tensor

@@ -13,22 +13,10 @@ from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, needs_labels
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Layers"]
-
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers of a criterion: layer = index of the label * n_strata + stratum.
-
-    Attributes
-    ----------
-    criterion : str
-    n_strata : int
-        Strata, not counting labels.
-    stratum_weight : str or None
-        "equal", "share" or None, as in `fairtransport.criteria.resolve_criterion`.
-    n_groups : int
-    """
+    """The layers of a criterion: layer = index of the label * n_strata + stratum."""
 
     criterion: str
     n_strata: int

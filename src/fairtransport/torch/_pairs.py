@@ -12,29 +12,13 @@ from torch import nn
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fairtransport.torch._cells import SortedRows
     from fairtransport.torch._layers import Layers
-
-__all__ = ["Batch", "Pairing", "make_pairing"]
 
 _MAX_PROBLEMS = 2_500
 
 
 class Pairing(nn.Module):
-    """The transport problems of all cells; cell = stratum * n_groups + group.
-
-    Attributes
-    ----------
-    each_other : bool
-        Whether the second side of a problem is a cell; otherwise it is the target of the first side's stratum.
-    first, second : Tensor of shape (n_problems,)
-        The two cells, or the cell and the stratum, of each problem.
-    ends : Tensor of shape (2, n_problems)
-        ``first`` and ``second``, stacked.
-    partner, problem, is_second : Tensor of shape (n_cells, n_partners)
-        For each cell and each of its problems: the other side, the number of the problem, and whether the cell is its
-        second side.
-    """
+    """The transport problems of all cells; cell = stratum * n_groups + group."""
 
     first: Tensor
     second: Tensor
@@ -83,24 +67,7 @@ def make_pairing(layers: Layers, *, each_other: bool) -> Pairing:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One batch, as the transport problems see it.
-
-    Attributes
-    ----------
-    pairing : Pairing
-    rows : SortedRows
-        The rows of the batch, followed by those from memory.
-    quantiles : Tensor of shape (n_cells, n_levels)
-        Quantiles of the scores of each cell.
-    compared : Tensor of shape (n_cells or n_strata, n)
-        What the cells are compared with: ``quantiles`` itself, or the targets.
-    seen : Tensor of shape (n_cells,)
-        Whether a cell has rows.
-    ready : Tensor of shape (n_problems,)
-        Whether both sides of a problem have rows.
-    cells : Tensor of shape (n_rows,)
-        Cells of the rows, as valid indices: rows in no cell have the last one.
-    """
+    """One batch, as the transport problems see it."""
 
     pairing: Pairing
     rows: SortedRows
@@ -114,3 +81,64 @@ class Batch:
         """Sum slopes and values of the rows, (n_rows, n_partners), over the problems whose two sides have rows."""
         weight = self.ready[self.pairing.problem].to(slopes.dtype)[self.cells]
         return (slopes * weight).sum(-1), (values * weight).sum(-1)
+
+
+# Scores sorted by cell (stratum x group), as tensors.
+
+#: Distance between the offsets of two cells, larger than that of any two scores.
+SPACING = 16.0
+
+
+def arrival_ranks(cells: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
+    """Return for each row the number of earlier rows of its cell, and for each of the cells ``numbers`` its rows."""
+    running = (cells[:, None] == numbers).cumsum(0)
+    counts = running[-1] if len(cells) else torch.zeros_like(numbers)
+    return running.gather(1, cells[:, None])[:, 0] - 1, counts
+
+
+def odd_numbers(n: int) -> Tensor:
+    """Return 1, 3, 5, ...: the levels (i + 1/2) / n times 2n."""
+    return 2 * torch.arange(n) + 1
+
+
+def cell_offsets(n_cells: int) -> Tensor:
+    """Return 0, 16, ...: offsets that map the scores of the cells to disjoint intervals.
+
+    The last two are the offset of rows in no cell, and the end.
+    """
+    return SPACING * (torch.arange(n_cells + 2, dtype=torch.float64) - 0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRows:
+    """Scores and their cells, with the order of the rows by cell and score."""
+
+    scores: Tensor
+    cells: Tensor
+    counts: Tensor
+    starts: Tensor
+    order: Tensor
+
+    @classmethod
+    def from_scores(cls, scores: Tensor, cells: Tensor, offsets: Tensor) -> SortedRows:
+        """Sort rows with scores that differ by less than half of `SPACING`; ``offsets`` are those of `cell_offsets`."""
+        # With disjoint intervals for the cells, one sort orders all of them.
+        ascending, order = torch.sort(offsets[cells] + 0.5 * SPACING + scores, stable=True)
+        starts = torch.searchsorted(ascending, offsets)
+        return cls(scores, cells, starts.diff(), starts[:-1], order)
+
+    def ranks(self) -> Tensor:
+        """Return the rank of each row among the scores of its cell, from 0."""
+        numbers = torch.arange(len(self.order), device=self.order.device)
+        return torch.empty_like(self.order).scatter(0, self.order, numbers) - self.starts[self.cells]
+
+    def quantiles(self, odd: Tensor) -> Tensor:
+        """Return each cell's quantiles at the levels ``odd / (2 * len(odd))``, (n_cells, n_levels).
+
+        They are arbitrary scores where a cell has no rows.
+        """
+        if len(self.scores) == 0:
+            return self.scores.new_zeros(len(self.counts) - 1, len(odd))
+        # The quantile is the first value whose cumulative share reaches the level; integers make that exact.
+        rank = torch.div(odd * self.counts[:-1, None] - 1, 2 * len(odd), rounding_mode="floor")
+        return self.scores[self.order[self.starts[:-1, None] + rank]]  # rank -1, of an empty cell, is a valid index

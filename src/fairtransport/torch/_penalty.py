@@ -2,39 +2,427 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
-from torch import nn
+from torch import distributed, nn
+from torch.autograd.function import once_differentiable
 
 from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real
-from fairtransport.criteria import EACH_OTHER, compares_each_other, needs_labels
-from fairtransport.penalties.unit import information_of_features
-from fairtransport.torch._cells import SortedRows, cell_offsets, odd_numbers
-from fairtransport.torch._coupling import Coupling
-from fairtransport.torch._distributed import gather_rows, world_size
-from fairtransport.torch._duals import Duals
+from fairtransport.criteria import EACH_OTHER, compares_each_other, needs_labels, weigh_by_reliability
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.penalty import DiscretePenalty, information_of_features
 from fairtransport.torch._input_checks import InvalidRows, check_rows
 from fairtransport.torch._layers import Layers
-from fairtransport.torch._pairs import Batch, make_pairing
-from fairtransport.torch._parity_unit import compare_cells, count_cells, parity_factor, squared_error_information
-from fairtransport.torch._sample_memory import SampleMemory
-from fairtransport.torch._score_scale import ScoreScale
-from fairtransport.torch._score_tables import check_table, group_labels, group_samples, to_numpy
-from fairtransport.torch._state_dicts import explain_mismatch
-from fairtransport.torch._target import Target
-from fairtransport.torch._value_with_gradient import ValueWithGradient
+from fairtransport.torch._pairs import (
+    SPACING,
+    Batch,
+    SortedRows,
+    arrival_ranks,
+    cell_offsets,
+    make_pairing,
+    odd_numbers,
+)
+from fairtransport.torch._target import ScoreScale, Target, check_table, group_labels, group_samples, to_numpy
+from fairtransport.transport.dual import (
+    DualProblem,
+    DualState,
+    area_below,
+    ascend_all_pairs,
+    conjugate_argument,
+    coupled_distance,
+    coupled_gradient,
+    dual_values,
+    evaluate,
+    level_index,
+    point_slope,
+    running_area,
+)
+from fairtransport.transport.fourier import FourierFeatures, draw_features
+from fairtransport.transport.regularizers import get_regularizer
+from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from fairtransport.groups import Groups
+    from fairtransport.torch._pairs import Pairing
 
-__all__ = ["TransportPenalty"]
+# Exact transport between sorted scores: the distance of ``kind="discrete"``.
+
+
+class Coupling(nn.Module):
+    """Optimal couplings of the cells' scores with the distributions they are compared with; it has no state."""
+
+    def forward(self, batch: Batch, *, update: bool) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - shared with `Duals`
+        """Return, for each row, the slope of the penalty at its score, and its contribution to the value."""
+        rows, dtype, size = batch.rows, batch.rows.scores.dtype, batch.compared.shape[-1]
+        count, rank = rows.counts[batch.cells].clamp(min=1).to(dtype)[:, None], rows.ranks().to(dtype)[:, None]
+        low, high = rank / count, (rank + 1.0) / count
+        points, partner = rows.scores[:, None], batch.pairing.partner[batch.cells]
+        below, upto = _cumulative_shares(batch.compared, points, partner)
+        levels = torch.stack(torch.broadcast_tensors(low, high, torch.clip(upto, low, high)))
+        index = level_index(levels, size)
+        flat_index = partner * size + index
+        values, running = batch.compared.flatten()[flat_index], running_area(batch.compared).flatten()[flat_index]
+        areas = area_below(levels, index, size, values=values, running=running)
+        slope, distance = coupled_gradient(low, high, below, upto), coupled_distance(points, low, high, upto, areas)
+        return batch.sum_over_partners(slope * count, distance * count)
+
+
+def _cumulative_shares(ascending: Tensor, points: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the shares of ``ascending[which]`` strictly below each point, and at or below it."""
+    n, size = ascending.shape
+    # Offsets map the distributions to disjoint intervals, so that one search serves all of them.
+    offset = SPACING * torch.arange(n, device=ascending.device, dtype=torch.float64)
+    shifted = ascending.double().flatten() + offset.repeat_interleave(size)
+    queries, start = points.double() + offset[which], which * size
+    ranks = (torch.searchsorted(shifted, queries, right=right) - start for right in (False, True))
+    below, upto = (rank.to(points.dtype) / size for rank in ranks)
+    return below, upto
+
+
+# Rows of all ranks of a distributed run, gathered.
+
+
+def world_size() -> int:
+    """Return the number of processes of a distributed run; 1 outside of one."""
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+@torch.compiler.disable
+def gather_rows(scores: Tensor, cells: Tensor, no_cell: int) -> tuple[Tensor, Tensor, slice]:
+    """Return scores and cells of all ranks in the order of ranks, and the slice of this rank.
+
+    Batches may differ in size: shorter ones are padded with rows in no cell, ``no_cell``. The exchange of the sizes is
+    the only operation that waits for the device.
+    """
+    sizes = torch.cat(_all_gather(torch.tensor([len(scores)], device=scores.device))).tolist()
+    rows = torch.stack([scores.double(), cells.double()])  # cell numbers are small integers: exact
+    padding = rows.new_tensor([[0.0], [float(no_cell)]]).expand(2, max(sizes) - len(scores))
+    gathered = torch.cat(_all_gather(torch.cat([rows, padding], dim=1)), dim=1)
+    start = distributed.get_rank() * max(sizes)
+    this_rank = slice(start, start + len(scores))
+    return gathered[0].to(scores.dtype), gathered[1].to(cells.dtype), this_rank
+
+
+def _all_gather(tensor: Tensor) -> list[Tensor]:
+    parts = [torch.empty_like(tensor) for _ in range(world_size())]
+    distributed.all_gather(parts, tensor.contiguous())
+    return parts
+
+
+# Regularized transport through dual potentials that are updated in training: the distance of ``kind="continuous"``.
+
+# Numbers per block: on a CPU as many as fit in its cache, elsewhere as many as surely fit in memory.
+_BLOCK_SIZES, _DEFAULT_BLOCK_SIZE = {"cpu": 1 << 16}, 1 << 26
+_OPPOSITE_L2_STEP = 4.0  # multiple of the default step size
+
+
+class Duals(nn.Module):
+    """Coefficients of the dual potentials of all problems.
+
+    The regularized distance of a distribution to itself is not zero, nor is the distance of two distributions minimal
+    where they agree. Subtracting half of each one's distance to itself corrects both ("debiasing"). With L2 and
+    opposite potentials that distance is zero.
+    """
+
+    frequency: Tensor
+    phase: Tensor
+    x: Tensor
+    y: Tensor
+    own: Tensor
+
+    def __init__(
+        self,
+        pairing: Pairing,
+        n_targets: int,
+        *,
+        regularizer: str,
+        strength: float,
+        opposite: bool,
+        debias: bool,
+        n_features: int,
+        kernel_variance: float,
+        step: float | None,
+        n_steps: int,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        features = draw_features(n_features, kernel_variance, np.random.default_rng(seed))
+        self.regularizer, self.strength, self.opposite = get_regularizer(regularizer), strength, opposite
+        self.debias = debias and not (opposite and regularizer == "l2")
+        self.n_steps = n_steps
+        n_problems, n_distributions = len(pairing.first), len(pairing.partner) + n_targets
+        self.register_buffer("frequency", torch.tensor(features.frequency, dtype=torch.get_default_dtype()))
+        self.register_buffer("phase", torch.tensor(features.phase, dtype=torch.get_default_dtype()))
+        for name, size in {"x": n_problems, "y": n_problems, "own": n_distributions}.items():
+            self.register_buffer(name, torch.zeros(size, n_features))
+        # Opposite potentials with L2 remain stable at a larger step size, so that one step per batch is enough.
+        factor = _OPPOSITE_L2_STEP if opposite and regularizer == "l2" else 1.0
+        self.step = factor * self.problem.default_step if step is None else step
+
+    @property
+    def problem(self) -> DualProblem:
+        """The dual problem, for the formulas in `fairtransport.transport.dual`."""
+        features = FourierFeatures(self.frequency, self.phase)
+        return DualProblem(features, self.regularizer, self.strength, self.opposite, "all")
+
+    def forward(self, batch: Batch, *, update: bool) -> tuple[Tensor, Tensor]:
+        """Return, for each row, the slope of the penalty at its score, and its contribution to the value.
+
+        With ``update``, the potentials take gradient ascent steps before.
+        """
+        pairing, features = batch.pairing, self.problem.features
+        psi = features.value(batch.quantiles)
+        psi_compared = psi if pairing.each_other else features.value(batch.compared)
+        if update:
+            self._ascend(batch, psi, psi_compared)
+        side, x, y = pairing.is_second[..., None], self.x[pairing.problem], self.y[pairing.problem]
+        row_side, partner_side = torch.where(side, y, x), torch.where(side, x, y)
+        h = dual_values(psi_compared[pairing.partner], partner_side)
+        slopes, values = self._compare(batch, batch.compared[pairing.partner], row_side, h)
+        if self.debias:
+            own = self.own[: len(psi), None]
+            slope, value = self._compare(batch, batch.quantiles[:, None], own, dual_values(psi[:, None], own))
+            slopes = slopes - slope
+            # The value of a pair is halved later, and with it that of each cell with itself; a target has no rows.
+            values = values - (value if pairing.each_other else 0.5 * (value + self._target_self_distances(batch)))
+        return batch.sum_over_partners(slopes, values)
+
+    def _ascend(self, batch: Batch, psi: Tensor, psi_compared: Tensor) -> None:
+        """Update the potentials by gradient ascent, over all pairs of quantiles."""
+        first, second = batch.pairing.first, batch.pairing.second
+        step, state = self.step * batch.ready[:, None].to(self.x.dtype), DualState(self.x, self.y)
+        sides = _pairwise_costs(batch.quantiles[first], batch.compared[second]), psi[first], psi_compared[second]
+        for _ in range(self.n_steps):
+            state = ascend_all_pairs(self.problem, state, *sides, step=step)
+        self.x.copy_(state.x)
+        self.y.copy_(state.y)
+        if self.debias and not self.opposite:
+            n_cells = len(psi)
+            self.own[:n_cells] = self._ascend_self(self.own[:n_cells], batch.quantiles, psi, batch.seen)
+            if not batch.pairing.each_other:
+                ready = torch.ones_like(batch.compared[:, 0])
+                self.own[n_cells:] = self._ascend_self(self.own[n_cells:], batch.compared, psi_compared, ready)
+
+    def _ascend_self(self, own: Tensor, points: Tensor, psi: Tensor, ready: Tensor) -> Tensor:
+        """Return updated potentials of distributions with themselves, where both sides share one potential."""
+        step, cost = self.step * ready[:, None].to(own.dtype), _pairwise_costs(points, points)
+        for _ in range(self.n_steps):
+            state = ascend_all_pairs(self.problem, DualState(own, own), cost, psi, psi, step=step)
+            own = state.x + state.y - own
+        return own
+
+    def _target_self_distances(self, batch: Batch) -> Tensor:
+        """Return the distance of each row's target to itself."""
+        own = self.own[len(batch.quantiles) :]
+        distances = evaluate(self.problem, DualState(own, own), batch.compared, batch.compared).value
+        return distances[batch.pairing.partner][batch.cells]
+
+    def _compare(self, batch: Batch, other: Tensor, coefficients: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Return slopes and values of the rows with respect to each partner, (n_rows, n_partners).
+
+        ``other`` is (n_cells, n_partners, n), ``h`` its potential, and ``coefficients`` are those of the cells'
+        potentials, (n_cells, n_partners, n_fourier_features).
+        """
+        points, cells, mean = batch.rows.scores, batch.cells, h.mean(-1)
+        size = max(1, _BLOCK_SIZES.get(points.device.type, _DEFAULT_BLOCK_SIZE) // other[0].numel())
+        if len(points) <= size or torch.compiler.is_compiling():
+            slopes, values = self._compare_block(points, other[cells], coefficients[cells], h[cells])
+            return slopes, values + mean[cells]
+        blocks = zip(points.split(size), cells.split(size), strict=True)
+        parts = [self._compare_block(s, other[c], coefficients[c], h[c]) for s, c in blocks]
+        return torch.cat([slopes for slopes, _ in parts]), torch.cat([values for _, values in parts]) + mean[cells]
+
+    def _compare_block(self, points: Tensor, other: Tensor, coefficients: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Return slopes and values of some points; the mean of ``h`` is not part of the values."""
+        problem = self.problem
+        f, f_slope = (dual_values(coefficients, psi) for psi in problem.features.value_and_slope(points))
+        difference = points[:, None, None] - other
+        v = conjugate_argument(problem.strength, torch.abs(difference), f[..., None], h)
+        alpha, conjugate = problem.regularizer.alpha_and_conjugate(v)
+        slopes = point_slope(alpha.mean(-1), f_slope, (alpha * torch.sign(difference)).mean(-1))
+        return slopes, f - problem.strength * conjugate.mean(-1)
+
+
+def _pairwise_costs(x: Tensor, y: Tensor) -> Tensor:
+    """Return abs(x - y) of every x with every y, (..., n, m)."""
+    return torch.abs(x[..., None] - y[..., None, :])
+
+
+# The unit of a parity weight, measured on the scores of a whole table.
+
+Table: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]"
+"""Scores, group codes and layers of the rows of a table."""
+
+
+def squared_error_information(y: NDArray[Any], predictions: NDArray[np.float64]) -> float:
+    """Return the mean squared error of the mean minus that of the predictions, at least 1 % of the former."""
+    constant, own = float(np.var(y)), float(np.mean((y - predictions) ** 2))
+    return max(constant - own, 0.01 * constant)
+
+
+def count_cells(codes: NDArray[np.int64], layer: NDArray[np.int64], layers: Layers) -> NDArray[np.int64]:
+    """Return the number of rows of each cell; raise where a group has none."""
+    cell = layers.n_groups * layer + codes
+    counts = np.bincount(cell[layer < layers.n_layers], minlength=layers.n_cells)
+    empty = int(np.count_nonzero(counts.reshape(-1, layers.n_groups).sum(axis=0) == 0))
+    if empty:
+        raise ValueError(f"{empty} of {layers.n_groups} groups have no rows; rows of each are needed here.")
+    return counts
+
+
+def parity_factor(scores: NDArray[np.float64], pairs: Comparisons, information: float) -> float:
+    """Return what makes the reliable part of the disparity count as much as the information of the features."""
+    distances = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, pairs).distances
+    disparity, reliable = pairs.weights @ distances, weigh_by_reliability(pairs, scores).weights @ distances
+    return float(information * reliable / disparity**2) if disparity > 0.0 else 0.0
+
+
+def compare_cells(
+    table: Table,
+    counts: NDArray[np.int64],
+    weights: list[float],
+    pairing: Pairing,
+    *,
+    layers: Layers,
+    target: Target | None,
+) -> Comparisons:
+    """Return the pairs of groups within each layer, or of each group and its target.
+
+    ``counts`` are the rows of each cell, and ``weights`` the weights of its label and stratum.
+    """
+    scores, codes, layer = table
+    n, cell = layers.n_groups, layers.n_groups * layer + codes
+    targets: list[NDArray[np.float64]] = []
+    if target is not None:
+        samples = group_samples(scores, codes, layer, layers)
+        targets = [target.resolve(*stratum).equal_mass(TARGET_SIZE) for stratum in enumerate(samples)]
+    used = np.flatnonzero(counts)
+    position = {int(number): index for index, number in enumerate(used)}
+    compared = [
+        (one, other)
+        for one, other in pairing.ends.T.tolist()
+        if one in position and (targets or other in position) and weights[one]
+    ]
+    same = [(one // n // layers.n_strata, one % n, 0 if targets else other % n) for one, other in compared]
+    return Comparisons.of_cells(
+        len(scores),
+        [np.flatnonzero(cell == number) for number in used],
+        [(position[one], len(used) + other if targets else position[other]) for one, other in compared],
+        weights=[weights[one] for one, _ in compared],
+        targets=targets,
+        names=(used % n).tolist(),
+        strata=(used // n).tolist(),
+        families=np.unique(same, axis=0, return_inverse=True)[1].ravel(),
+    )
+
+
+# A memory of each cell's scores in recent batches.
+
+
+class SampleMemory(nn.Module):
+    """Ring buffers of the newest scores of each cell, and the number of rows seen.
+
+    A small batch has few rows of a small group, too few to estimate the distribution of its scores; the newest scores
+    of earlier batches are added, as constants without a gradient. They lag behind the network the more, the larger the
+    memory is.
+    """
+
+    scores: Tensor
+    seen: Tensor
+    numbers: Tensor
+    slots: Tensor
+
+    def __init__(self, n_cells: int, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.register_buffer("scores", torch.zeros(n_cells + 1, size))
+        self.register_buffer("seen", torch.zeros(n_cells + 1, dtype=torch.int64))
+        self.seen[-1] = 1
+        self.register_buffer("numbers", torch.arange(n_cells + 1), persistent=False)
+        self.register_buffer("slots", torch.arange(1, size + 1), persistent=False)
+
+    def extend(self, scores: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the rows of a batch, followed by stored ones that fill each cell up to ``size``; store the batch."""
+        rank, counts = arrival_ranks(cells, self.numbers)
+        age = (self.seen[:-1, None] - self.slots) % self.size  # 0 is the newest; slots never filled are older than seen
+        used = age < torch.minimum(self.seen, self.size - counts)[:-1, None]
+        stored_cells = torch.where(used, self.numbers[:-1, None], self.numbers[-1])
+        extended = torch.cat([scores, self.scores[:-1].flatten()]), torch.cat([cells, stored_cells.flatten()])
+        self._store(scores, cells, rank, counts)
+        return extended
+
+    def _store(self, scores: Tensor, cells: Tensor, rank: Tensor, counts: Tensor) -> None:
+        """Store the rows of a batch; of a cell with more rows than ``size``, the last ones."""
+        slot, ring = (self.seen[cells] + rank) % self.size, cells
+        if len(cells) > self.size:
+            ring = torch.where(rank >= counts[cells] - self.size, cells, self.numbers[-1])
+        self.scores[ring, slot] = scores
+        if len(cells) > self.size:
+            self.scores[-1] = 0.0  # repeated indices are written in no fixed order
+        self.seen[:-1] += counts[:-1]
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self.scores.zero_()
+        self.seen[:-1] = 0
+
+
+# Errors for a ``state_dict`` that was saved with other settings or by another version.
+
+
+def explain_mismatch(
+    module: nn.Module,
+    state_dict: dict[str, Any],
+    prefix: str,
+    _metadata: dict[str, Any],
+    _strict: bool,
+    _missing: list[str],
+    _unexpected: list[str],
+    errors: list[str],
+) -> None:
+    """Append an error that says what to do; the parameters are those of ``Module._load_from_state_dict``."""
+    shapes = {prefix + name: tuple(value.shape) for name, value in module.state_dict().items()}
+    missing = [name for name in shapes if name not in state_dict]
+    changed = [name for name in shapes if name in state_dict and tuple(state_dict[name].shape) != shapes[name]]
+    if not changed and len(missing) in {0, len(shapes)}:  # torch itself reports that all are missing
+        return
+    sizes = "".join(f"; {name}: {tuple(state_dict[name].shape)} saved, {shapes[name]} here" for name in changed[:3])
+    errors.append(
+        f"the state_dict is not of this {type(module).__name__}: {len(missing)} of its {len(shapes)} entries are "
+        f"missing and {len(changed)} have another shape{sizes}. It was saved with other settings (groups, criterion, "
+        "n_strata, kind, target, n_fourier_features, memory_size) or by another version. Create the penalty with the "
+        "settings it was saved with; or leave out all of its entries and load with strict=False: the dual variables "
+        "and the memory are rebuilt within a few hundred batches."
+    )
+
+
+# A value whose gradient was computed beside it.
+
+
+class ValueWithGradient(torch.autograd.Function):
+    """A value with a precomputed gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, value: Tensor, gradient: Tensor) -> Tensor:  # noqa: ARG004
+        """Return the value, and save the gradient."""
+        ctx.save_for_backward(gradient)
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None]:
+        """Return the saved gradient times that of the value."""
+        (gradient,) = ctx.saved_tensors
+        return outer * gradient, None, None
+
 
 _N_QUANTILES = {"continuous": 64, "discrete": 256}  # dual potentials are smooth, couplings are not
 _MEMORY_SIZES = {"continuous": 32, "discrete": 128}  # the potentials carry information between batches, too

@@ -13,20 +13,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_array", "as_index", "namespace", "take_along"]
-
 
 def namespace(*arrays: Any) -> Any:
     """Return torch when a tensor is among the arrays, NumPy otherwise.
 
     Only functions that have the same name and meaning in both are used: ``abs``, ``argsort``, ``clip`` (both bounds by
     position), ``cos``, ``cumsum`` (with ``axis``), ``exp``, ``floor``, ``sign``, ``sin``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> namespace(np.zeros(2)).__name__
-    'numpy'
     """
     torch = sys.modules.get("torch")
     if torch is not None and any(isinstance(array, torch.Tensor) for array in arrays):
@@ -35,26 +27,12 @@ def namespace(*arrays: Any) -> Any:
 
 
 def as_array(values: Any) -> Any:
-    """Return tensors as they are and anything else as a NumPy array.
-
-    Examples
-    --------
-    >>> as_array([1, 2])
-    array([1, 2])
-    """
+    """Return tensors as they are and anything else as a NumPy array."""
     return np.asarray(values) if namespace(values) is np else values
 
 
 def take_along(values: Any, index: Any) -> Any:
-    """Return ``values[..., index]`` along the last axis, row by row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> take_along(np.array([[5.0, 6.0], [7.0, 8.0]]), np.array([[1], [0]]))
-    array([[6.],
-           [7.]])
-    """
+    """Return ``values[..., index]`` along the last axis, row by row."""
     xp = namespace(values)
     if xp is np:
         return np.take_along_axis(values, index, axis=-1)
@@ -62,12 +40,5 @@ def take_along(values: Any, index: Any) -> Any:
 
 
 def as_index(values: Any) -> Any:
-    """Return integral floats as 64-bit integers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> as_index(np.array([2.0])).dtype.name
-    'int64'
-    """
+    """Return integral floats as 64-bit integers."""
     return values.astype(np.int64) if namespace(values) is np else values.long()

@@ -20,28 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
-from fairtransport.transport._namespace import namespace
+from fairtransport.transport._namespace import as_index, namespace
 from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import Regularizer, get_regularizer
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-__all__ = [
-    "PAIRS",
-    "DualProblem",
-    "DualSolution",
-    "DualState",
-    "DualTerms",
-    "ascend",
-    "ascend_all_pairs",
-    "conjugate_argument",
-    "dual_gradients",
-    "dual_values",
-    "evaluate",
-    "point_slope",
-    "solve_dual",
-]
 
 PAIRS = ("matched", "all")
 Sampler = Callable[[int, np.random.Generator], "ArrayLike"]
@@ -52,20 +36,7 @@ STEP_PER_STRENGTH = {"l2": 1.0, "entropy": 0.5}
 
 @dataclass(frozen=True, eq=False)
 class DualProblem:
-    """The dual problem of two distributions.
-
-    Attributes
-    ----------
-    features : FourierFeatures
-        In which the dual variables are expanded.
-    regularizer : Regularizer
-    strength : float
-        The factor of the regularizer.
-    opposite : bool
-        Whether h = -f.
-    pairs : {"matched", "all"}
-        Whether the i-th point of a batch is paired with the i-th of the other, or each with all.
-    """
+    """The dual problem of two distributions."""
 
     features: FourierFeatures
     regularizer: Regularizer
@@ -97,18 +68,7 @@ class DualState:
 
 @dataclass(frozen=True, eq=False)
 class DualTerms:
-    """The objective on one pair of batches and its derivatives.
-
-    Attributes
-    ----------
-    value : float
-        The dual objective, an estimate of the regularized distance.
-    x_gradient, y_gradient : ndarray
-        With respect to the coefficients. With opposite duals, ``x_gradient`` is with respect to the one
-        shared vector and ``y_gradient`` its negative.
-    point_gradient : ndarray
-        With respect to each x: ((1 - alpha) f'(x) + alpha sign(x - y)) / N, alpha averaged over the pairs.
-    """
+    """The objective on one pair of batches and its derivatives."""
 
     value: Any
     x_gradient: Any
@@ -338,3 +298,43 @@ def solve_dual(
         state = DualState(mean_x, mean_y)
     fresh = [evaluate(problem, state, draw_x(batch_size, rng), draw_y(batch_size, rng)).value for _ in range(100)]
     return DualSolution(float(np.mean(fresh)), state, problem, np.array(history).reshape(-1, 2), outcome)
+
+
+# Sums over the optimal coupling on the line, point by point, without forming the coupling.
+
+
+def coupled_gradient(low: Any, high: Any, below: Any, upto: Any) -> Any:
+    """Return the sum of mass times sign(s - t) over the points t that a point s is coupled with.
+
+    It is the derivative of the Wasserstein-1 distance with respect to s.
+    """
+    xp = namespace(low)
+    return xp.clip(below, low, high) - low - (high - xp.clip(upto, low, high))
+
+
+def coupled_distance(point: Any, low: Any, high: Any, upto: Any, areas: Any) -> Any:
+    """Return the sum of mass times abs(s - t) over the points t that a point s is coupled with.
+
+    The parameters are those of `coupled_gradient`.
+
+    ``areas`` are those below the other's quantile function up to ``low``, up to ``high`` and up to the level where it
+    passes the point: ``upto`` clipped to the two.
+    """
+    middle = namespace(low).clip(upto, low, high)
+    return point * (2.0 * middle - low - high) + areas[0] + areas[1] - 2.0 * areas[2]
+
+
+def running_area(ascending: Any) -> Any:
+    """Return the area below the quantile function of equally weighted values, up to where each value begins."""
+    return (namespace(ascending).cumsum(ascending, axis=-1) - ascending) / ascending.shape[-1]
+
+
+def level_index(levels: Any, size: int) -> Any:
+    """Return the index of the value that covers each level, among ``size`` equally weighted ones."""
+    xp = namespace(levels)
+    return as_index(xp.clip(xp.floor(levels * size), 0, size - 1))
+
+
+def area_below(levels: Any, index: Any, size: int, *, values: Any, running: Any) -> Any:
+    """Return the area below the quantile function from 0 to each level."""
+    return running + (levels * size - index) / size * values

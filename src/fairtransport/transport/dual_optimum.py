@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from fairtransport.transport.dual import DualProblem
 
-__all__ = ["DUAL_RIDGE", "DualOptimum", "maximize_dual"]
 
 #: Ridge of the coefficients: smooths the distance below about this value.
 DUAL_RIDGE = 0.03
@@ -36,19 +35,7 @@ _SHORTEST = 2.0**-30
 
 @dataclass(frozen=True, eq=False)
 class DualOptimum:
-    """Optimal dual variables of many pairs of samples.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_problems,)
-        The objective at the optimum: the regularized distance.
-    coefficients : ndarray of shape (n_problems, n_coefficients)
-        Those of f; with free duals, those of f and then those of h.
-    x_slopes, y_slopes : ndarray of shape (n_problems, n) and (n_problems, m)
-        Derivative with respect to each point, divided by its mass.
-    n_iter : int
-        Newton steps taken.
-    """
+    """Optimal dual variables of many pairs of samples."""
 
     values: NDArray[np.float64]
     coefficients: NDArray[np.float64]
@@ -68,39 +55,7 @@ def maximize_dual(
     ridge: float = DUAL_RIDGE,
     same: bool = False,
 ) -> DualOptimum:
-    """Return the optimal dual variables of pairs of samples.
-
-    Parameters
-    ----------
-    problem : DualProblem
-        Features, regularizer, strength and whether h = -f.
-    x, y : ndarray of shape (n_problems, n) and (n_problems, m)
-        The two samples of each problem.
-    x_mass, y_mass : ndarray of the same shapes, optional
-        Masses that sum to 1 in each row; equal by default.
-    start : ndarray of shape (n_problems, n_coefficients), optional
-        Coefficients to start from; zero by default.
-    ridge : float
-        The factor mu.
-    same : bool
-        Whether x and y are the same sample, so that h = f.
-
-    Returns
-    -------
-    DualOptimum
-
-    Examples
-    --------
-    >>> from fairtransport.transport.dual import DualProblem
-    >>> from fairtransport.transport.fourier import draw_features
-    >>> from fairtransport.transport.regularizers import get_regularizer
-    >>> features = draw_features(50, 0.1, np.random.default_rng(0))
-    >>> problem = DualProblem(features, get_regularizer("l2"), 0.1, opposite=True)
-    >>> x, y = np.linspace(0.0, 0.5, 64)[None], np.linspace(0.3, 0.8, 64)[None]
-    >>> optimum = maximize_dual(problem, x, y)
-    >>> bool(0.3 < optimum.values[0] < 0.4), bool((optimum.x_slopes < 0).all())
-    (True, True)
-    """
+    """Return the optimal dual variables of pairs of samples."""
     p = np.full(x.shape, 1.0 / x.shape[-1]) if x_mass is None else x_mass
     q = np.full(y.shape, 1.0 / y.shape[-1]) if y_mass is None else y_mass
     system = _System(problem, x, y, p, q=q, ridge=ridge, same=same)

@@ -1,7 +1,7 @@
 r"""The stochastic algorithm of the paper in plain NumPy, to be read beside its formulas.
 
 A run is a state and a step: `init` gives the first state, `step` is one pass through the loop of the algorithm box, and
-`run` repeats it. The compiled kernels (`fairtransport.transport.kernels.updates`) are tested against this module.
+`run` repeats it. The compiled kernels (`fairtransport.transport.kernels.sgd`) are tested against this module.
 
 Continuous optimal transport (COT) minimises, over the parameters :math:`\theta` of a logistic model,
 
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.transport.dual import DualState
-from fairtransport.transport.links import AFFINE, LOGISTIC, score_and_slope
+from fairtransport.transport.regularizers import AFFINE, LOGISTIC, score_and_slope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,17 +36,6 @@ if TYPE_CHECKING:
 
     from fairtransport.transport.dual import DualProblem
 
-__all__ = [
-    "LEAST_DECAY",
-    "Problem",
-    "State",
-    "continuous_step",
-    "discrete_gradient",
-    "draw_indices",
-    "init",
-    "run",
-    "step",
-]
 
 #: The parameters' step does not fall below this share of the first one, however long a run goes on.
 LEAST_DECAY = 0.05
@@ -57,43 +46,7 @@ _27, _30, _31, _32 = (np.uint64(n) for n in (27, 30, 31, 32))
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Input of the algorithm.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_columns)
-        Features.
-    cells : sequence of ndarray
-        The rows of each cell: a group or, with labels or strata, its rows with one label or in one stratum.
-    targets : sequence of ndarray
-        Scores that represent the target distributions (the data set D-bar of the paper, which has one).
-    dual : DualProblem or None
-        Features, regularizer and strength of the dual problem; None: discrete optimal transport.
-    batch_size : int
-        N_S and N_S-bar.
-    dual_step, parameter_step : float
-        Step sizes of the dual variables and of theta.
-    seed : int
-    outcomes : ndarray of shape (n_rows,), optional
-        0 or 1, or a standardised y; needed where ``anchor`` is positive.
-    cell_share : ndarray of shape (n_cells,), optional
-        How the loss weighs the cells; likewise.
-    target_of_cell : sequence of int, optional
-        The target of each cell; -1 for cells that are compared with nothing. By default the first.
-    cell_weight : sequence of float, optional
-        Weights of the distances; by default 1.
-    models : sequence of int, optional
-        The row of theta that scores each cell, where there are several; by default that of its number.
-    parity, anchor, ridge : float
-        The objective is anchor * (loss + ridge / 2 * squared weights) + parity * weighted sum of distances.
-    link : int
-        The map of linear predictors to scores: the logistic function, with the logistic loss, or an affine map of
-        real-valued predictions, with the squared loss.
-    decay : float
-        What the parameters' step loses in each update, as a share of the first.
-    scale : float or ndarray of shape (n_columns + 1,)
-        A factor of the step for each column, the intercept last.
-    """
+    """Input of the algorithm."""
 
     X: NDArray[Any]
     cells: Sequence[NDArray[np.int64]]
@@ -118,18 +71,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What an update moves.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (n_models, n_columns + 1)
-        Parameters, the intercept last: one row, or one for each group.
-    duals : tuple of DualState
-        Coefficients of the dual variables of each cell and of the target for that cell; empty for discrete optimal
-        transport.
-    n_updates : int
-        Updates done.
-    """
+    """What an update moves."""
 
     theta: NDArray[np.float64]
     duals: tuple[DualState, ...]
@@ -189,44 +131,7 @@ def step(problem: Problem, state: State) -> State:
 def run(
     problem: Problem, theta: NDArray[np.float64], n_updates: int, *, average_from: int = 0
 ) -> tuple[State, NDArray[np.float64]]:
-    """Run the algorithm.
-
-    Parameters
-    ----------
-    problem : Problem
-    theta : ndarray of shape (n_models, n_columns + 1)
-        Parameters of the initial model.
-    n_updates : int
-        K in the paper.
-    average_from : int, default=0
-        The first update whose iterate is averaged.
-
-    Returns
-    -------
-    state : State
-        After the last update.
-    mean : ndarray of the shape of ``theta``
-        Mean of the iterates from ``average_from`` on.
-
-    Examples
-    --------
-    The scores of two groups, whose feature differs in mean, approach a common target.
-
-    >>> from fairtransport.transport import wasserstein
-    >>> from fairtransport.transport.logistic import sigmoid
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate((rng.normal(-1.0, 1.0, (500, 1)), rng.normal(1.0, 1.0, (500, 1))))
-    >>> X = np.column_stack((X, np.repeat([-1.0, 1.0], 500)))
-    >>> theta, groups = np.array([[1.0, 0.0, 0.0]]), (np.arange(500), np.arange(500, 1000))
-    >>> target = sigmoid(rng.normal(0.0, 1.0, 1000))
-    >>> problem = Problem(X, groups, (target,), dual=None, batch_size=100, dual_step=0.0, parameter_step=1.0)
-    >>> state, mean = run(problem, theta, 200, average_from=100)
-    >>> def distance(theta):
-    ...     scores = sigmoid(X @ theta[0, :-1] + theta[0, -1])
-    ...     return sum(wasserstein(scores[rows], target) for rows in groups)
-    >>> bool(distance(mean) < 0.3 * distance(theta))
-    True
-    """
+    """Run the algorithm."""
     state = init(problem, theta)
     total = np.zeros_like(state.theta)
     for update in range(n_updates):
@@ -281,11 +186,6 @@ def discrete_gradient(scores: NDArray[Any], target_scores: NDArray[Any]) -> NDAr
     """Return the derivative of the distance between two batches of equal size n with respect to each score, times n.
 
     The optimal coupling joins the i-th smallest score with the i-th smallest target score.
-
-    Examples
-    --------
-    >>> discrete_gradient(np.array([0.9, 0.1, 0.5]), np.array([0.2, 0.5, 0.4]))
-    array([ 1., -1.,  1.])
     """
     gradient = np.empty(scores.size)
     gradient[np.argsort(scores)] = np.sign(np.sort(scores) - np.sort(target_scores))
@@ -293,17 +193,7 @@ def discrete_gradient(scores: NDArray[Any], target_scores: NDArray[Any]) -> NDAr
 
 
 def draw_indices(seed: int, position: int, n: int, size: int) -> NDArray[np.int64]:
-    """Return ``n`` random indices below ``size``: outputs of SplitMix64 from ``position`` on.
-
-    Examples
-    --------
-    A run that is cut into pieces draws the same rows.
-
-    >>> draw_indices(seed=1, position=0, n=4, size=10)
-    array([5, 7, 9, 4])
-    >>> draw_indices(seed=1, position=2, n=2, size=10)
-    array([9, 4])
-    """
+    """Return ``n`` random indices below ``size``: outputs of SplitMix64 from ``position`` on."""
     counter = np.uint64(position) + np.arange(1, n + 1, dtype=np.uint64)
     z = np.uint64(seed) + counter * _GOLDEN
     z = (z ^ (z >> _30)) * _MIX_1

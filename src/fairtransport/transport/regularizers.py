@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fairtransport._validation import check_choice
 from fairtransport.transport._namespace import namespace
 
-__all__ = ["ENTROPY", "EXPONENT_LIMIT", "L2", "Regularizer", "get_regularizer"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Beyond this exponent exp(v) is continued by its tangent, which is convex and finite. At the optimum alpha is the
 #: density of the coupling with respect to the product of the marginals, far below e^10 for scores.
@@ -24,15 +27,7 @@ _LIMIT_VALUE = math.exp(EXPONENT_LIMIT)
 
 @dataclass(frozen=True)
 class Regularizer(ABC):
-    """A divergence phi, given by its convex conjugate phi* and the derivatives of that, for arrays and tensors.
-
-    Attributes
-    ----------
-    name : str
-        The value of the ``regularizer`` parameter.
-    code : int
-        Its number in compiled loops.
-    """
+    """A divergence phi, given by its convex conjugate phi* and the derivatives of that, for arrays and tensors."""
 
     name: str
     code: int
@@ -102,11 +97,55 @@ _BY_NAME = {r.name: r for r in (L2, ENTROPY)}
 
 
 def get_regularizer(name: str) -> Regularizer:
-    """Return the regularizer called ``name``.
-
-    Examples
-    --------
-    >>> get_regularizer("l2").name
-    'l2'
-    """
+    """Return the regularizer called ``name``."""
     return _BY_NAME[check_choice(name, _BY_NAME, name="regularizer")]
+
+
+# The logistic function and the logistic loss, as formulas; the compiled twins are in `transport.kernels.logistic`.
+
+
+def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
+    """Compute the logistic function without overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * logits))
+
+
+def logistic_loss(
+    logits: NDArray[np.float64], labels: NDArray[np.float64], shares: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the weighted sum of the losses log(1 + exp(z)) - y z, and the scores."""
+    losses = np.logaddexp(0.0, logits) - labels * logits
+    return float(shares @ losses), sigmoid(logits)
+
+
+def mixed_logits(initial: NDArray[np.float64], trained: NDArray[np.float64], amount: float) -> NDArray[np.float64]:
+    """Return the logit of the mean of two probabilities, exact also where both are near 0 or 1."""
+    with np.errstate(divide="ignore"):  # log of 0: the other one has all the weight
+        less, more = np.log1p(-amount), np.log(amount)
+    yes = np.logaddexp(less - np.logaddexp(0.0, -initial), more - np.logaddexp(0.0, -trained))
+    no = np.logaddexp(less - np.logaddexp(0.0, initial), more - np.logaddexp(0.0, trained))
+    return np.asarray(yes - no)
+
+
+# Maps of a linear predictor to the score that transport compares; compiled twins in `transport.kernels.links`.
+
+#: Codes of the maps for the compiled loop.
+LOGISTIC, AFFINE = 0, 1
+
+#: Slope of the affine map of real-valued predictions: three units to both sides of 0 have the scores [0, 1].
+AFFINE_SLOPE = 1.0 / 6.0
+
+
+def affine_score(predictors: NDArray[Any]) -> NDArray[Any]:
+    """Return the scores of real-valued predictions."""
+    return 0.5 + AFFINE_SLOPE * predictors
+
+
+def score_and_slope(link: int, predictors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return scores within [0, 1], where dual potentials are defined, and what their gradients are multiplied with.
+
+    Predictions beyond the range count as if they were at its end, but the gradient reaches them.
+    """
+    if link == AFFINE:
+        return np.clip(affine_score(predictors), 0.0, 1.0), np.full_like(predictors, AFFINE_SLOPE)
+    scores = sigmoid(predictors)
+    return scores, scores * (1.0 - scores)

@@ -1,7 +1,7 @@
 """Slice means: a sample as the means of its m parts of equal mass, in order; all rows count.
 
 The distance of two samples is a sum over pairs of slices, and its derivative with respect to a row is that of the
-slices that the row is part of. The compiled twins are in `fairtransport.transport.kernels.slices`.
+slices that the row is part of. The compiled twins are in `fairtransport.transport.kernels.line`.
 """
 
 from __future__ import annotations
@@ -10,30 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport.transport.kernels.slices import INDEX_BITS, radix_order
+from fairtransport.transport.kernels.line import INDEX_BITS, radix_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = [
-    "ascending_order",
-    "histogram_slices",
-    "histogram_slopes",
-    "row_slopes",
-    "slice_means",
-]
 
 _FEW = 512  # values that NumPy sorts faster
 
 
 def slice_means(values: NDArray[np.float64], mass: NDArray[np.float64], n_slices: int) -> NDArray[np.float64]:
-    """Return the mean of each of ``n_slices`` parts of equal mass of an ascending sample; borders may split a row.
-
-    Examples
-    --------
-    >>> slice_means(np.array([0.0, 0.3, 0.6]), np.ones(3), 2).round(3).tolist()
-    [0.1, 0.5]
-    """
+    """Return the mean of each of ``n_slices`` parts of equal mass of an ascending sample; borders may split a row."""
     cumulative = np.concatenate(([0.0], np.cumsum(mass)))
     area = np.concatenate(([0.0], np.cumsum(mass * values)))
     levels = np.linspace(0.0, cumulative[-1], n_slices + 1)
@@ -55,11 +41,6 @@ def ascending_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the positions of the values in ascending order, as `numpy.argsort` does, to within 2^-33 of their range.
 
     A radix sort of keys of 33 bits takes time proportional to the number of values.
-
-    Examples
-    --------
-    >>> ascending_order(np.array([0.3, 0.1, 0.2])).tolist()
-    [1, 2, 0]
     """
     low, high = float(values.min()), float(values.max())
     # A range beyond these limits cannot be divided by.
@@ -69,19 +50,7 @@ def ascending_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def histogram_slices(masses: NDArray[np.float64], edges: NDArray[np.float64], n_slices: int) -> NDArray[np.float64]:
-    """Return the slice means of samples that were counted in cells, each cell's mass spread evenly over it.
-
-    Parameters
-    ----------
-    masses : ndarray of shape (n_samples, n_cells)
-    edges : ndarray of shape (n_cells + 1,)
-    n_slices : int
-
-    Examples
-    --------
-    >>> histogram_slices(np.array([[1.0, 0.0, 1.0]]), np.array([0.0, 0.2, 0.4, 0.6]), 2).tolist()
-    [[0.1, 0.5]]
-    """
+    """Return the slice means of samples that were counted in cells, each cell's mass spread evenly over it."""
     means = np.empty((len(masses), n_slices))
     for sample, mass in enumerate(masses):
         kept = np.flatnonzero(mass > 0.0)
@@ -109,3 +78,59 @@ def histogram_slopes(slopes: NDArray[np.float64], masses: NDArray[np.float64]) -
         with np.errstate(invalid="ignore", divide="ignore"):
             cell_slopes[sample] = np.where(width > 1e-9, np.diff(area) / width, at_level)
     return cell_slopes
+
+
+# Scores counted in cells of [0, 1], and one derivative for each cell.
+
+#: Cells of [0, 1]. Distances of binned scores are exact to half a cell.
+CELLS = 1024
+
+
+def edge_masses(
+    scores: NDArray[np.float64], shares: NDArray[np.floating], weights: NDArray[np.float64], n_cells: int
+) -> NDArray[np.float64]:
+    """Return the mass of each group on each edge of equal cells of [0, 1]."""
+    edges = np.arange(n_cells + 1) / n_cells
+    hats = np.maximum(1.0 - np.abs(scores[:, None] - edges) * n_cells, 0.0)
+    return np.asarray((shares * weights[:, None]).T @ hats)
+
+
+def logit_derivatives(
+    scores: NDArray[np.float64],
+    labels: NDArray[np.floating],
+    shares: NDArray[np.floating],
+    weights: NDArray[np.float64],
+    *,
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Return the first and the second derivative of log-loss plus penalty with respect to each row's logit.
+
+    Notes
+    -----
+    With the score s of a row of weight w and the penalty's derivatives p' and p'' in its cell,
+
+    .. math:: w\,(s - y + p' s (1 - s)), \qquad w\,(s (1 - s) + p'' s^2 (1 - s)^2),
+
+    the second one kept positive.
+    """
+    n_cells = first.shape[1]
+    cell = np.minimum((scores * n_cells).astype(np.int64), n_cells - 1)
+    slope, bend = ((shares * table[:, cell].T).sum(axis=1) for table in (first, second))
+    variance = scores * (1.0 - scores)
+    return (
+        weights * (scores - labels + slope * variance),
+        weights * np.maximum(variance + bend * variance**2, 1e-16),
+    )
+
+
+def quantiles(masses: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return quantiles of one distribution whose masses lie on the edges of equal cells of [0, 1].
+
+    The mass of an edge is spread evenly over half a cell on each side, so that quantiles are continuous in the levels.
+    """
+    cells = len(masses) - 1
+    reached = np.append(0.0, np.cumsum(masses))
+    edges = np.clip((np.arange(cells + 2) - 0.5) / cells, 0.0, 1.0)
+    # The level 1 is reached at the last mass, not at the end of the last empty cell.
+    return np.interp(np.minimum(levels, 1.0 - 1e-12), reached / reached[-1], edges)

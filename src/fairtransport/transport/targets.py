@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 
     Combine = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
-__all__ = [
-    "TARGET_SIZE",
-    "TARGET_WORDS",
-    "pointwise_mean",
-    "pointwise_median",
-    "pooled",
-    "resolve_target",
-    "w1_barycenter",
-    "w2_barycenter",
-]
 
 TARGET_WORDS = ("barycenter", "barycenter_w2", "pooled")
 
@@ -246,14 +236,7 @@ def _pointwise(samples: Sequence[Sample], weights: ArrayLike | None, combine: Co
 
 
 def pointwise_median(quantiles: Any, shares: Any) -> Any:
-    """Return the midpoint of the lower and the upper weighted median along the last axis, for arrays and tensors.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pointwise_median(np.array([[0.1, 0.9, 0.3, 0.5]]), np.full(4, 0.25))
-    array([0.4])
-    """
+    """Return the midpoint of the lower and the upper weighted median along the last axis, for arrays and tensors."""
     xp = namespace(quantiles)
     order = xp.argsort(quantiles)
     mass = xp.cumsum(take_along(xp.broadcast_to(shares, quantiles.shape), order), axis=-1)
@@ -264,13 +247,6 @@ def pointwise_median(quantiles: Any, shares: Any) -> Any:
 
 
 def pointwise_mean(quantiles: Any, shares: Any) -> Any:
-    """Return the weighted mean along the last axis, relative to its first entry, so that equal entries stay exact.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pointwise_mean(np.array([[0.0, 1.0]]), np.array([0.75, 0.25]))
-    array([0.25])
-    """
+    """Return the weighted mean along the last axis, relative to its first entry, so that equal entries stay exact."""
     first = quantiles[..., :1]
     return first[..., 0] + ((quantiles - first) * shares).sum(-1)

@@ -10,9 +10,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport.auditing import audit_histograms
 from fairtransport.auditing.errors.calibration import estimate_calibration
-from fairtransport.histograms import count_scores
 
 QUICK = {"n_bootstrap": 200, "n_permutations": 50, "random_state": 0}
 
@@ -77,17 +75,6 @@ def test_standard_errors_are_those_of_the_information_matrix():
     assert (one.slope.high - one.slope.low) / 2 == pytest.approx(expected, rel=1e-4)
 
 
-def test_histograms_agree_up_to_a_bin():
-    scores, labels, groups, _ = rows_at_random()
-    exact = audit(scores, labels, groups)
-    histograms = count_scores(scores, labels, sensitive_features=groups)
-    binned = audit_histograms(histograms, **QUICK).calibration
-    for one, other in zip(exact.groups, binned.groups, strict=True):
-        assert one.slope.value == pytest.approx(other.slope.value, abs=1e-3)
-        assert one.expected_error.value == pytest.approx(other.expected_error.value, abs=1e-4)
-        assert [part.rate for part in one.bins] == [part.rate for part in other.bins]
-
-
 def test_calibrated_scores_have_an_error_that_chance_explains():
     result = audit(*rows_at_random()[:3])
     assert result.largest_error.low == 0
@@ -125,13 +112,6 @@ def test_one_label_only():
     assert one.slope is one.intercept is None
     assert one.positive_rate.value == 0
     assert one.expected_error.value == pytest.approx(np.mean(scores[groups == "a"]))
-
-
-def test_small_groups_have_fewer_bins():
-    scores, labels, _, _ = rows_at_random(n=1000)
-    result = audit(scores, labels, np.repeat(["a", "b", "c"], [940, 55, 5]))
-    assert [len(one.bins) for one in result.groups] == [10, 2, 1]
-    assert result.worst in {0, 1}
 
 
 def test_scores_that_are_not_probabilities_have_reliability_curves_only():

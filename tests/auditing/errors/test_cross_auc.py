@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import fairtransport as ft
-from fairtransport.auditing.errors.cross_auc import estimate_cross_auc
+from fairtransport.auditing.errors.summary import estimate_cross_auc
 
 QUICK = {"n_bootstrap": 100, "n_permutations": 50, "random_state": 0}
 

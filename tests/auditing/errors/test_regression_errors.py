@@ -8,8 +8,7 @@ from scipy.stats import ttest_ind
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 import fairtransport as ft
-from fairtransport.auditing.errors._residual_moments import moments_of_rows
-from fairtransport.auditing.errors.regression import REGRESSION_FIGURES, estimate_regression
+from fairtransport.auditing.errors.regression import REGRESSION_FIGURES, estimate_regression, moments_of_rows
 from fairtransport.groups import make_groups
 
 FEW = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
@@ -95,21 +94,6 @@ def test_few_rows_have_no_certain_error_and_equal_labels_no_r2():
     assert c.figures["rmse"].high == np.inf
     assert audit.verdict.status == "too_few_rows"
     assert ft.Audit.from_json(audit.to_json()).to_json() == audit.to_json()
-
-
-def test_predictions_within_the_unit_interval_are_still_predictions():
-    rng = np.random.default_rng(2)
-    y = rng.random(200)
-    scores = np.clip(y + rng.normal(0, 0.1, 200), 0, 1)
-    audit, scaled = (
-        ft.audit(scale * scores, scale * y, sensitive_features=np.arange(200) % 2, **FEW) for scale in (1, 1000)
-    )
-    assert not audit.settings.bounded
-    assert audit.settings.task == "regression"
-    assert audit.verdict.sentence == scaled.verdict.sentence
-    given = ft.audit(scores, y, sensitive_features=np.arange(200) % 2, range=(0, 1), **FEW)
-    assert given.settings.bounded
-    assert given.regression is not None
 
 
 def test_equalized_odds_compares_people_with_similar_labels(table):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairtransport.transport.kernels.areas import area_between, areas_between_groups, group_areas
-from fairtransport.transport.kernels.read_only import read_only
+from fairtransport.transport.kernels.line import area_between, areas_between_groups, group_areas
+from fairtransport.transport.kernels.options import read_only
 from fairtransport.transport.line import Sample
 
 KINDS = ["plain", "ties", "ends", "weights", "zero weights", "constant group", "single rows", "separate"]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fairtransport.transport.kernels.buckets import Cells, count_buckets, join_buckets, split_buckets
-from fairtransport.transport.kernels.read_only import read_only
+from fairtransport.transport.kernels.line import Cells, count_buckets, join_buckets, split_buckets
+from fairtransport.transport.kernels.options import read_only
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairtransport.transport.fourier import draw_features
-from fairtransport.transport.kernels.chebyshev import chebyshev, combine, project
+from fairtransport.transport.kernels.functions import chebyshev, combine, project
 
 
 @pytest.mark.parametrize("variance", [0.001, 0.01, 0.1, 1.0, 100.0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairtransport.transport.kernels.dot_update import sorted_positions
+from fairtransport.transport.kernels.sgd import sorted_positions
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 100, 333])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairtransport.transport.kernels.exponential import exp, exponential
+from fairtransport.transport.kernels.functions import exp, exponential
 
 
 @pytest.mark.parametrize(("dtype", "most", "error"), [(np.float64, 700, 1e-12), (np.float32, 87, 1e-6)])

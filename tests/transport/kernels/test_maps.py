@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairtransport.transport.kernels.maps import MapIndex, fill_guide, map_points
-from fairtransport.transport.kernels.read_only import read_only
+from fairtransport.transport.kernels.line import MapIndex, fill_guide, map_points
+from fairtransport.transport.kernels.options import read_only
 from fairtransport.transport.line import QuantileMap
 
 unit = st.floats(0, 1) | st.sampled_from([0.0, 0.25, 0.5, 1.0])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fairtransport.linear.solvers._packed_rows import PackedRows
-from fairtransport.transport.kernels.packed_rows import add_rows, score_rows
+from fairtransport.linear.sgd_problem import PackedRows
+from fairtransport.transport.kernels.rows import add_rows, score_rows
 
 from .tables import TABLES, one_hot
 

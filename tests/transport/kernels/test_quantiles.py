@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairtransport.transport.kernels.quantiles import level_positions, mean_quantiles
-from fairtransport.transport.kernels.read_only import read_only
+from fairtransport.transport.kernels.line import level_positions, mean_quantiles
+from fairtransport.transport.kernels.options import read_only
 
 unit = st.floats(0, 1) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairtransport.transport.kernels.random_numbers import Population, draw_index, draw_rows, draw_values, fill_alias
+from fairtransport.transport.kernels.rows import Population, draw_index, draw_rows, draw_values, fill_alias
 from fairtransport.transport.reference import draw_indices
 
 

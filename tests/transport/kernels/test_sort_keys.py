@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairtransport.transport.kernels.read_only import read_only
-from fairtransport.transport.kernels.sort_keys import lowest_positive, pack_keys, unpack_keys
+from fairtransport.transport.kernels.line import lowest_positive, pack_keys, unpack_keys
+from fairtransport.transport.kernels.options import read_only
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int32])

@@ -8,11 +8,10 @@ from scipy import sparse
 
 from fairtransport.criteria import resolve_criterion
 from fairtransport.groups import make_groups
-from fairtransport.linear.losses import LOSSES
-from fairtransport.linear.solvers._sgd import Objective, Trainer
-from fairtransport.linear.solvers._step_sizes import ParameterSteps
-from fairtransport.linear.solvers.sgd_problem import TrainingProblem
+from fairtransport.linear._sgd_solver import Objective, ParameterSteps, Trainer
+from fairtransport.linear.sgd_problem import TrainingProblem
 from fairtransport.strata import make_strata
+from fairtransport.training.responses import LOSSES
 from fairtransport.transport import reference
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import draw_features

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import expit, logit
 
 from fairtransport.auditing._evidence import EVERYONE
-from fairtransport.auditing.errors._norm_intervals import interval_of_norm, rate_noise
-from fairtransport.auditing.errors._recalibration import WeightedSample, calibration_intercept, calibration_slope
-from fairtransport.auditing.proportions import Tally, share
+from fairtransport.auditing.errors.separation import interval_of_norm, rate_noise
+from fairtransport.auditing.proportions import Estimate, Tally, share
 from fairtransport.histograms import SLACK
 
 if TYPE_CHECKING:
@@ -19,12 +20,104 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.auditing._evidence import Evidence
-    from fairtransport.auditing.errors._norm_intervals import CorrectedEstimate
+    from fairtransport.auditing.errors.separation import CorrectedEstimate
     from fairtransport.auditing.options import Options
-    from fairtransport.auditing.proportions import Estimate
     from fairtransport.transport.line import Sample
 
-__all__ = ["Calibration", "GroupCalibration", "ReliabilityBin", "estimate_calibration"]
+# Logistic recalibration: the intercept and slope of a logistic model of labels on the logits of scores.
+
+#: Scores are clipped to [CLIP, 1 - CLIP], since the logits of 0 and 1 are infinite.
+CLIP = 1e-4
+
+_MAX_VALUES = 1 << 12  # of each class; longer samples are averaged in as many slices
+_MAX_ITER = 50
+_MAX_HALVINGS = 40
+_TOL = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSample:
+    """Logits of the scores with one label."""
+
+    logits: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    design: float
+
+    @classmethod
+    def of(cls, sample: Sample, total: float, squares: float) -> WeightedSample:
+        """Return the logits of a sample of scores on [0, 1], given its sums of weights and of squared weights."""
+        logits, weights = logit(np.clip(sample.values, CLIP, 1 - CLIP)), sample.weights * total
+        if logits.size > _MAX_VALUES:
+            starts = np.arange(_MAX_VALUES) * logits.size // _MAX_VALUES
+            masses = np.add.reduceat(weights, starts)
+            logits, weights = np.add.reduceat(logits * weights, starts) / masses, masses
+        return cls(logits, weights, squares / total)
+
+
+def calibration_intercept(negatives: WeightedSample, positives: WeightedSample, confidence: float) -> Estimate | None:
+    """Return the intercept with the slope fixed at 1, with Wald's interval; None where it does not exist."""
+    fitted = _fit(negatives, positives, n_parameters=1)
+    return None if fitted is None else _wald(fitted[0][0], fitted[1][0, 0], confidence)
+
+
+def calibration_slope(negatives: WeightedSample, positives: WeightedSample, confidence: float) -> Estimate | None:
+    """Return the slope, with Wald's interval; None where it does not exist: scores that are constant or separated."""
+    overlap = negatives.logits[-1] > positives.logits[0] and positives.logits[-1] > negatives.logits[0]
+    fitted = _fit(negatives, positives, n_parameters=2) if overlap else None
+    return None if fitted is None else _wald(fitted[0][1], fitted[1][1, 1], confidence)
+
+
+def _wald(value: float, variance: float, confidence: float) -> Estimate:
+    half = NormalDist().inv_cdf((1 + confidence) / 2) * float(np.sqrt(variance))
+    return Estimate(float(value), float(value) - half, float(value) + half)
+
+
+def _fit(
+    negatives: WeightedSample, positives: WeightedSample, *, n_parameters: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Fit (intercept, slope), or the intercept alone, by Newton's method; return them with their covariance."""
+    samples = (negatives, positives)
+    x = np.concatenate([sample.logits for sample in samples])
+    weights = np.concatenate([sample.weights for sample in samples])
+    designs = np.concatenate([np.full(sample.logits.size, sample.design) for sample in samples])
+    labels = np.concatenate([np.zeros(negatives.logits.size), np.ones(positives.logits.size)])
+    columns = np.stack([np.ones_like(x), x])[:n_parameters]
+    offset = x if n_parameters == 1 else np.zeros_like(x)
+    signs = 1 - 2 * labels
+
+    def loss(parameters: NDArray[np.float64]) -> float:
+        return float(weights @ np.logaddexp(0.0, signs * (offset + parameters @ columns)))
+
+    parameters = np.array([0.0, 1.0])[:n_parameters]
+    now = loss(parameters)
+    for _ in range(_MAX_ITER):
+        shares = expit(offset + parameters @ columns)
+        information = (columns * (weights * shares * (1 - shares))) @ columns.T
+        try:
+            step = np.linalg.solve(information, columns @ (weights * (labels - shares)))
+        except np.linalg.LinAlgError:
+            return None
+        for _ in range(_MAX_HALVINGS):
+            new = loss(parameters + step)
+            if new <= now or not np.any(step):
+                break
+            step /= 2
+        parameters, now = parameters + step, new
+        if not np.all(np.isfinite(parameters)):
+            return None
+        if np.abs(step).max() <= _TOL * (1 + np.abs(parameters).max()):
+            break
+    else:
+        return None
+    shares = expit(offset + parameters @ columns)
+    variances = weights * shares * (1 - shares)
+    try:
+        inverse = np.linalg.inv((columns * variances) @ columns.T)
+    except np.linalg.LinAlgError:
+        return None
+    covariance = inverse @ ((columns * (variances * designs)) @ columns.T) @ inverse
+    return parameters, covariance
+
 
 _MAX_BINS = 10
 _MIN_ROWS = 25  # effective rows of a bin, about
@@ -124,20 +217,7 @@ class Calibration:
 def estimate_calibration(
     evidence: Evidence, options: Options, compared: Sequence[int], rng: np.random.Generator
 ) -> Calibration:
-    """Estimate the calibration of evidence with labels.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    options : Options
-    compared : sequence of int
-        Indices of the groups that are judged.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Calibration
-    """
+    """Estimate the calibration of evidence with labels."""
     names = evidence.histograms.groups.names
     grid = evidence.histograms.grid
     probabilities = (grid.low, grid.high) == (0.0, 1.0) and not grid.positions
@@ -163,18 +243,7 @@ def estimate_calibration(
 
 @dataclass(frozen=True, eq=False)
 class _LabelledRows:
-    """The rows of a group in bins, on [0, 1].
-
-    Parameters
-    ----------
-    samples : pair of Sample or None
-        Distributions of the scores with label 0 and 1.
-    totals, squares : array of shape (2,)
-        Sums of weights and of squared weights by label.
-    edges : array of shape (n_bins + 1,)
-    weights, sums : array of shape (2, n_bins)
-        Sums of weights, and of weighted scores, by label and bin.
-    """
+    """The rows of a group in bins, on [0, 1]."""
 
     samples: tuple[Sample | None, Sample | None]
     totals: NDArray[np.float64]

@@ -9,9 +9,9 @@ import numpy as np
 
 from fairtransport._columns import say_columns
 from fairtransport.auditing._evidence import EVERYONE
-from fairtransport.auditing.decisions import RATES
-from fairtransport.auditing.errors._norm_intervals import interval_of_norm, rate_noise
+from fairtransport.auditing.errors.separation import interval_of_norm, rate_noise
 from fairtransport.auditing.proportions import difference, ratio, share
+from fairtransport.auditing.records import RATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.auditing._evidence import Evidence
-    from fairtransport.auditing.decisions import Decisions
-    from fairtransport.auditing.errors._norm_intervals import CorrectedEstimate
+    from fairtransport.auditing.errors.separation import CorrectedEstimate
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.proportions import Estimate, Tally
+    from fairtransport.auditing.records import Decisions
 
-__all__ = ["ErrorRates", "GroupRates", "RateGap", "estimate_error_rates", "resolve_reference"]
 
 # One minus the other: the same difference between groups, with the groups exchanged.
 _COMPLEMENTS = {"false_negative_rate": "true_positive_rate", "error_rate": "accuracy"}
@@ -146,21 +145,7 @@ def resolve_reference(reference: Any, evidence: Evidence, judged: NDArray[np.boo
 def estimate_error_rates(
     evidence: Evidence, threshold: float, options: Options, reference: int, rng: np.random.Generator
 ) -> ErrorRates:
-    """Estimate the rates at a threshold, in units of the scores, of evidence with labels.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    threshold : float
-    options : Options
-    reference : int
-        Index of the reference group.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ErrorRates
-    """
+    """Estimate the rates at a threshold, in units of the scores, of evidence with labels."""
     names = evidence.histograms.groups.names
     at = float(evidence.histograms.grid.to_unit(threshold))
     tables = [evidence.decisions(at, group) for group in range(len(names))]

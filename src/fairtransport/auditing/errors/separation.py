@@ -7,29 +7,150 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport.auditing._coarse_histograms import coarsen
-from fairtransport.auditing._confidence_intervals import Stratum
-from fairtransport.auditing._disparity_norms import METRICS, DisparityNorm
+from fairtransport.auditing._confidence_intervals import (
+    METRICS,
+    PAIRS_TEST,
+    DisparityNorm,
+    Stratum,
+    joint_noise_floors,
+    largest_roots,
+    smooth_direction,
+)
 from fairtransport.auditing._disparity_readings import disparity_readings
-from fairtransport.auditing._evidence import with_label
-from fairtransport.auditing._permutation_test import PAIRS_TEST, joint_noise_floors
-from fairtransport.auditing.errors._norm_intervals import interval_of_norm, smooth_deviations, tied_deviations
+from fairtransport.auditing._evidence import coarsen, with_label
+from fairtransport.auditing.proportions import Estimate
 from fairtransport.groups import make_groups
 from fairtransport.transport.line import wasserstein
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from fairtransport.auditing._coarse_histograms import CoarseHistograms
-    from fairtransport.auditing._evidence import Evidence
-    from fairtransport.auditing.errors._norm_intervals import CorrectedEstimate
+    Norm = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    from collections.abc import Mapping
+
+    from fairtransport.auditing._evidence import CoarseHistograms, Evidence
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.records import Reading
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["LabelSeparation", "Separation", "ThresholdDifferences", "estimate_separation"]
+# Confidence intervals of norms of deviations, such as the largest difference between the rates of several groups.
+
+#: Draws of the errors of rates: so cheap that they need not be as few as bootstrap replicates.
+N_DRAWS = 2000
+
+_STEP = 1e-6  # of the directional derivative
+_TIED = 2.0  # standard errors: groups that are closer are treated as equal
+_FLAT = 1.0  # standard errors: differences at two thresholds that are treated as equal
+_EQUAL = 1e-12  # a norm that is 0 but for rounding
+
+
+@dataclass(frozen=True)
+class CorrectedEstimate(Estimate):
+    """An estimate that is biased upward, with its interval and its value corrected for the bias.
+
+    Parameters
+    ----------
+    value : float
+        As observed.
+    low, high : float
+        Confidence interval of the true value. It corrects for the bias, so the observed value may lie above it.
+    corrected : float
+        The value after correction for the bias.
+    """
+
+    corrected: float
+
+
+def rate_noise(
+    values: NDArray[np.float64], sizes: NDArray[np.float64], rng: np.random.Generator, n_draws: int = N_DRAWS
+) -> NDArray[np.float64]:
+    """Draw the errors of observed proportions: observed minus true, with the true ones from Jeffreys' posterior."""
+    shape = (n_draws, *values.shape)
+    return values - rng.beta(values * sizes + 0.5, (1 - values) * sizes + 0.5, size=shape)
+
+
+def tied_deviations(
+    curves: NDArray[np.float64], noise: NDArray[np.float64], *, flat: bool = False
+) -> NDArray[np.float64]:
+    """Return the figures of groups, with those indistinguishable from the highest or the lowest one set equal to it."""
+    tied = curves - curves.mean(axis=0)
+    top, bottom = np.argmax(tied, axis=0), np.argmin(tied, axis=0)
+    at = np.arange(tied.shape[1])
+    distances, near = [], []
+    for extreme in (bottom, top):
+        distance = np.abs(tied - tied[extreme, at])
+        error = (noise - noise[:, extreme, at][:, None]).std(axis=0)
+        distances.append(distance)
+        near.append(distance <= _TIED * error)
+    to_bottom = near[0] & (distances[0] <= distances[1])
+    to_top = near[1] & ~to_bottom & (distances[1] <= distances[0])
+    tied = np.where(to_bottom, tied[bottom, at], np.where(to_top, tied[top, at], tied))
+    if flat:
+        spread = np.ptp(tied, axis=0)
+        error = (noise[:, top, at] - noise[:, bottom, at]).std(axis=0)
+        largest = spread.max()
+        near_largest = (spread > 0) & (largest - spread <= _FLAT * error)
+        tied = tied * np.where(near_largest, largest / np.where(spread > 0, spread, 1.0), 1.0)
+    return tied
+
+
+def smooth_deviations(
+    curves: NDArray[np.float64], noise: NDArray[np.float64], widths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the deviations of groups from their mean, nearly those of shifted scores."""
+    mean = curves.mean(axis=0)
+    shift = mean * (1 - mean)
+    deviations, errors = curves - mean, noise - noise.mean(axis=1, keepdims=True)
+    return smooth_direction(deviations, errors, shift, widths)
+
+
+def interval_of_norm(
+    deviations: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    norm: Norm,
+    confidence: float,
+    *,
+    tied: NDArray[np.float64] | None = None,
+    smooth: NDArray[np.float64] | None = None,
+) -> CorrectedEstimate:
+    """Return the norm of observed deviations with its confidence interval."""
+    observed = float(norm(deviations))
+    direction = deviations
+    if observed <= _EQUAL:  # all equal: any direction will do
+        direction = np.where(np.arange(deviations.size) % 2, 1e-3, -1e-3)
+    chance = norm(noise)
+    middle = float(np.median(chance))
+    values = _largest_norms(norm, direction, noise, chance, observed)
+    upper = values if observed >= middle else _largest_norms(norm, direction, noise, chance, middle)
+    if smooth is not None and float(norm(smooth)) > _EQUAL:
+        upper = np.maximum(upper, _largest_norms(norm, smooth, noise, chance, max(observed, middle)))
+    linear = observed - (norm(deviations + _STEP * noise) - observed) / _STEP
+    tail = (1 - confidence) / 2
+    lower = values
+    if tied is not None and float(norm(tied)) > _EQUAL:
+        lower = np.minimum(values, _largest_norms(norm, tied, noise, chance, observed))
+    p_value = (1 + np.count_nonzero(chance >= observed)) / (1 + len(chance))
+    low = float(np.quantile(lower, tail, method="weibull")) if p_value <= tail else 0.0
+    high = max(float(np.quantile(each, 1 - tail, method="weibull")) for each in (upper, linear))
+    return CorrectedEstimate(observed, low, high, corrected=float(np.median(values)))
+
+
+def _largest_norms(
+    norm: Norm,
+    direction: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    chance: NDArray[np.float64],
+    observed: float,
+) -> NDArray[np.float64]:
+    r"""Return the true norm at the largest root :math:`\lambda \ge 0` for each draw; 0 where there is none."""
+    scale = float(norm(direction))
+    if not scale > 0:
+        return np.zeros(len(noise))
+    start = (observed + chance) / scale  # right of the root, by the triangle inequality
+    return scale * largest_roots(lambda at: norm(at[:, None] * direction + noise), observed, start, scale)
+
 
 _MAX_ENTRIES = 1 << 10  # groups and labels times nodes
 _MIN_NODES, _MAX_NODES = 16, 64
@@ -117,20 +238,7 @@ class Separation:
 def estimate_separation(
     evidence: Evidence, options: Options, rng: np.random.Generator, *, known: Mapping[int | None, Reading] | None = None
 ) -> Separation:
-    """Estimate the differences over all thresholds of evidence with labels.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    options : Options
-    rng : numpy.random.Generator
-    known : dict of int or None to Reading, optional
-        Disparities that were estimated before, by label; None stands for both labels.
-
-    Returns
-    -------
-    Separation
-    """
+    """Estimate the differences over all thresholds of evidence with labels."""
     scale = evidence.rank_scale
     if scale is not None:
         evidence = evidence.ranked()

@@ -3,29 +3,391 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_regressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._extras import load_extra
-from fairtransport._sklearn.estimator_calls import last_step
-from fairtransport._sklearn.group_awareness import needs_groups
-from fairtransport.persistence._files import PEOPLE_PER_POINT
-from fairtransport.persistence.onnx._conversion import declare_features
-from fairtransport.persistence.onnx._graph import Graph
-from fairtransport.persistence.onnx._models import add_scores, summed_up
-from fairtransport.persistence.onnx._operators import add_classes, add_group_codes, add_repair, require_range
-from fairtransport.persistence.onnx._table_encoder import add_encoder
-from fairtransport.repair import QuantileRepair
+from fairtransport._sklearn import last_step, needs_groups
+from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
+from fairtransport.linear import (
+    ContinuousTransportClassifier,
+    ContinuousTransportRegressor,
+    DiscreteTransportClassifier,
+    DiscreteTransportRegressor,
+)
+from fairtransport.persistence._files import PEOPLE_PER_POINT, _model_of, pack_model
+from fairtransport.persistence.onnx._graph import (
+    ML_DOMAIN,
+    Graph,
+    add_classes,
+    add_converted,
+    add_group_codes,
+    add_linear,
+    add_mixture,
+    add_repair,
+    as_vector,
+    declare_features,
+    require_range,
+)
+from fairtransport.persistence.trees import InvalidTreesError, LightGBMTrees, XGBoostTrees
+from fairtransport.repair import (
+    BlindRepairClassifier,
+    BlindRepairRegressor,
+    QuantileRepair,
+    QuantileRepairClassifier,
+    QuantileRepairRegressor,
+)
+from fairtransport.storage import unpack_container
 from fairtransport.tabular import RowScorer, TableModel
+from fairtransport.tabular.column_plans import MAX_DEVIATIONS, MISSING
 
 if TYPE_CHECKING:
-    from fairtransport.groups import Groups
+    from numpy.typing import NDArray
 
-__all__ = ["to_onnx"]
+    from fairtransport.groups import Groups
+    from fairtransport.tabular.column_plans import ColumnPlan
+
+# Boosted trees of scikit-learn, LightGBM and XGBoost as nodes, with thresholds in the precision of their library.
+
+_NAN_IS_MISSING, _ZERO_IS_MISSING = 8, 4
+_MOST_PARTS = 64
+_HISTOGRAMS = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+_CATEGORIES = "Splits of categories cannot be exported to ONNX; encode the columns as numbers first."
+
+
+class _Nodes(NamedTuple):
+    """Nodes of all trees: splits with two children, and leaves, whose children are -1."""
+
+    tree: NDArray[np.int64]
+    node: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    missing_left: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+
+def is_boosted(model: Any) -> bool:
+    """Return whether this is an estimator of LightGBM or XGBoost, or scikit-learn's histogram gradient boosting."""
+    return isinstance(model, _HISTOGRAMS) or type(model).__module__.partition(".")[0] in {"lightgbm", "xgboost"}
+
+
+def has_log_link(model: Any) -> bool:
+    """Return whether the predictions of a boosted regressor are the exponentials of its margins."""
+    return isinstance(model, _HISTOGRAMS) and getattr(model, "loss", "") in {"gamma", "poisson"}
+
+
+def add_margins(graph: Graph, model: Any, features: str) -> str:
+    """Add the trees of a fitted estimator, and return their sum for each row: a logit, or a prediction.
+
+    Comparisons are made in the precision of the library.
+    """
+    try:
+        if isinstance(model, _HISTOGRAMS):
+            return _add_histogram_trees(graph, model, features)
+        if type(model).__module__.partition(".")[0] == "lightgbm":
+            return _add_lightgbm(graph, model, features)
+        return _add_xgboost(graph, model, features)
+    except InvalidTreesError as error:
+        raise TypeError(f"These boosted trees cannot be exported to ONNX: {error}.") from None
+
+
+def _add_histogram_trees(graph: Graph, model: Any, features: str) -> str:
+    trees = [tree.nodes for one_round in model._predictors for tree in one_round]  # noqa: SLF001 - as in a model file
+    nodes = np.concatenate(trees)
+    if nodes["is_categorical"].any():
+        raise TypeError(_CATEGORIES)
+    is_leaf = nodes["is_leaf"] != 0
+    left, right = (np.where(is_leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+    joined = _Nodes(
+        np.repeat(np.arange(len(trees)), [tree.size for tree in trees]),
+        np.concatenate([np.arange(tree.size) for tree in trees]),
+        np.where(is_leaf, 0, nodes["feature_idx"]).astype(np.int64),
+        np.where(is_leaf, 0.0, nodes["num_threshold"]),
+        left,
+        right,
+        nodes["missing_go_to_left"].astype(np.int64),
+        np.where(is_leaf, nodes["value"], 0.0),
+    )
+    base = float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001
+    return _add_nodes(graph, features, joined, mode="BRANCH_LEQ", base=base)
+
+
+def _add_lightgbm(graph: Graph, model: Any, features: str) -> str:
+    trees = LightGBMTrees.from_text(model.booster_.model_to_string())
+    if (trees.decision & 1).any():
+        raise TypeError(_CATEGORIES)
+    if (trees.decision & _ZERO_IS_MISSING).any():
+        raise TypeError("A model with zero_as_missing=True cannot be exported to ONNX.")
+    parts = []
+    first_split = first_leaf = 0
+    for tree, n_leaves in enumerate(trees.n_leaves.tolist()):
+        n_splits = n_leaves - 1
+        splits, leaves = slice(first_split, first_split + n_splits), slice(first_leaf, first_leaf + n_leaves)
+        decision, threshold = trees.decision[splits], trees.threshold[splits]
+        # Where NaN was not seen in training, it counts as 0.
+        goes_left = np.where(decision & _NAN_IS_MISSING, (decision & 2) > 0, threshold >= 0.0)
+        children = [
+            np.where(side[splits] < 0, n_splits - 1 - side[splits], side[splits]) for side in (trees.left, trees.right)
+        ]
+        blank, nowhere = np.zeros(n_leaves), np.full(n_leaves, -1)
+        parts.append(
+            _Nodes(
+                np.full(n_splits + n_leaves, tree),
+                np.arange(n_splits + n_leaves),
+                np.append(trees.feature[splits], nowhere * 0),
+                np.append(threshold, blank),
+                np.append(children[0], nowhere),
+                np.append(children[1], nowhere),
+                np.append(goes_left, nowhere * 0),
+                np.append(np.zeros(n_splits), trees.leaf_value[leaves]),
+            )
+        )
+        first_split, first_leaf = first_split + n_splits, first_leaf + n_leaves
+    return _add_nodes(graph, features, _joined(parts), mode="BRANCH_LEQ", base=0.0)
+
+
+def _add_xgboost(graph: Graph, model: Any, features: str) -> str:
+    trees = XGBoostTrees.from_content(bytes(model.get_booster().save_raw("ubj")))
+    if trees.categorical.any():
+        raise TypeError(_CATEGORIES)
+    if trees.drop_weight.size:
+        raise TypeError("XGBoost's models with dropout (booster='dart') cannot be exported to ONNX.")
+    best = getattr(model, "best_iteration", None) if hasattr(model, "evals_result_") else None
+    n_trees = trees.n_nodes.size if best is None else (best + 1) * trees.trees_per_round
+    ends = np.cumsum(trees.n_nodes)
+    kept = slice(0, int(ends[n_trees - 1]))
+    tree = np.repeat(np.arange(trees.n_nodes.size), trees.n_nodes)[kept]
+    is_leaf = trees.left[kept] < 0
+    nodes = _Nodes(
+        tree,
+        np.arange(tree.size) - np.repeat(ends - trees.n_nodes, trees.n_nodes)[kept],
+        trees.feature[kept],
+        np.where(is_leaf, 0.0, trees.threshold[kept]),
+        trees.left[kept],
+        trees.right[kept],
+        trees.default_left[kept],
+        np.where(is_leaf, trees.threshold[kept], 0.0),
+    )
+    base = trees.base_score if trees.is_regression else float(np.log(trees.base_score / (1.0 - trees.base_score)))
+    single = graph.add("Cast", features, to=graph.number_type("FLOAT"))  # as XGBoost reads them
+    return _add_nodes(
+        graph, graph.add("Cast", single, to=graph.number_type("DOUBLE")), nodes, mode="BRANCH_LT", base=base
+    )
+
+
+def _joined(parts: list[_Nodes]) -> _Nodes:
+    columns: list[Any] = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return _Nodes(*columns)
+
+
+def _add_nodes(graph: Graph, features: str, nodes: _Nodes, *, mode: str, base: float) -> str:
+    """Return the sum of the trees: a few at a time, because ONNX rounds each sum to a float of 32 bits."""
+    total = graph.constant(np.float64(base))
+    n_trees = int(nodes.tree[-1]) + 1
+    size = -(-n_trees // _MOST_PARTS)
+    for first in range(0, n_trees, size):
+        chosen = (nodes.tree >= first) & (nodes.tree < first + size)
+        columns: list[Any] = [column[chosen] for column in nodes]
+        part = _Nodes(*columns)
+        total = graph.add("Add", total, _add_part(graph, features, part, mode))
+    return total
+
+
+def _add_part(graph: Graph, features: str, nodes: _Nodes, mode: str) -> str:
+    make = load_extra("onnx").numpy_helper.from_array
+    leaves = np.flatnonzero(nodes.left < 0)
+    options = {
+        "nodes_treeids": nodes.tree.tolist(),
+        "nodes_nodeids": nodes.node.tolist(),
+        "nodes_featureids": nodes.feature.tolist(),
+        "nodes_modes": ["LEAF" if left < 0 else mode for left in nodes.left.tolist()],
+        "nodes_values_as_tensor": make(np.asarray(nodes.threshold, dtype=np.float64), "nodes_values"),
+        "nodes_truenodeids": np.maximum(nodes.left, 0).tolist(),
+        "nodes_falsenodeids": np.maximum(nodes.right, 0).tolist(),
+        "nodes_missing_value_tracks_true": np.asarray(nodes.missing_left, dtype=np.int64).tolist(),
+        "target_treeids": nodes.tree[leaves].tolist(),
+        "target_nodeids": nodes.node[leaves].tolist(),
+        "target_ids": [0] * leaves.size,
+        "target_weights_as_tensor": make(np.asarray(nodes.value[leaves], dtype=np.float64), "target_weights"),
+        "n_targets": 1,
+        "aggregate_function": "SUM",
+        "post_transform": "NONE",
+    }
+    total = graph.add("TreeEnsembleRegressor", features, domain=ML_DOMAIN, **options)
+    return graph.add("Cast", as_vector(graph, total), to=graph.number_type("DOUBLE"))
+
+
+# Fitted models as nodes: from features, or from the columns of a table, to scores.
+
+_LINEAR = (
+    ContinuousTransportClassifier,
+    DiscreteTransportClassifier,
+    ContinuousTransportRegressor,
+    DiscreteTransportRegressor,
+)
+_REPAIRED = (QuantileRepairClassifier, QuantileRepairRegressor)
+_BOOSTING = (TransportBoostingClassifier, TransportBoostingRegressor)
+_BLIND = (BlindRepairClassifier, BlindRepairRegressor)
+
+
+def add_scores(graph: Graph, model: Any, features: Any, people_per_point: int) -> str:
+    """Add a model and return its scores, probabilities or predictions, as a vector of doubles."""
+    if isinstance(model, Pipeline):
+        return _add_pipeline(graph, model, features, people_per_point)
+    if isinstance(model, _LINEAR):
+        return _add_transport(graph, model, features)
+    if isinstance(model, _REPAIRED):
+        scores = add_scores(graph, model.estimator_, features, people_per_point)
+        return _add_repaired(graph, scores, summed_up(model.repair_, people_per_point))
+    if isinstance(model, _BOOSTING):
+        return _add_boosting(graph, model, features, people_per_point)
+    return _add_foreign(graph, model, features)
+
+
+def _add_pipeline(graph: Graph, model: Any, features: Any, people_per_point: int) -> str:
+    steps = [(name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")]
+    if steps:
+        features = add_converted(graph, Pipeline(steps), features, classifier=False)
+    return add_scores(graph, model[-1], features, people_per_point)
+
+
+def _add_foreign(graph: Graph, model: Any, features: Any) -> str:
+    """Add a model of another library."""
+    if isinstance(model, _BLIND):
+        raise TypeError(
+            f"A {type(model).__name__} cannot be exported to ONNX: its map depends on the probabilities of all groups. "
+            "Save it with fairtransport.save; or export a transport estimator, which needs no group either."
+        )
+    if is_boosted(model):
+        margins = add_margins(graph, model, features)
+        if is_regressor(model):
+            return graph.add("Exp", margins) if has_log_link(model) else margins
+        return graph.add("Sigmoid", margins)
+    if is_regressor(model):
+        return as_vector(graph, add_converted(graph, model, features, classifier=False))
+    if not hasattr(model, "predict_proba"):
+        raise TypeError(
+            f"A {type(model).__name__} cannot be exported by to_onnx: it has neither probabilities of two classes nor "
+            "predictions of numbers."
+        )
+    output = add_converted(graph, model, features, classifier=True)
+    return graph.add("Gather", output, graph.constant(np.int64(1)), axis=1)
+
+
+def _add_transport(graph: Graph, model: Any, features: str) -> str:
+    if model.spread != "trained":
+        raise ValueError("A model with spread='initial' cannot be exported; set spread='trained', which keeps ranks.")
+    codes = add_group_codes(graph, model.groups_) if needs_groups(model) else None
+    logistic = not is_regressor(model)
+    moved = add_linear(graph, features, model.coef_, model.intercept_, codes, logistic=logistic)
+    if model.amount == 1.0:
+        return moved
+    start = model.initial_estimator_
+    weights = np.reshape(start.coef_, (1, -1)), np.ravel(start.intercept_)[:1]
+    return add_mixture(
+        graph, add_linear(graph, features, *weights, None, logistic=logistic), moved, float(model.amount)
+    )
+
+
+def _add_boosting(graph: Graph, model: Any, features: str, people_per_point: int) -> str:
+    if getattr(model, "spread", "trained") != "trained":
+        raise ValueError("A model with spread='initial' cannot be exported; set spread='trained', which keeps ranks.")
+    scores = _add_link(graph, model, add_margins(graph, model.estimator_, features))
+    if model.repair_ is not None:
+        scores = _add_repaired(graph, scores, summed_up(model.repair_, people_per_point))
+    amount = float(getattr(model, "amount", 1.0))
+    if amount == 1.0:
+        return scores
+    plain = _add_link(graph, model, add_margins(graph, model.initial_estimator_, features))
+    return add_mixture(graph, plain, scores, amount)
+
+
+def _add_link(graph: Graph, model: Any, margins: str) -> str:
+    if not is_regressor(model):
+        return graph.add("Sigmoid", margins)
+    moved = graph.add("Exp", margins) if model.loss_ in {"poisson", "tweedie"} else margins
+    scaled = graph.add("Mul", moved, graph.constant(np.float64(model.y_scale_)))
+    return graph.add("Add", scaled, graph.constant(np.float64(model.y_center_)))
+
+
+def _add_repaired(graph: Graph, scores: str, repair: Any) -> str:
+    codes = add_group_codes(graph, repair.groups_)
+    return add_repair(graph, scores, codes, repair.maps_, float(repair.amount), extrapolate=repair.extrapolates)
+
+
+def summed_up(repair: QuantileRepair, people_per_point: int) -> Any:
+    """Return the repair as a model file would give it back: without anybody's score."""
+    if repair.strata_ is not None:
+        raise ValueError(
+            "A repair within strata cannot be exported to ONNX: the graph has inputs for groups, not for strata. Save "
+            "it with fairtransport.save, or export one repair for each stratum."
+        )
+    if hasattr(repair, "randomized_maps_"):
+        raise ValueError(
+            "A randomised repair cannot be exported to ONNX, which has no draws that are the same in every call. Save "
+            "it with fairtransport.save, or fit it with randomize=False."
+        )
+    return _model_of(unpack_container(pack_model(repair, people_per_point)[0]))
+
+
+# The encoder of a `TableModel` as nodes: raw columns in, the matrix of the model's features out.
+
+
+def add_encoder(graph: Graph, encoder: Any) -> str:
+    """Declare an input for each column, of shape (n, 1), and return the encoded features."""
+    return graph.add("Concat", *[_add_column(graph, plan) for plan in encoder.plans_], axis=1)
+
+
+def _add_column(graph: Graph, plan: ColumnPlan) -> str:
+    if plan.kind == "date":
+        raise ValueError(
+            f"Column {plan.name!r} is a date, which ONNX does not know. Give the model numbers instead, such as the "
+            "days since a date, or drop the column."
+        )
+    return _add_words(graph, plan) if plan.kind == "words" else _add_number(graph, plan)
+
+
+def _add_number(graph: Graph, plan: ColumnPlan) -> str:
+    column = graph.input(plan.name, "DOUBLE", 1)
+    centred = graph.add("Sub", column, graph.constant(plan.centre))
+    scaled = graph.add("Div", centred, graph.constant(plan.scale))
+    missing = graph.add("IsNaN", column)
+    filled = graph.add("Where", missing, graph.constant(np.float64(0.0)), scaled)
+    ends = [graph.constant(np.float64(end)) for end in (-MAX_DEVIATIONS, MAX_DEVIATIONS)]
+    clipped = graph.add("Clip", filled, *ends)
+    if not plan.missing:
+        return clipped
+    return graph.add("Concat", clipped, graph.add("Cast", missing, to=graph.number_type("DOUBLE")), axis=1)
+
+
+def _add_words(graph: Graph, plan: ColumnPlan) -> str:
+    """One row of a table for each known text, for any other, and for none."""
+    n_words = len(plan.words)
+    other, missing = n_words, n_words + 1
+    rows = np.zeros((n_words + 2, plan.width))
+    rows[:n_words, :n_words] = np.eye(n_words)
+    if plan.other:
+        rows[[other, missing], n_words] = 1.0
+    if plan.missing:
+        rows[missing] = 0.0
+        rows[missing, -1] = 1.0
+    spellings = sorted({way for text in MISSING for way in (text, text.upper(), text.capitalize(), text.title())})
+    keys = [*plan.words, *(text for text in spellings if text not in plan.words)]
+    values = [*range(n_words), *[missing] * (len(keys) - n_words)]
+    column = graph.input(plan.name, "STRING", 1)
+    codes = graph.add(
+        "LabelEncoder", column, domain=ML_DOMAIN, keys_strings=keys, values_int64s=values, default_int64=other
+    )
+    flat = graph.add("Reshape", codes, graph.constant(np.array([-1], dtype=np.int64)))
+    return graph.add("Gather", graph.constant(rows), flat, axis=0)
 
 
 def to_onnx(model: Any, *, people_per_point: int = PEOPLE_PER_POINT) -> Any:

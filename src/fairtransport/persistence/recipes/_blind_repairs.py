@@ -10,8 +10,9 @@ import numpy as np
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.groups import Groups
 from fairtransport.persistence._values import ValueType, attributes_of
-from fairtransport.persistence.recipes._checks import (
+from fairtransport.persistence.recipes._registry import (
     GROUP_PARAMS,
+    Recipe,
     any_of,
     count_up_to,
     instance_of,
@@ -26,13 +27,9 @@ from fairtransport.persistence.recipes._checks import (
     number_in,
     one_of,
 )
-from fairtransport.persistence.recipes._registry import Recipe
-from fairtransport.repair.blind.cells import Cells
 from fairtransport.repair.blind.group_model import Calibration, GroupModelReport
-from fairtransport.repair.blind.potentials import LOSSES, Potentials
+from fairtransport.repair.blind.potentials import LOSSES, Cells, Potentials
 from fairtransport.strata import Strata
-
-__all__ = ["RECIPES", "VALUE_TYPES"]
 
 _MOST_CELLS = 1 << 20
 

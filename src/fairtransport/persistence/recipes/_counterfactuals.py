@@ -12,13 +12,22 @@ from typing import Any
 import numpy as np
 
 from fairtransport.causal import CausalGraph, as_graph
-from fairtransport.causal.cell_models import ForestCells, MarginalCells, MultinomialCells, Trees
-from fairtransport.causal.conditional_distributions import Cells, ConditionalDistribution, LinearSpread
-from fairtransport.causal.node_columns import NodeColumn, SeenValues
+from fairtransport.causal.conditional_distributions import (
+    Cells,
+    ConditionalDistribution,
+    ForestCells,
+    LinearSpread,
+    MarginalCells,
+    MultinomialCells,
+    NodeColumn,
+    SeenValues,
+    Trees,
+)
 from fairtransport.persistence._summaries import Change
 from fairtransport.persistence._values import ValueType, attributes_of
-from fairtransport.persistence.recipes._checks import (
+from fairtransport.persistence.recipes._registry import (
     FEATURE_NAMES,
+    Recipe,
     any_of,
     count_up_to,
     dict_of,
@@ -36,9 +45,6 @@ from fairtransport.persistence.recipes._checks import (
     one_of,
     tuple_of,
 )
-from fairtransport.persistence.recipes._registry import Recipe
-
-__all__ = ["RECIPES", "VALUE_TYPES"]
 
 _MOST_CELLS = 1 << 16
 _MODELS = (MarginalCells, MultinomialCells, ForestCells)

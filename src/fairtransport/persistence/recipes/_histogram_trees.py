@@ -15,7 +15,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from fairtransport._extras import load_extra
 from fairtransport.persistence._values import ValueType
-from fairtransport.persistence.recipes._checks import (
+from fairtransport.persistence.recipes._registry import (
     FEATURE_NAMES,
     count_up_to,
     is_bool,
@@ -29,16 +29,14 @@ from fairtransport.persistence.recipes._checks import (
     one_of,
 )
 from fairtransport.persistence.recipes._sklearn_checks import is_selection
-from fairtransport.repair.blind.dense_boosting import DenseBoostingClassifier, DenseBoostingRegressor
+from fairtransport.repair.blind.group_model import DenseBoostingClassifier, DenseBoostingRegressor
 from fairtransport.storage import ModelFileError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.persistence.recipes._checks import Check
-    from fairtransport.persistence.recipes._registry import Recipe
+    from fairtransport.persistence.recipes._registry import Check, Recipe
 
-__all__ = ["RECIPES", "VALUE_TYPES"]
 
 _MOST_COLUMNS, _MOST_CLASSES = 100_000, 10_000
 _MOST_CATEGORIES, _BITSET_WORDS = 256, 8  # 255 and a missing value; bits of as many

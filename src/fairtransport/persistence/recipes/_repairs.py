@@ -13,8 +13,9 @@ from fairtransport.groups import Groups
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.persistence._summaries import NO_CHANGE, Change, summarise_map
 from fairtransport.persistence._values import ValueType, attributes_of
-from fairtransport.persistence.recipes._checks import (
+from fairtransport.persistence.recipes._registry import (
     GROUP_PARAMS,
+    Recipe,
     any_of,
     count_up_to,
     dict_of,
@@ -29,12 +30,11 @@ from fairtransport.persistence.recipes._checks import (
     number_array,
     number_in,
     one_of,
+    summarize_target,
     tuple_of,
 )
-from fairtransport.persistence.recipes._registry import Recipe
-from fairtransport.persistence.recipes._targets import summarize_target
+from fairtransport.repair.group_maps import resolve_range
 from fairtransport.repair.randomized_maps import MIN_CLASS_ROWS, RandomizedMaps
-from fairtransport.repair.score_range import resolve_range
 from fairtransport.repair.stratum_maps import StratumMaps
 from fairtransport.strata import Strata
 from fairtransport.transport.line import QuantileMap
@@ -44,11 +44,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.persistence.recipes._checks import Check
+    from fairtransport.persistence.recipes._registry import Check
 
     Summarise = Callable[..., tuple[QuantileMap, NDArray[np.int64], Change]]
-
-__all__ = ["RECIPES", "VALUE_TYPES"]
 
 
 _ROUNDING = 1e-12  # of a range, by which a knot or an image may lie outside

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from fairtransport.persistence.recipes._checks import (
+from fairtransport.persistence.recipes._registry import (
     MAX_COLUMNS,
     any_of,
     is_bool,
@@ -25,25 +25,6 @@ from fairtransport.persistence.recipes._checks import (
     list_of,
     number_in,
 )
-
-__all__ = [
-    "ENCODER_PARAMS",
-    "columns_of_selectors",
-    "is_class_weight",
-    "is_consistent_column_transformer",
-    "is_consistent_imputer",
-    "is_consistent_indicator",
-    "is_consistent_one_hot",
-    "is_consistent_ordinal",
-    "is_dict_of_columns",
-    "is_dict_of_slices",
-    "is_fitted_transformer",
-    "is_named_steps",
-    "is_named_transformers",
-    "is_selection",
-    "is_weights",
-    "one_per_column",
-]
 
 _LIMIT = 1e300
 

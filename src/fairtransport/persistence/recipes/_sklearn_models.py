@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.persistence.recipes._checks import (
+from fairtransport.persistence.recipes._registry import (
     FEATURE_NAMES,
+    Recipe,
     any_of,
     count_up_to,
     dict_of,
@@ -32,7 +33,6 @@ from fairtransport.persistence.recipes._checks import (
     number_in,
     one_of,
 )
-from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.persistence.recipes._sklearn_checks import (
     ENCODER_PARAMS,
     columns_of_selectors,
@@ -54,8 +54,6 @@ from fairtransport.persistence.recipes._sklearn_checks import (
 
 if TYPE_CHECKING:
     from fairtransport.persistence._values import ValueType
-
-__all__ = ["RECIPES", "VALUE_TYPES"]
 
 
 def _is_consistent_logistic(made: Any) -> bool:

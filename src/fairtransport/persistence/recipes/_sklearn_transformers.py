@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.preprocessing import PolynomialFeatures
 
-from fairtransport.persistence.recipes._checks import (
+from fairtransport.persistence.recipes._registry import (
     FEATURE_NAMES,
     MAX_COLUMNS,
+    Recipe,
     any_of,
     count_up_to,
     instance_of,
@@ -27,7 +28,6 @@ from fairtransport.persistence.recipes._checks import (
     one_of,
     tuple_of,
 )
-from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.persistence.recipes._sklearn_checks import (
     ENCODER_PARAMS,
     is_named_steps,
@@ -37,9 +37,8 @@ from fairtransport.persistence.recipes._sklearn_checks import (
 
 if TYPE_CHECKING:
     from fairtransport.persistence._values import ValueType
-    from fairtransport.persistence.recipes._checks import Check
+    from fairtransport.persistence.recipes._registry import Check
 
-__all__ = ["RECIPES", "VALUE_TYPES"]
 
 _LIMIT = 1e300
 _REALS = number_array(1, finite=False)

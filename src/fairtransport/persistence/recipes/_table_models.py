@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from fairtransport.persistence._values import ValueType, attributes_of
-from fairtransport.persistence.recipes._checks import (
+from fairtransport.persistence.recipes._registry import (
     FEATURE_NAMES,
+    Recipe,
     any_of,
     dict_of,
     instance_of,
@@ -28,11 +29,7 @@ from fairtransport.persistence.recipes._checks import (
     number_in,
     tuple_of,
 )
-from fairtransport.persistence.recipes._registry import Recipe
-from fairtransport.tabular.column_plans import ColumnPlan
-from fairtransport.tabular.value_parsing import DATE_PATTERNS
-
-__all__ = ["RECIPES", "VALUE_TYPES"]
+from fairtransport.tabular.column_plans import DATE_PATTERNS, ColumnPlan
 
 _KINDS = ("number", "date", "words")
 _PARTS = {"", "days", "month", "weekday", "hour"}

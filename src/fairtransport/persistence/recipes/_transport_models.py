@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from fairtransport.criteria.penalty import Duals
 from fairtransport.groups import Groups
-from fairtransport.linear.duals import Duals
-from fairtransport.linear.losses import LOSSES
-from fairtransport.linear.online.memory import OnlineMemory
-from fairtransport.linear.online.sketches import POINTS, Sketches
-from fairtransport.linear.responses import BinaryResponse, RealResponse, Response
-from fairtransport.linear.solvers.settings import SgdSettings
-from fairtransport.linear.training.weight_path import PATH_COLUMNS
+from fairtransport.linear.online import OnlineMemory
+from fairtransport.linear.sgd_problem import SgdSettings
+from fairtransport.linear.sketches import POINTS, Sketches
 from fairtransport.persistence._values import ValueType, attributes_of
-from fairtransport.persistence.recipes._checks import (
+from fairtransport.persistence.recipes._registry import (
     FEATURE_NAMES,
     GROUP_PARAMS,
     Check,
+    Recipe,
     any_of,
     count_up_to,
     dict_of,
@@ -35,14 +33,13 @@ from fairtransport.persistence.recipes._checks import (
     label_array,
     number_array,
     number_in,
+    summarize_target,
     tuple_of,
 )
-from fairtransport.persistence.recipes._registry import Recipe
-from fairtransport.persistence.recipes._targets import summarize_target
 from fairtransport.strata import Strata
+from fairtransport.training.responses import LOSSES, BinaryResponse, RealResponse, Response
+from fairtransport.training.weight_path import PATH_COLUMNS
 from fairtransport.transport.fourier import FourierFeatures
-
-__all__ = ["RECIPES", "VALUE_TYPES"]
 
 
 def _is_consistent_classifier(model: Any) -> bool:

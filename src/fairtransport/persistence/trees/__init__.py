@@ -4,8 +4,7 @@ Both libraries read their formats in compiled code that does not validate its in
 text of theirs, but arrays of numbers, which are checked before anything is rebuilt from them.
 """
 
-from fairtransport.persistence.trees._checks import MAX_CATEGORIES, InvalidTreesError
-from fairtransport.persistence.trees._column_categories import ColumnCategories
+from fairtransport.persistence.trees._checks import MAX_CATEGORIES, ColumnCategories, InvalidTreesError
 from fairtransport.persistence.trees._lightgbm import LightGBMTrees
 from fairtransport.persistence.trees._xgboost import XGBoostTrees
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Reals = NDArray[np.float64]
 
-__all__ = ["LightGBMTrees"]
 
 #: Objectives of the models that a file may contain, as LightGBM writes them.
 _OBJECTIVES = ("binary sigmoid:1", "regression")

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone, is_regressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils.validation import has_fit_parameter
 
-from fairtransport._sklearn.estimator_calls import n_rows
-from fairtransport._sklearn.folds import make_folds
+from fairtransport._columns import say_columns
+from fairtransport._sklearn import last_step, make_folds, model_scores, n_rows, needs_groups, take_rows
 from fairtransport._validation import check_choice, check_length, check_real
+from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, needs_labels, resolve_criterion
+from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import make_groups
-from fairtransport.repair.blind._cross_fitting import (
-    check_group_estimator,
-    cross_fit,
-    group_probabilities,
-    predictions,
-)
-from fairtransport.repair.blind._dual_problem import Problem
-from fairtransport.repair.blind.cells import make_cells
 from fairtransport.repair.blind.group_model import (
     GroupModelReport,
     calibrate,
@@ -30,29 +30,237 @@ from fairtransport.repair.blind.group_model import (
     linear_scale,
     without_information,
 )
-from fairtransport.repair.blind.potentials import LOSSES
+from fairtransport.repair.blind.potentials import LOSSES, Potentials, make_cells, score_nodes, solve_potentials
 from fairtransport.strata import count_ranges, make_strata
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
+    from fairtransport._sklearn import Fold
+    from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.groups import Groups
-    from fairtransport.penalties import Comparisons
-    from fairtransport.repair.blind.cells import Cells
     from fairtransport.repair.blind.group_model import Calibration
-    from fairtransport.repair.blind.potentials import Potentials
+    from fairtransport.repair.blind.potentials import Cells
     from fairtransport.strata import Strata
 
-__all__ = [
-    "BlindFit",
-    "BlindRows",
-    "CrossFit",
-    "check_options",
-    "cross_fit_models",
-    "joint_probabilities",
-    "label_ranges",
-    "read_rows",
-]
+# The dual problem of blind repair: out-of-fold predictions, the slack of a limit, and held-out disparities.
+
+_SHUFFLES = 20  # permutations for the noise floor
+_MOST_SOLUTIONS = 7  # of the search for a slack
+_NO_LIMIT = 0.5  # a slack at which hardly anything is moved
+_EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Out-of-fold predictions and contrasts, and the pairs of groups that the criterion compares."""
+
+    predicted: NDArray[np.float64]
+    contrasts: NDArray[np.float64]
+    centering: NDArray[np.float64]
+    loss: str
+    low: float
+    high: float
+    weights: NDArray[np.float64] | None
+    pairs: Comparisons
+    clip: bool
+
+    def solve(
+        self, slack: NDArray[np.float64], start: Potentials | None, rows: NDArray[np.int64] | None = None
+    ) -> Potentials:
+        everyone = slice(None) if rows is None else rows
+        nodes = (
+            score_nodes(self.predicted, loss=self.loss, low=self.low, high=self.high) if start is None else start.nodes
+        )
+        return solve_potentials(
+            self.predicted[everyone], self.contrasts[everyone], nodes, slack=slack,
+            centering=self.centering, loss=self.loss,
+            weights=None if self.weights is None else self.weights[everyone], start=start,
+        )  # fmt: skip
+
+    def moved(self, potentials: Potentials, rows: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.float64]:
+        found = potentials.move(self.predicted[rows], self.contrasts[rows])
+        return np.clip(found, self.low, self.high) if self.clip else found
+
+    def disparity(self, scores: NDArray[np.float64]) -> float:
+        return float(_EXACT.value_and_gradient(scores, self.pairs).value)
+
+    def noise_floor(self, scores: NDArray[np.float64], rng: np.random.Generator) -> float:
+        shuffled = [_EXACT.value_and_gradient(scores, self.pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
+        return float(np.mean(shuffled))
+
+    def choose(
+        self,
+        slack: Any,
+        limit: float | None,
+        chance: NDArray[np.float64],
+        label_weights: NDArray[np.float64],
+        start: Potentials | None = None,
+    ) -> tuple[NDArray[np.float64], Potentials, bool]:
+        """Return the slack of each cell, the potentials, and whether a limit on the disparity was reached."""
+        if limit is None:
+            each = chance if slack == "auto" else float(slack) / label_weights
+            return each, self.solve(each, start), True
+        low, high = (0.0, 0.0), (_NO_LIMIT, self.disparity(self.predicted))
+        if high[1] <= limit:
+            each = np.full(chance.size, _NO_LIMIT)
+            return each, _none(self, chance.size), True
+        best = None
+        # The disparity is almost linear in the slack, so that a few secants find the slack of the limit.
+        for number in range(_MOST_SOLUTIONS):
+            share = (limit - low[1]) / max(high[1] - low[1], 1e-12) if number else 0.3 * limit / high[1]
+            trial = low[0] + float(np.clip(share, 0.05, 0.95)) * (high[0] - low[0])
+            each = trial / label_weights
+            start = self.solve(each, start)
+            reached = self.disparity(self.moved(start))
+            if reached <= limit:
+                low, best = (trial, reached), (each, start)
+                if reached >= 0.97 * limit:
+                    break
+            else:
+                high = (trial, reached)
+        if best is None:
+            each = np.zeros(chance.size)
+            best = each, self.solve(each, start)
+        return *best, self.disparity(self.moved(best[1])) <= limit
+
+    def repair_held_out(
+        self, potentials: Potentials, slack: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Return repaired predictions, each half of the rows with potentials from the other half."""
+        halves = np.array_split(rng.permutation(self.predicted.size), 2)
+        scores = np.empty(self.predicted.size)
+        for rows, others in (halves, halves[::-1]):
+            part = self.solve(slack, potentials, others) if potentials.slopes.any() else potentials
+            scores[rows] = self.moved(part, rows)
+        return scores
+
+
+def _none(problem: Problem, n_cells: int) -> Potentials:
+    nodes = score_nodes(problem.predicted, loss=problem.loss, low=problem.low, high=problem.high)
+    return Potentials(nodes, np.zeros((n_cells, nodes.size - 1)), problem.loss)
+
+
+# Fits of the two models of blind repair, on all rows and without each fold, and their predictions.
+
+
+def check_base_estimator(estimator: Any, *, regression: bool) -> None:
+    """Raise unless the model predicts what is asked for, from features alone."""
+    kind, method = ("regressor", "predict") if regression else ("classifier", "predict_proba")
+    last = last_step(estimator)[1] if hasattr(estimator, "fit") else estimator
+    if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, method):
+        hint = "" if regression else " Wrap it in sklearn.calibration.CalibratedClassifierCV, which adds it."
+        raise TypeError(f"estimator must be a {kind} with fit and {method}; got a {_name(estimator)}.{hint}")
+    if is_regressor(last) is not regression and (regression or is_regressor(last)):
+        raise TypeError(f"estimator must be a {kind}; got a {_name(last)}.")
+    if _needs_groups(last):
+        model = last.estimator if isinstance(last, FrozenEstimator) else last
+        raise TypeError(
+            f"estimator must be a model of the features alone, and {type(model).__name__} needs sensitive_features. "
+            "Repair a plain model, or use that estimator as it is."
+        )
+
+
+def _needs_groups(model: Any) -> bool:
+    """Return whether a model needs groups: one to be fitted in ``fit``, a frozen one at prediction."""
+    if isinstance(model, FrozenEstimator):
+        return needs_groups(model.estimator)
+    try:
+        groups = inspect.signature(model.fit).parameters.get("sensitive_features")
+    except (TypeError, ValueError):  # compiled methods may have no signature
+        return False
+    return groups is not None and groups.default is inspect.Parameter.empty
+
+
+def check_group_estimator(estimator: Any) -> None:
+    """Raise unless the model of the groups gives probabilities."""
+    if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"group_estimator must be a classifier with predict_proba; got a {_name(estimator)}. Wrap it in "
+            "sklearn.calibration.CalibratedClassifierCV, which adds it."
+        )
+
+
+def cross_fit(
+    estimator: Any,
+    X: Any,
+    target: NDArray[Any],
+    folds: Sequence[Fold],
+    predict: Callable[[Any, Any], NDArray[np.float64]],
+    *,
+    rows: NDArray[np.bool_] | None = None,
+    weights: NDArray[np.float64] | None = None,
+) -> tuple[Any, NDArray[np.float64]]:
+    """Return the model fitted on all rows, and predictions of each row by models that have not seen it."""
+    use = np.ones(len(target), dtype=bool) if rows is None else rows
+    total, times = None, np.zeros(len(target))
+    for fold in folds:
+        training = fold.training[use[fold.training]]
+        model = _fit(clone(estimator), take_rows(X, training), target[training], _take(weights, training))
+        part = predict(model, take_rows(X, fold.held_out))
+        total = np.zeros((len(target), *part.shape[1:])) if total is None else total
+        total[fold.held_out] += part
+        times[fold.held_out] += 1
+    everyone = np.flatnonzero(use)
+    features = X if use.all() else take_rows(X, everyone)
+    model = _fit(clone(estimator), features, target[everyone], _take(weights, everyone))
+    if isinstance(model, FrozenEstimator):
+        model = model.estimator
+    assert total is not None
+    with np.errstate(invalid="ignore"):
+        return model, total / times.reshape(-1, *[1] * (total.ndim - 1))
+
+
+def _fit(model: Any, X: Any, target: NDArray[Any], weights: NDArray[np.float64] | None) -> Any:
+    options = {}
+    if weights is not None:
+        prefix, last = last_step(model)
+        if not has_fit_parameter(last, "sample_weight"):
+            raise ValueError(f"{type(last).__name__} cannot be fitted with sample_weight; leave the weights out.")
+        options[f"{prefix}sample_weight"] = weights
+    with config_context(enable_metadata_routing=False):  # weights are passed by step name
+        return model.fit(X, target, **options)
+
+
+def predictions(model: Any, X: Any) -> NDArray[np.float64]:
+    """Return finite predictions of a regressor, or probabilities of class 1."""
+    found = model_scores(model, X)
+    if found.ndim != 1:
+        raise ValueError(f"estimator must predict one number for each row; it predicted shape {found.shape}.")
+    n_bad = int(np.count_nonzero(~np.isfinite(found)))
+    if n_bad:
+        raise ValueError(f"estimator predicts {n_bad} of {found.size} rows as NaN or infinite.")
+    return found
+
+
+def group_probabilities(model: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
+    """Return the probabilities of the classes 0, 1, ..., n_classes - 1."""
+    with config_context(enable_metadata_routing=False):
+        found = np.asarray(model.predict_proba(X), dtype=np.float64)
+    classes = np.asarray(model.classes_)
+    if classes.dtype.kind not in "iuf" or not np.isin(classes, np.arange(n_classes)).all():
+        raise ValueError(
+            f"group_estimator predicts other classes than the {n_classes} codes of the groups. Give it unfitted, or "
+            "fit it to make_groups(...).codes before it is frozen."
+        )
+    if found.ndim != 2 or found.shape[1] != classes.size:
+        raise ValueError(f"group_estimator must give a probability for each class; it gave shape {found.shape}.")
+    if not np.isfinite(found).all() or (found < -1e-6).any():
+        raise ValueError("group_estimator gives probabilities that are NaN, infinite or negative.")
+    table = np.zeros((len(found), n_classes))
+    table[:, classes.astype(np.int64)] = np.maximum(found, 0.0)
+    return table
+
+
+def _take(weights: NDArray[np.float64] | None, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    return None if weights is None else weights[rows]
+
+
+def _name(value: Any) -> str:
+    return value.__name__ if isinstance(value, type) else type(value).__name__
+
 
 MAX_ROWS = 100_000  # rows that potentials are computed from
 _MOST_BINS = 5  # ranges of a real-valued label
@@ -61,21 +269,7 @@ _LEAST_GAIN = 2.0  # of the group model's log-loss over a constant, in standard 
 
 @dataclass(frozen=True, eq=False)
 class BlindRows:
-    """Validated arguments of ``fit``.
-
-    Attributes
-    ----------
-    X : table or matrix
-    target : ndarray
-        What the model is trained on.
-    labels : ndarray of int or None
-        Labels within which the criterion compares groups: the class, or the range of a real-valued label.
-    groups : Groups
-    known : ndarray of bool
-        Rows whose group was not dropped.
-    strata : Strata or None
-    weights : ndarray or None
-    """
+    """Validated arguments of ``fit``."""
 
     X: Any
     target: NDArray[Any]
@@ -170,17 +364,7 @@ def label_ranges(target: NDArray[np.float64], n_groups: int) -> NDArray[np.int64
 def joint_probabilities(
     probabilities: NDArray[np.float64], predicted: NDArray[np.float64] | None, n_labels: int
 ) -> NDArray[np.float64]:
-    """Return P(label, group | x) as an array (rows, labels, groups).
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n, n_groups * n_labels)
-        Of groups, or of groups crossed with labels.
-    predicted : ndarray of shape (n,) or None
-        The model's probability of label 1, if labels are classes: then only the groups given the label are taken from
-        ``probabilities``.
-    n_labels : int
-    """
+    """Return P(label, group | x) as an array (rows, labels, groups)."""
     table = probabilities.reshape(len(probabilities), -1, n_labels).transpose(0, 2, 1)
     if n_labels == 1 or predicted is None:
         return table
@@ -190,26 +374,7 @@ def joint_probabilities(
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """Both models, fitted on all rows, and the problem that their out-of-fold predictions pose.
-
-    Attributes
-    ----------
-    estimator, group_estimator : estimator
-    calibration : Calibration
-    cells : Cells
-    chance : ndarray of shape (n_cells,)
-        The slack of each cell that chance leaves.
-    label_weights : ndarray of shape (n_cells,)
-        By what a slack that is given is divided.
-    problem : Problem
-    information, calibration_error : float
-        What the group model tells, and how far its probabilities are off.
-    is_predictable : bool
-        Whether the features tell the groups better than by chance.
-    groups, strata
-        Without rows.
-    seed : int
-    """
+    """Both models, fitted on all rows, and the problem that their out-of-fold predictions pose."""
 
     estimator: Any
     group_estimator: Any
@@ -226,15 +391,7 @@ class CrossFit:
     seed: int
 
     def fit(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> BlindFit:
-        """Solve the potentials for a slack, or for a limit on the disparity.
-
-        Parameters
-        ----------
-        slack, max_disparity
-            As for the estimators.
-        start : Potentials, optional
-            Those of another slack, from which the solver starts.
-        """
+        """Solve the potentials for a slack, or for a limit on the disparity."""
         problem, rng = self.problem, np.random.default_rng(self.seed)
         each, potentials, reached = problem.choose(slack, max_disparity, self.chance, self.label_weights, start)
         held_out = problem.repair_held_out(potentials, each, rng)
@@ -253,18 +410,7 @@ class CrossFit:
 def cross_fit_models(
     model: Any, rows: BlindRows, *, bounds: tuple[float, float] | None, predicts_label: bool
 ) -> CrossFit:
-    """Fit both models, on all rows and without each fold.
-
-    Parameters
-    ----------
-    model : BlindRepairClassifier or BlindRepairRegressor
-        Its parameters are used.
-    rows : BlindRows
-    bounds : (low, high) or None
-        Range of the predictions; None: that of most of them.
-    predicts_label : bool
-        Whether predictions are probabilities of the label that the criterion compares within.
-    """
+    """Fit both models, on all rows and without each fold."""
     rng = np.random.default_rng(model.random_state)
     n_labels = 1 if rows.labels is None else int(rows.labels.max()) + 1
     if predicts_label:
@@ -379,3 +525,107 @@ def _label_weights(model: Any, cells: Cells, labels: NDArray[np.int64] | None) -
         return np.ones(len(cells))
     shares = np.bincount(labels, minlength=int(labels.max()) + 1) / labels.size
     return np.asarray(shares[cells.labels] * shares.size)
+
+
+# Predictions of a fitted blind repair, and what its fit has to say.
+
+#: Share of the groups' entropy above which features as good as contain the groups.
+_KNOWN = 0.95
+
+
+def store_fit(model: Any, fitted: BlindFit) -> None:
+    """Set the fitted attributes of an estimator; none of them contains a row."""
+    model.estimator_ = fitted.estimator
+    model.group_estimator_ = fitted.group_estimator
+    model.group_calibration_ = fitted.calibration
+    model.cells_ = fitted.cells
+    model.potentials_ = fitted.potentials
+    model.report_ = fitted.report
+    model.groups_ = fitted.groups
+    model.strata_ = fitted.strata
+
+
+def fit_slacks(model: Any, cross_fit: CrossFit, slacks: Sequence[float]) -> list[Any]:
+    """Return a fitted copy of an estimator for each slack, from the largest; each solution starts from the last."""
+    values = [check_real(slack, name="slacks", most=1.0) for slack in slacks]
+    if not values or values != sorted(values, reverse=True):
+        raise ValueError("slacks must descend, from little parity to much: each solution starts from the one before.")
+    models, start = [], None
+    for slack in values:
+        fitted = cross_fit.fit(slack, None, start=start)
+        start = fitted.potentials
+        one = copy(model).set_params(slack=slack, max_disparity=None)
+        store_fit(one, fitted)
+        models.append(one)
+    warn_of_fit(models[-1], fitted)
+    return models
+
+
+def describe_blind_repair(model: Any) -> list[str]:
+    """Return statements about a fitted blind repair."""
+    report = model.report_
+    return [
+        "groups are not needed at prediction",
+        f"the features tell {report.information:.0%} of the groups' entropy",
+        f"disparity on held-out rows {report.disparity_before:.3g} before, {report.disparity:.3g} after full repair",
+    ]
+
+
+def repaired_predictions(model: Any, X: Any, strata: Any, *, predicts_label: bool) -> NDArray[np.float64]:
+    """Return the mixture of predictions and repaired predictions: two model calls and one evaluation of the map."""
+    amount = check_real(model.amount, name="amount", most=1.0)
+    codes = _stratum_codes(model.strata_, strata, n_rows(X))
+    predicted = predictions(model.estimator_, X)
+    if amount == 0.0:
+        return predicted
+    probabilities = group_probabilities(model.group_estimator_, X, model.group_calibration_.offsets.size)
+    linear = linear_scale(predicted, are_probabilities=predicts_label)
+    calibrated = model.group_calibration_.apply(probabilities, linear)
+    n_labels = calibrated.shape[1] // len(model.groups_)
+    joint = joint_probabilities(calibrated, np.clip(predicted, 0.0, 1.0) if predicts_label else None, n_labels)
+    moved = model.potentials_.move(predicted, model.cells_.contrasts(joint, codes))
+    return (1.0 - amount) * predicted + amount * moved
+
+
+def _stratum_codes(known: Strata | None, strata: Any, size: int) -> NDArray[np.int64] | None:
+    if known is None:
+        if strata is not None:
+            raise ValueError("This repair was fitted without strata; leave strata out, or fit it with them.")
+        return None
+    if strata is None:
+        raise ValueError(
+            f"This repair was fitted within strata of {say_columns(known.columns)}; pass strata, with the same columns."
+        )
+    codes = known.encode(strata).codes
+    check_length(codes, size=size, name="strata")
+    n_unseen = int(np.count_nonzero(codes == len(known)))
+    if n_unseen:
+        raise ValueError(
+            f"{n_unseen} of {size} rows belong to a stratum that was not seen in fit, so there is no map for them. "
+            "Fit with rows of every stratum, or assign these rows to one that was seen."
+        )
+    return codes
+
+
+def warn_of_fit(model: Any, fitted: BlindFit) -> None:
+    """Warn where blind repair is not what it seems, or a limit was not reached."""
+    report = fitted.report
+    if not report.is_predictable:
+        warn_caller(
+            "The features do not tell the groups better than chance does, so that predictions from them cannot differ "
+            "between groups by more: nothing is repaired.",
+            FairnessWarning,
+        )
+    elif report.information > _KNOWN:
+        warn_caller(
+            f"The features tell {report.information:.0%} of what there is to know about the groups. Repair without "
+            "the group then treats people as if their group were known; leave out columns that tell it if that is not "
+            "intended.",
+            FairnessWarning,
+        )
+    if not fitted.reached:
+        warn_caller(
+            f"max_disparity={model.max_disparity:g} was not reached: the disparity of held-out rows is "
+            f"{report.disparity:.4g}, and chance alone shows {report.noise_floor:.4g}.",
+            FairnessWarning,
+        )

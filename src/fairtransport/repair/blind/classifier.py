@@ -10,17 +10,17 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn.fitted_summary import fitted_summary_html
-from fairtransport._sklearn.labels import two_classes
-from fairtransport._sklearn.row_scoring import RowScoring
+from fairtransport._sklearn import RowScoring, fitted_summary_html, two_classes
 from fairtransport._validation import check_weights
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
-from fairtransport.repair.blind._cross_fitting import check_base_estimator
-from fairtransport.repair.blind._fitting import check_options, cross_fit_models, read_rows
-from fairtransport.repair.blind._prediction import (
+from fairtransport.repair.blind._fitting import (
+    check_base_estimator,
+    check_options,
+    cross_fit_models,
     describe_blind_repair,
     fit_slacks,
+    read_rows,
     repaired_predictions,
     store_fit,
     warn_of_fit,
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.repair.blind._fitting import CrossFit
-
-__all__ = ["BlindRepairClassifier"]
 
 
 class BlindRepairClassifier(RowScoring, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):

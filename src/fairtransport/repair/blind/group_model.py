@@ -6,25 +6,46 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logit, softmax
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.pipeline import Pipeline
-
-from fairtransport.repair.blind.dense_boosting import DenseBoostingClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "Calibration",
-    "GroupModelReport",
-    "calibrate",
-    "default_group_estimator",
-    "describe_probabilities",
-    "linear_scale",
-    "without_information",
-]
+# Histogram gradient boosting of scikit-learn that takes sparse matrices, too, such as encoders return.
+
+
+class DenseBoostingClassifier(HistGradientBoostingClassifier):
+    """Histogram gradient boosting of classes, of dense and sparse features."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model; see scikit-learn."""
+        return super().fit(_dense(X), y, sample_weight=sample_weight)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the classes."""
+        return np.asarray(super().predict_proba(_dense(X)))
+
+
+class DenseBoostingRegressor(HistGradientBoostingRegressor):
+    """Histogram gradient boosting of numbers, of dense and sparse features."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model; see scikit-learn."""
+        return super().fit(_dense(X), y, sample_weight=sample_weight)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the predictions."""
+        return np.asarray(super().predict(_dense(X)))
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if sparse.issparse(X) else X
+
 
 _FLOOR = 1e-6  # least probability of a class before calibration
 _EDGE = 0.01  # beyond it, log-odds of predictions are constant
@@ -49,18 +70,6 @@ def default_group_estimator(estimator: Any, n_rows: int, random_state: int | Non
 class Calibration:
     r"""Probabilities of classes that are right on average where predictions and uncalibrated probabilities are alike.
 
-    Parameters
-    ----------
-    factor : float
-        Below 1 where the model was too sure; 0 where it knows nothing.
-    offsets : ndarray of shape (n_classes,)
-    change : float
-        Change of the factor with the prediction.
-    slopes : ndarray of shape (n_classes,)
-        Change of the offsets with the prediction.
-    center, scale : float
-        Mean and standard deviation of the predictions.
-
     Notes
     -----
     With the prediction t, standardised and clipped to three standard deviations, the calibrated probabilities of the
@@ -78,14 +87,7 @@ class Calibration:
     scale: float
 
     def apply(self, probabilities: NDArray[np.float64], predicted: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return calibrated probabilities.
-
-        Parameters
-        ----------
-        probabilities : ndarray of shape (n, n_classes)
-        predicted : ndarray of shape (n,)
-            Predictions of the model that is repaired, on their linear scale.
-        """
+        """Return calibrated probabilities."""
         logs = np.log(np.maximum(probabilities, _FLOOR))
         level = _standardized(predicted, self.center, self.scale)[:, None]
         return np.asarray(
@@ -113,13 +115,6 @@ def calibrate(
 
     Afterwards the mean probability of each class is its share of the rows, and the mean of its product with the
     prediction is right, too.
-
-    Examples
-    --------
-    >>> sure = np.array([[0.99, 0.01], [0.99, 0.01], [0.01, 0.99], [0.01, 0.99]] * 25)
-    >>> half_right = calibrate(sure, np.array([0, 1, 1, 1] * 25), np.zeros(100))
-    >>> half_right.apply(sure[[0, 2]], np.zeros(2)).round(2).tolist()
-    [[0.5, 0.5], [0.0, 1.0]]
     """
     n, n_classes = probabilities.shape
     masses = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
@@ -171,25 +166,7 @@ def without_information(
 
 @dataclass(frozen=True)
 class GroupModelReport:
-    """How well the features tell groups, and what blind repair leaves, on rows that no model was trained on.
-
-    Attributes
-    ----------
-    n_rows, n_groups : int
-    information : float
-        Share of the groups' entropy, given the label where the criterion compares within labels, that the features
-        explain: 0 where they tell nothing, 1 where they tell all.
-    calibration_error : float
-        Mean difference between the probability of a group and its share, over tenths of the rows in the order of that
-        probability and over groups.
-    disparity_before, disparity : float
-        Disparity of the criterion before and after full repair, between the true groups. Rows are repaired with
-        potentials from other rows.
-    noise_floor : float
-        Disparity after repair that chance alone shows.
-    is_predictable : bool
-        Whether the features tell the groups better than by chance. If not, nothing is repaired.
-    """
+    """How well the features tell groups, and what blind repair leaves, on rows that no model was trained on."""
 
     n_rows: int
     n_groups: int
@@ -216,26 +193,7 @@ def describe_probabilities(
     weights: NDArray[np.float64] | None = None,
     n_parameters: int = 0,
 ) -> tuple[float, float, float]:
-    """Return what probabilities of groups, given the features and the label if there is one, tell about the groups.
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n, n_groups)
-    groups, labels : ndarray of shape (n,)
-    weights : ndarray of shape (n,), optional
-    n_parameters : int, default=0
-        Number of parameters of a calibration on the same rows. Each lowers the sum of the log-loss by 1/2 on average,
-        even if the features carry no information (Wilks' theorem); this gain is subtracted.
-
-    Returns
-    -------
-    information : float
-        Share of the groups' entropy that they explain.
-    z : float
-        Their gain in log-loss over the shares of the groups, in standard errors.
-    calibration_error : float
-        Mean difference between the probability of a group and its share, over tenths of the rows and over groups.
-    """
+    """Return what probabilities of groups, given the features and the label if there is one, tell about the groups."""
     n, n_groups = probabilities.shape
     masses = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     given = np.zeros(n, dtype=np.int64) if labels is None else labels

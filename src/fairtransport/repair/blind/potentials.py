@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["LOSSES", "Potentials", "score_nodes", "solve_potentials"]
-
 #: What a repaired score costs: squared or logarithmic loss, or the error of the decision at one half.
 LOSSES = ("squared", "log", "zero_one")
 
@@ -31,15 +29,6 @@ _EDGE = 1e-3  # nearest a node comes to 0 or 1 where the loss is logarithmic
 class Potentials:
     r"""Piecewise linear potentials on a grid of scores, one for each cell.
 
-    Parameters
-    ----------
-    nodes : ndarray of shape (m,)
-        Ascending scores, at least two.
-    slopes : ndarray of shape (n_cells, m - 1)
-        Slope of each potential between two nodes.
-    loss : {"squared", "log", "zero_one"}
-        The loss whose minimiser a repaired score is.
-
     Notes
     -----
     With the contrasts :math:`d_c(x)` of the cells, a prediction is moved to
@@ -47,12 +36,6 @@ class Potentials:
     .. math:: \mathrm{argmin}_s \ell(\eta(x), s) + \sum_c d_c(x) \phi_c(s),
 
     exactly: between two nodes the potentials are linear, and the minimiser has a closed form.
-
-    Examples
-    --------
-    >>> halves = Potentials(np.array([0.0, 1.0]), np.array([[0.2]]), "squared")
-    >>> halves.move(np.array([0.4, 0.6]), np.array([[1.0], [-1.0]])).round(3).tolist()
-    [0.3, 0.7]
     """
 
     nodes: NDArray[np.float64]
@@ -65,18 +48,7 @@ class Potentials:
         return _integrate(self.slopes, np.diff(self.nodes))
 
     def move(self, predictions: NDArray[np.float64], contrasts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the repaired predictions.
-
-        Parameters
-        ----------
-        predictions : ndarray of shape (n,)
-        contrasts : ndarray of shape (n, n_cells)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Predictions beyond the nodes keep their distance to the nearest one; probabilities have none.
-        """
+        """Return the repaired predictions."""
         moved = np.empty(predictions.size)
         left, right = self.nodes[:-1], self.nodes[1:]
         for part in _chunks(predictions.size):
@@ -92,20 +64,7 @@ class Potentials:
 def score_nodes(
     predictions: NDArray[np.float64], *, loss: str = "squared", low: float, high: float
 ) -> NDArray[np.float64]:
-    """Return the nodes of potentials: half of them spread evenly over the range, half where predictions are.
-
-    Parameters
-    ----------
-    predictions : ndarray
-    loss : {"squared", "log", "zero_one"}
-    low, high : float
-        First and last node.
-
-    Returns
-    -------
-    ndarray
-        For ``loss="zero_one"`` the range alone: then only decisions at its centre are compared.
-    """
+    """Return the nodes of potentials: half of them spread evenly over the range, half where predictions are."""
     if loss == "zero_one":
         return np.array([low, high])
     if loss == "log":
@@ -130,27 +89,6 @@ def solve_potentials(
     max_iter: int = 300,
 ) -> Potentials:
     r"""Return the potentials at which the loss is least and cells are alike up to a slack.
-
-    Parameters
-    ----------
-    predictions : ndarray of shape (n,)
-        Predictions of rows that the model was not trained on.
-    contrasts : ndarray of shape (n, n_cells)
-        With mean 0: what each row adds to the difference between a cell and what it is compared with.
-    nodes : ndarray of shape (m,)
-    slack : ndarray of shape (n_cells,)
-        Difference between the share of each cell above any score and a common one, which is free.
-    centering : ndarray of shape (n_cells, n_cells)
-        Subtracts from each cell the mean of the cells that it is compared with.
-    loss : {"squared", "log", "zero_one"}
-    weights : ndarray of shape (n,), optional
-    start : Potentials, optional
-        With the same nodes; a solution nearby.
-    max_iter : int, default=300
-
-    Returns
-    -------
-    Potentials
 
     Notes
     -----
@@ -232,3 +170,140 @@ def _minimizer(prediction: NDArray[np.float64], slope: NDArray[np.float64], loss
 
 def _chunks(size: int) -> Iterator[slice]:
     return (slice(first, first + _CHUNK) for first in range(0, size, _CHUNK))
+
+
+# Cells of blind repair: what each row adds to the difference between a group and everyone, by its probabilities.
+
+_MEAN_BRIDGE = 0.313  # mean over all levels of the absolute value of a Brownian bridge
+_SHARE_OF_CHANCE = 0.5  # of the mean difference that chance shows
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    r"""Groups that are compared with everyone: all people, those with a label, those of a stratum, or both.
+
+    Notes
+    -----
+    A function f has the same distribution in a cell and among everyone with its label if and only if for all s
+
+    .. math:: E\Big[\Big(\frac{P(a, y \mid x)}{P(a, y)} - \frac{P(y \mid x)}{P(y)}\Big) 1(f(x) > s)\Big] = 0,
+
+    and the bracket is the cell's contrast. A cell of all
+    strata has the contrast of each row's own stratum, so that it compares people of the same stratum, as well: groups
+    that differ in their strata may differ in their scores.
+    """
+
+    groups: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    strata: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    totals: NDArray[np.float64]
+    priors: NDArray[np.float64]
+    stratum_shares: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return self.groups.size
+
+    @property
+    def centering(self) -> NDArray[np.float64]:
+        """The matrix that subtracts from each cell the mean of the cells that are compared with it."""
+        compared = (self.labels[:, None] == self.labels) & (self.strata[:, None] == self.strata)
+        return np.eye(len(self)) - compared / compared.sum(axis=1)
+
+    def contrasts(
+        self, probabilities: NDArray[np.float64], codes: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the contrasts of rows."""
+        within = probabilities if codes is None else _apply_priors(probabilities, self.priors, codes)
+        table = within[:, self.labels, self.groups] / self.shares
+        table -= within.sum(axis=2)[:, self.labels] / self.totals
+        if codes is not None:
+            table *= self.strata == codes[:, None]
+            for cell in np.flatnonzero(self.strata < 0):
+                label, group = self.labels[cell], self.groups[cell]
+                share = self.stratum_shares[codes, label, group]
+                total = self.stratum_shares[codes, label].sum(axis=1)
+                compared = (share > 0.0) & (share < total)
+                ratio = within[:, label, group] / np.where(compared, share, 1.0)
+                table[:, cell] = compared * (ratio - within[:, label].sum(axis=1) / np.where(compared, total, 1.0))
+        return table
+
+
+def make_cells(
+    probabilities: NDArray[np.float64],
+    *,
+    groups: NDArray[np.int64],
+    labels: NDArray[np.int64] | None,
+    compared: tuple[int, ...],
+    codes: NDArray[np.int64] | None = None,
+    n_strata: int = 0,
+    weights: NDArray[np.float64] | None = None,
+) -> tuple[Cells, NDArray[np.float64]]:
+    """Return the cells of a criterion, and the difference that chance leaves to each."""
+    masses = np.ones(groups.size) if weights is None else weights
+    n_groups = probabilities.shape[2]
+    given = np.zeros(groups.size, dtype=np.int64) if labels is None else labels
+    priors = np.ones((max(n_strata, 1), *probabilities.shape[1:]))
+    if codes is not None:
+        priors = _stratum_priors(
+            probabilities, groups=groups, labels=given, codes=codes, n_strata=n_strata, masses=masses
+        )
+        probabilities = _apply_priors(probabilities, priors, codes)
+    found: list[tuple[int, int, int, float, float, float]] = []
+    stratum_shares = np.zeros_like(priors)
+    for stratum in range(-1, n_strata):
+        inside = np.ones(groups.size, dtype=bool) if stratum < 0 or codes is None else codes == stratum
+        part = masses * inside
+        share_of_stratum = part.sum() / masses.sum()
+        for label in compared:
+            sizes = np.bincount(groups, weights=part * (given == label), minlength=n_groups)
+            present = np.flatnonzero(sizes > 0)
+            if present.size < 2:
+                continue
+            mean = part @ probabilities[:, label] / part.sum()
+            if stratum >= 0 or codes is None:
+                stratum_shares[max(stratum, 0), label, present] = mean[present]
+            for group in present:
+                others = sizes.sum() - sizes[group]
+                noise = (
+                    _SHARE_OF_CHANCE * _MEAN_BRIDGE * np.sqrt(1.0 / sizes[group] + 1.0 / others) * others / sizes.sum()
+                )
+                found.append((int(group), label, stratum, mean[group], mean.sum(), noise * share_of_stratum))
+    if not found:
+        raise ValueError("There is nothing to compare: no stratum, or no label, has rows of two groups.")
+    columns = list(zip(*found, strict=True))
+    indices = [np.array(column, dtype=np.int64) for column in columns[:3]]
+    shares, totals, chance = (np.maximum(np.array(column), 1e-12) for column in columns[3:])
+    return Cells(indices[0], indices[1], indices[2], shares, totals, priors, stratum_shares), chance
+
+
+def _stratum_priors(
+    probabilities: NDArray[np.float64],
+    *,
+    groups: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    n_strata: int,
+    masses: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the ratio of what a stratum has of a group, given the label, to what the features say; shrunk to 1.
+
+    Strata need not be features: who is in a stratum is then likelier of a group that is frequent there.
+    """
+    priors = np.ones((n_strata, *probabilities.shape[1:]))
+    for stratum in range(n_strata):
+        for label in range(probabilities.shape[1]):
+            inside = masses * (codes == stratum) * (labels == label)
+            counted = np.bincount(groups, weights=inside, minlength=probabilities.shape[2])
+            given = probabilities[:, label] / np.maximum(probabilities[:, label].sum(axis=1, keepdims=True), 1e-12)
+            expected = inside @ given
+            priors[stratum, label] = (counted + 10.0) / (expected + 10.0)
+    return priors
+
+
+def _apply_priors(
+    probabilities: NDArray[np.float64], priors: NDArray[np.float64], codes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    tilted = probabilities * priors[codes]
+    sums = tilted.sum(axis=2, keepdims=True)
+    return tilted / np.maximum(sums, 1e-12) * probabilities.sum(axis=2, keepdims=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, Self
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -11,8 +13,9 @@ from fairtransport._extras import load_extra
 from fairtransport._text import shorten
 from fairtransport._validation import check_choice
 from fairtransport.groups import make_groups
-from fairtransport.report.displays._axes import (
+from fairtransport.report.displays._base import (
     THEME,
+    Display,
     empty_handle,
     font_size,
     is_narrow,
@@ -20,13 +23,87 @@ from fairtransport.report.displays._axes import (
     legend_above,
     set_tick_count,
 )
-from fairtransport.report.displays._base import Display
-from fairtransport.report.displays._point_labels import label_points
-from fairtransport.report.style.colors import group_styles
+from fairtransport.report.style.figures import group_styles
 from fairtransport.selection import Frontier, frontier
 from fairtransport.selection.frontier_result import CURVE_METRICS, DISPARITIES, REGRESSION_METRICS
 
-__all__ = ["FrontierDisplay"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+# Labels beside points, none of which covers another label, a point or a line.
+
+_CLEARLY_FARTHER = 1.4  # ratio of distances
+_DIRECTIONS = ((1, 1), (-1, -1), (1, 0), (0, 1), (-1, 0), (0, -1), (-1, 1), (1, -1))
+
+
+def label_points(
+    ax: Any,
+    points: Sequence[tuple[float, float, str]],
+    *,
+    colours: Sequence[str],
+    size: float,
+    lines: Sequence[NDArray[np.float64]] = (),
+) -> list[Any]:
+    """Label the points that have room for a label."""
+    figure = ax.figure
+    for _ in range(2):  # a layout that makes room for a legend settles in the second pass
+        figure.draw_without_rendering()
+    scale = figure.dpi / 72.0
+    centres = [ax.transData.transform((x, y)) for x, y, _ in points]
+    taken = [np.array([*(centre - 2.5 * scale), *(centre + 2.5 * scale)]) for centre in centres]
+    edges = [ax.transData.transform(line) for line in lines]
+    window = ax.get_window_extent()
+    labels = []
+    for (x, y, label), centre, colour in zip(points, centres, colours, strict=True):
+        text = ax.annotate(
+            label, (x, y), xytext=(0, 0), textcoords="offset points", ha="center", va="center", fontsize=size,
+            color=colour, zorder=6,
+        )  # fmt: skip
+        half = text.get_window_extent().size / 2.0
+        for across, up in _DIRECTIONS:
+            shift = np.array([across, up]) * (half + 3.0 * scale / (math.sqrt(2.0) if across and up else 1.0))
+            box = np.array([*(centre + shift - half), *(centre + shift + half)])
+            inside = box[0] >= window.x0 and box[1] >= window.y0 and box[2] <= window.x1 and box[3] <= window.y1
+            free = not any(_overlap(box, other) for other in taken) and not _is_crossed(box, edges)
+            if inside and free and _is_nearest(box, centre, centres):
+                text.set_position(tuple(shift / scale))
+                labels.append(text)
+                taken.append(box)
+                break
+        else:
+            text.remove()
+    return labels
+
+
+def _overlap(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    return bool((one[:2] < other[2:]).all() and (other[:2] < one[2:]).all())
+
+
+def _gap(box: NDArray[np.float64], point: NDArray[np.float64]) -> float:
+    """Return the distance between a box and a point outside it."""
+    return float(np.hypot(*np.maximum(0.0, np.maximum(box[:2] - point, point - box[2:]))))
+
+
+def _is_nearest(box: NDArray[np.float64], centre: NDArray[np.float64], centres: Sequence[NDArray[np.float64]]) -> bool:
+    """Return whether all points at other positions are clearly farther from the box than its own point."""
+    limit = _CLEARLY_FARTHER * _gap(box, centre)
+    near = sum(_gap(box, other) < limit for other in centres)
+    return near <= sum(np.array_equal(other, centre) for other in centres)
+
+
+def _is_crossed(box: NDArray[np.float64], lines: Sequence[NDArray[np.float64]]) -> bool:
+    """Return whether a line passes through the box, tested at points closer than the box is wide."""
+    step = max(1.0, float(min(box[2:] - box[:2])) / 4.0)
+    for line in lines:
+        for begin, end in pairwise(line):
+            n_steps = max(2, int(np.hypot(*(end - begin)) / step) + 1)
+            points = begin + np.linspace(0.0, 1.0, n_steps)[:, None] * (end - begin)
+            if ((points > box[:2]) & (points < box[2:])).all(axis=1).any():
+                return True
+    return False
+
 
 _LABELS = {
     "error_rate": "Error rate",

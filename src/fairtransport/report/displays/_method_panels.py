@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,18 +11,74 @@ import numpy as np
 from fairtransport._extras import load_extra
 from fairtransport._text import shorten
 from fairtransport._validation import check_choice
-from fairtransport.report.displays._group_lines import line_options
-from fairtransport.report.displays._panel_legend import add_legend, legend_columns, legend_entries
-from fairtransport.report.style.axes import add_grid
-from fairtransport.report.style.colors import THEMES, Theme, group_styles
-from fairtransport.report.style.figure_files import RC_PARAMS
+from fairtransport.report.displays._base import line_options
+from fairtransport.report.style.figures import RC_PARAMS, THEMES, GroupStyle, Theme, add_grid, group_styles
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from fairtransport.groups import Groups
     from fairtransport.report._comparison import Comparison, MethodOutcome
 
-__all__ = ["distribution_figure"]
+# Legend above the panels of methods: groups with their numbers of rows, and the target.
+
+_CHAR_WIDTH, _HANDLE_WIDTH, _COLUMN_GAP = 0.075, 0.42, 0.175  # inches
+_FONT_SIZE = 9.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A label with the line of a group, or with the area of the target."""
+
+    label: str
+    style: GroupStyle | Theme
+
+
+def legend_entries(groups: Groups, theme: Theme) -> list[Entry]:
+    """List the groups with a style of their own, the others as one, and the target."""
+    styles = group_styles(groups)
+    named = zip(groups.names, groups.counts.tolist(), styles, strict=True)
+    entries = [Entry(f"{shorten(name, 28)} (n = {count:,})", style) for name, count, style in named if style.named]
+    others = [style for style in styles if not style.named]
+    if others:
+        entries.append(Entry(f"{len(others):,} smaller groups", others[0]))
+    return [*entries, Entry("Target", theme)]
+
+
+def legend_columns(labels: Sequence[str], width: float) -> int:
+    """Return the largest number of columns, at most five, that fit side by side."""
+    sizes = np.array([len(label) + 0.25 * sum(map(str.isupper, label)) for label in labels])
+    for columns in range(min(5, sizes.size), 1, -1):
+        chars = sum(float(column.max()) for column in np.array_split(sizes, columns))
+        if _CHAR_WIDTH * chars + _HANDLE_WIDTH * columns + _COLUMN_GAP * (columns - 1) <= width:
+            return columns
+    return 1
+
+
+def add_legend(figure: Any, entries: Sequence[Entry], columns: int) -> None:
+    """Place the legend above the panels."""
+    legend = figure.legend(
+        [_handle(entry.style) for entry in entries],
+        [""] * len(entries),
+        loc="outside upper left",
+        ncols=columns,
+        frameon=False,
+        fontsize=_FONT_SIZE,
+        handlelength=2.4,
+        columnspacing=1.4,
+    )
+    # Set one by one: matplotlib omits labels that begin with an underscore.
+    for text, entry in zip(legend.get_texts(), entries, strict=True):
+        text.set_text(entry.label)
+
+
+def _handle(style: GroupStyle | Theme) -> Any:
+    if isinstance(style, Theme):
+        return load_extra("matplotlib.patches").Patch(facecolor=style.target, edgecolor=style.line)
+    return load_extra("matplotlib.lines").Line2D([], [], **line_options(style))
+
 
 # Closer near 0, where most scores are.
 _THRESHOLDS = np.linspace(0.0, 1.0, 161) ** 1.6
@@ -32,41 +89,11 @@ _LEGEND_LINE = 0.21  # height of a line of the legend, in inches
 def distribution_figure(comparison: Comparison, *, layout: str = "wide", theme: str = "light") -> Any:
     """Draw the score distribution of each group over the target, for each method.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        Methods on the same test rows.
-    layout : {"wide", "tall"}, default="wide"
-        Methods side by side, or one below the other for narrow screens.
-    theme : {"light", "dark"}, default="light"
-        Colours of background and text; the colours of groups are the same in both.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two panels for each method: the share of each group that scores above every threshold, with the target
-        shaded, and the difference between that share and the target's.
-
-    See Also
-    --------
-    write_comparison : Write a page with this figure.
-
     Notes
     -----
     Under strong demographic parity all lines coincide. The area between the line of a group and that of the target is
     their Wasserstein-1 distance, so the lower panels show the terms of
     `fairtransport.metrics.wasserstein_disparity`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairtransport import make_groups
-    >>> from fairtransport.report import METRICS, Comparison, MethodOutcome
-    >>> groups, scores = make_groups(["a", "a", "b"]), np.array([0.1, 0.4, 0.8])
-    >>> outcome = MethodOutcome("LR", "Logistic regression", dict.fromkeys(METRICS, 0.25), 0.5, scores)
-    >>> comparison = Comparison("toy", groups, np.array([0, 0, 1]), scores, (outcome,), {}, {})
-    >>> len(distribution_figure(comparison).axes)
-    2
     """
     check_choice(layout, ("wide", "tall"), name="layout")
     check_choice(theme, tuple(THEMES), name="theme")

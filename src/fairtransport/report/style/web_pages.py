@@ -9,12 +9,11 @@ from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
-from fairtransport.report.style.colors import THEMES
+from fairtransport.report.style.figures import THEMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["base_style", "color_scheme", "date_text", "join_scripts", "software_versions", "template_environment"]
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 _ACCENTS = {
@@ -38,19 +37,7 @@ _ACCENTS = {
 
 
 def color_scheme() -> str:
-    """Return a style sheet that defines the colours of a page: light, dark where the reader prefers it, light on paper.
-
-    Returns
-    -------
-    str
-        CSS custom properties: the fields of `Theme`, and ``accent``, ``shade`` (as red, green, blue), ``tint``,
-        ``good``, ``warm`` and ``bad``.
-
-    Examples
-    --------
-    >>> color_scheme().splitlines()[0][:44]
-    ':root { --paper: #ffffff; --ink: #1b1f24; --'
-    """
+    """Return a style sheet with the colours of a page: light or dark as the reader prefers, light on paper."""
     light, dark = (
         " ".join(f"--{name}: {value};" for name, value in {**asdict(THEMES[scheme]), **_ACCENTS[scheme]}.items())
         for scheme in ("light", "dark")
@@ -63,42 +50,17 @@ def color_scheme() -> str:
 
 
 def base_style() -> str:
-    """Return the style sheet of pages with a script: colours, fonts, and text for screen readers only.
-
-    Returns
-    -------
-    str
-    """
+    """Return the style sheet of pages with a script: colours, fonts, and text for screen readers only."""
     return color_scheme() + _asset("base.css")
 
 
 def join_scripts(parts: Sequence[str]) -> str:
-    """Join scripts into one whose names stay its own, after the functions that add elements.
-
-    Parameters
-    ----------
-    parts : sequence of str
-        JavaScript, in the order in which it runs.
-
-    Returns
-    -------
-    str
-    """
+    """Join scripts into one whose names stay its own, after the functions that add elements."""
     return '(() => {\n"use strict";\n' + "\n".join([_asset("elements.js"), *parts]) + "})();\n"
 
 
 def template_environment(package: str) -> Any:
-    """Return a Jinja environment that escapes all values and refuses names that are not defined.
-
-    Parameters
-    ----------
-    package : str
-        Package with a folder ``templates``.
-
-    Returns
-    -------
-    jinja2.Environment
-    """
+    """Return a Jinja environment that escapes all values and refuses names that are not defined."""
     jinja2 = load_extra("jinja2")
     return jinja2.Environment(
         loader=jinja2.PackageLoader(package),
@@ -110,32 +72,12 @@ def template_environment(package: str) -> Any:
 
 
 def date_text(written: datetime | None = None) -> str:
-    """Return a date as pages print it.
-
-    Parameters
-    ----------
-    written : datetime, default=None
-        The date; if None, the current one.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> date_text(datetime(2024, 2, 29, 12, 30, tzinfo=UTC))
-    '2024-02-29 12:30 UTC'
-    """
+    """Return a date as pages print it."""
     return (written or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
 def software_versions() -> str:
-    """Return the versions of Python and of the packages that results depend on, in one line.
-
-    Returns
-    -------
-    str
-    """
+    """Return the versions of Python and of the packages that results depend on, in one line."""
     versions = {"Python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 

@@ -2,49 +2,437 @@
 
 from __future__ import annotations
 
+import json
+import math
+import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport._sklearn.estimator_calls import take_rows
-from fairtransport.stream.input._csv_parser import CsvParser
-from fairtransport.stream.input._json_parser import JsonParser
-from fairtransport.stream.input._rows import convert_rows
-from fairtransport.tabular.failing_rows import separate_failures
-from fairtransport.tabular.feature_reading import UnscorableRowError
+from fairtransport._columns import short_type
+from fairtransport._sklearn import take_rows
+from fairtransport.stream.input._line_source import MAX_LINE_BYTES
+from fairtransport.tabular.column_plans import group_values, normalize_text, values_of_texts
+from fairtransport.tabular.input_columns import UnscorableRowError
+from fairtransport.tabular.rows import separate_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from fairtransport.stream.input._parser import Parser
+    from fairtransport.groups import Groups
+    from fairtransport.stream.input._line_source import Source
     from fairtransport.stream.input._schema import InputSchema
-    from fairtransport.stream.input._source import Source
 
-__all__ = ["BatchReader", "InputBatch"]
+# Rows of a batch, and their conversion to the input of the model.
+
+
+class Row(NamedTuple):
+    """One line, parsed."""
+
+    line: int
+    numbers: Sequence[float]
+    cells: Sequence[Any]
+    group: tuple[Any, ...]
+
+
+def convert_rows(schema: InputSchema, rows: Sequence[Row]) -> tuple[Any, Groups | dict[str, NDArray[Any]]]:
+    """Return the features of the rows, and their groups or, where new groups are adopted, their sensitive columns."""
+    numbers = np.array([row.numbers for row in rows], dtype=np.float64).reshape(len(rows), len(schema.numeric))
+    columns = dict(zip(schema.numeric, numbers.T, strict=True))
+    columns |= {name: object_array([row.cells[j] for row in rows]) for j, name in enumerate(schema.raw)}
+    return schema.to_features(columns), _groups_of(schema, rows)
+
+
+def _groups_of(schema: InputSchema, rows: Sequence[Row]) -> Groups | dict[str, NDArray[Any]]:
+    if schema.adopts_groups:
+        return {name: object_array([row.group[j] for row in rows]) for j, name in enumerate(schema.sensitive)}
+    codes = np.array([row.group for row in rows], dtype=short_type(len(schema.groups)))
+    return replace(schema.groups, memberships=tuple(np.ascontiguousarray(column) for column in codes.T))
+
+
+def object_array(values: Sequence[Any]) -> NDArray[Any]:
+    """Return a one-dimensional array of the values, without converting them."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+# Groups of single rows.
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+class RejectedLineError(ValueError):
+    """A line that cannot be scored; the message is the reason."""
+
+
+class GroupParser:
+    """Finder of the groups of one row, as `Groups.encode` finds those of a table."""
+
+    def __init__(self, schema: InputSchema) -> None:
+        self._schema = schema
+        self._columns = ", ".join(repr(name) for name in schema.sensitive)
+        self._unknown = self._codes_of_unknown()
+        self._codes: dict[tuple[Any, ...], tuple[int, ...]] = {}  # of known groups, so it cannot grow without limit
+
+    def parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the codes of the row's groups; where new groups are adopted, the values."""
+        if not self._schema.sensitive:
+            return self._unknown
+        try:
+            return self._parse(values)
+        except RejectedLineError:
+            if self._schema.needs_groups and self._schema.unknown_group == "error":
+                raise
+            return self._unknown
+
+    def _parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        scalar = _SCALARS.issuperset(map(type, values))
+        if not scalar or any(type(value) is float and not math.isfinite(value) for value in values):
+            raise RejectedLineError(f"no group in {self._columns}")
+        if self._schema.groups.missing == "error" and None in values:
+            raise RejectedLineError(f"no group in {self._columns}")
+        if self._schema.adopts_groups:
+            return values
+        codes = self._codes.get(values)
+        if codes is None:
+            codes = self._codes[values] = self._encode(values)
+        return codes
+
+    def _encode(self, values: tuple[Any, ...]) -> tuple[int, ...]:
+        names = self._schema.sensitive
+        table = {name: object_array([value]) for name, value in zip(names, values, strict=True)}
+        try:
+            groups = self._schema.groups.encode(table)
+        except (ValueError, TypeError):
+            raise RejectedLineError(f"unknown group in {self._columns}") from None
+        return tuple(int(codes[0]) for codes in groups.memberships)
+
+    def _codes_of_unknown(self) -> tuple[int | None, ...]:
+        """Return the codes of rows of no known group: those of no group, or of the largest.
+
+        Where new groups are adopted, a row has values instead of codes, and these rows have none.
+        """
+        groups = self._schema.groups
+        if self._schema.adopts_groups:
+            return (None,) * len(self._schema.sensitive)
+        if self._schema.unknown_group != "common" or not len(groups):
+            return (len(groups),) * len(groups.memberships)
+        missing = {name: object_array([None]) for name in groups.columns}
+        found = groups.encode(missing, unknown_group="common", sizes=self._schema.group_sizes)
+        return tuple(int(codes[0]) for codes in found.memberships)
+
+
+# Parsing of input lines into rows.
+
+
+class Parser(ABC):
+    """Base class of the parsers, one for each format."""
+
+    unused: tuple[str, ...] | None = None
+
+    def __init__(self, schema: InputSchema, score_column: str) -> None:
+        self.schema, self.score_column = schema, score_column
+        self.max_line_bytes = MAX_LINE_BYTES
+        self.absent = frozenset(schema.sensitive)
+        self._groups = GroupParser(schema)
+        largest = sys.float_info.max
+        self._low, self._high = max(schema.low, -largest), min(schema.high, largest)
+        self._unlimited = (self._low, self._high) == (-largest, largest)
+
+    def parse(self, lines: Sequence[bytes]) -> tuple[list[Row], list[tuple[int, str]]]:
+        """Return a row for each line that can be scored, and index and reason for each of the others."""
+        rows, rejected = [], []
+        for index, line in enumerate(lines):
+            try:
+                rows.append(self.parse_line(line, index))
+            except RejectedLineError as error:
+                rejected.append((index, str(error)))
+            except MemoryError:
+                raise
+            except Exception as error:  # noqa: BLE001 - no line may end a stream
+                rejected.append((index, f"cannot be read ({type(error).__name__})"))
+        return rows, rejected
+
+    def parse_line(self, line: bytes, index: int = 0) -> Row:
+        """Return the row of one line; raise `RejectedLineError` if it cannot be scored."""
+        if not line.strip():
+            raise RejectedLineError("empty line")
+        if len(line) > self.max_line_bytes:
+            raise RejectedLineError(f"longer than {self.max_line_bytes} bytes")
+        if b"\r" in line:
+            raise RejectedLineError("a carriage return within the line")
+        if b"\n" in line:  # in a message
+            raise RejectedLineError("a newline within the line")
+        if b"\0" in line:
+            raise RejectedLineError("a NUL character")
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            raise RejectedLineError("not UTF-8") from None
+        fields = self._fields(text)
+        numbers = self._numbers(fields, text) if self.schema.numeric else ()
+        if not (self._unlimited and math.isfinite(sum(numbers))):  # a finite sum has finite terms
+            self._check_range(numbers)
+        cells = [self._cell(fields, name) for name in self.schema.raw]
+        group = self._groups.parse(tuple([self._group_value(fields, name) for name in self.schema.sensitive]))
+        return Row(index, numbers, cells, group)
+
+    @abstractmethod
+    def append_score(self, line: bytes, score: bytes) -> bytes:
+        """Return the line with the score as its last field, and a newline."""
+
+    @abstractmethod
+    def _fields(self, text: str) -> Any:
+        """Return the fields of a line, at least all that the schema needs."""
+
+    @abstractmethod
+    def _numbers(self, fields: Any, text: str) -> Sequence[float]:
+        """Return the values of the numeric columns."""
+
+    @abstractmethod
+    def _cell(self, fields: Any, name: str) -> str | bool | None:
+        """Return the value of a raw column."""
+
+    @abstractmethod
+    def _group_value(self, fields: Any, name: str) -> Any:
+        """Return the value of a sensitive column, as it is in the labels of the groups."""
+
+    def _check_range(self, numbers: Sequence[float]) -> None:
+        for name, number in zip(self.schema.numeric, numbers, strict=True):
+            if not math.isfinite(number):
+                raise RejectedLineError(f"column {name!r} is not a finite number")
+            if not self._low <= number <= self._high:
+                raise RejectedLineError(f"column {name!r} is outside the range of scores")
+
+
+# Parser of CSV with one row per line.
+
+_NO_DELIMITER = frozenset('"\r\n\0.+-_')  # nor letters and digits: they occur in numbers
+
+
+class CsvParser(Parser):
+    """Parser of delimited fields, one row per line, whose names are in the header.
+
+    Fields are quoted as in RFC 4180: a field that begins with a quote ends with one, and quotes within it are doubled;
+    other fields have none. A row that contains newlines in quotes is several lines, each of which is rejected.
+    """
+
+    def __init__(self, schema: InputSchema, score_column: str, header: bytes, delimiter: str = ",") -> None:
+        super().__init__(schema, score_column)
+        if len(delimiter) != 1 or delimiter.isalnum() or delimiter in _NO_DELIMITER:
+            raise ValueError(
+                "The delimiter must be one character that does not occur in numbers and is not a quote or a newline."
+            )
+        self._delimiter = delimiter
+        try:
+            if not header.strip() or b"\r" in header or b"\0" in header:
+                raise RejectedLineError("not a header")  # noqa: TRY301
+            self.header = self._split(header.decode())
+        except (UnicodeDecodeError, RejectedLineError):
+            raise ValueError("The first line is not the header of a CSV file in UTF-8.") from None
+        self._check_header()
+        self.unused = tuple(name for name in self.header if name not in schema.columns)
+        self.absent = self.absent.difference(self.header)
+        self._index = {name: self.header.index(name) for name in schema.columns if name in self.header}
+        self._numeric = [self._index[name] for name in schema.numeric]
+        self._parsed_values = {
+            name: values_of_texts(group_values(schema.groups, j)) for j, name in enumerate(schema.sensitive)
+        }
+
+    def _check_header(self) -> None:
+        repeated = {name for name in self.header if self.header.count(name) > 1}
+        missing = [name for name in self.schema.required if name not in self.header]
+        if missing:
+            raise ValueError(
+                f"The input lacks {len(missing)} of {len(self.schema.required)} columns that the model needs: "
+                f"{', '.join(map(repr, missing[:10]))}. It has {len(self.header)} columns."
+            )
+        if any(name in self.schema.columns for name in repeated):
+            raise ValueError("The header names a column twice that the model needs.")
+        if self.score_column in self.header:
+            raise ValueError(f"The input already has a column {self.score_column!r}; name another one with --column.")
+        if any(character in self.score_column for character in "\r\n\0"):
+            raise ValueError("The name of the added column has a line break; name another one with --column.")
+
+    @property
+    def score_field(self) -> bytes:
+        """Name of the column of the score, as a field of the header."""
+        name = self.score_column
+        quoted = '"' in name or self._delimiter in name
+        return ('"' + name.replace('"', '""') + '"' if quoted else name).encode()
+
+    def append_score(self, line: bytes, score: bytes) -> bytes:
+        """Return the line with the score as its last field, and a newline."""
+        return b"%b%b%b\n" % (line, self._delimiter.encode(), score)
+
+    def _fields(self, text: str) -> list[str]:
+        fields = self._split(text)
+        if len(fields) != len(self.header):
+            raise RejectedLineError(f"has {len(fields)} fields; the header has {len(self.header)}")
+        return fields
+
+    def _split(self, text: str) -> list[str]:
+        if '"' not in text:
+            return text.split(self._delimiter)
+        fields, start, end = [], 0, len(text)
+        while True:
+            if text.startswith('"', start):
+                stop = _closing_quote(text, start + 1)
+                fields.append(text[start + 1 : stop].replace('""', '"'))
+                stop += 1
+                if stop < end and text[stop] != self._delimiter:
+                    raise RejectedLineError("text after a closing quote")
+            else:
+                stop = text.find(self._delimiter, start)
+                stop = end if stop < 0 else stop
+                fields.append(text[start:stop])
+                if '"' in fields[-1]:
+                    raise RejectedLineError("a quote in a field that is not quoted")
+            if stop == end:
+                return fields
+            start = stop + 1
+
+    def _numbers(self, fields: list[str], text: str) -> list[float]:
+        cells = [fields[index] for index in self._numeric]
+        if text.isascii() and "_" not in text:  # float() accepts 1_000, and digits of other scripts
+            try:
+                return [*map(float, cells)]
+            except ValueError:
+                pass
+        return [*map(_number, cells, self.schema.numeric)]
+
+    def _cell(self, fields: list[str], name: str) -> str:
+        return fields[self._index[name]]
+
+    def _group_value(self, fields: list[str], name: str) -> Any:
+        if name not in self._index:
+            return None
+        field = fields[self._index[name]]
+        if self.schema.label_of is not None:
+            return self.schema.label_of(field)
+        return self._parsed_values[name].get(field, field)
+
+
+def _closing_quote(text: str, start: int) -> int:
+    stop = text.find('"', start)
+    while stop >= 0 and text.startswith('"', stop + 1):
+        stop = text.find('"', stop + 2)
+    if stop < 0:
+        raise RejectedLineError("a quote that is not closed in the line")
+    return stop
+
+
+def _number(cell: str, name: str) -> float:
+    try:
+        if cell.isascii() and "_" not in cell:
+            return float(cell)
+    except ValueError:
+        pass
+    raise RejectedLineError(f"column {name!r} is not a number")
+
+
+# Parser of JSON lines.
+
+_NUMBERS = frozenset({int, float})
+
+
+class JsonParser(Parser):
+    """Parser of lines that each hold one JSON object, without repeated keys."""
+
+    def __init__(self, schema: InputSchema, score_column: str) -> None:
+        super().__init__(schema, score_column)
+        self._score_key = json.dumps(score_column).encode()
+        self._decode = json.JSONDecoder(object_pairs_hook=_object).decode
+        self._columns, self._required = frozenset(schema.columns), frozenset(schema.required)
+
+    def append_score(self, line: bytes, score: bytes) -> bytes:
+        """Return the line with the score as its last field, and a newline."""
+        return b"%b,%b:%b}\n" % (line.rstrip()[:-1].rstrip(), self._score_key, score)
+
+    def _fields(self, text: str) -> dict[str, Any]:
+        try:
+            fields = self._decode(text)
+        except RejectedLineError:
+            raise
+        except (ValueError, RecursionError):
+            raise RejectedLineError("not JSON") from None
+        if not isinstance(fields, dict):
+            raise RejectedLineError("not a JSON object")
+        if self.score_column in fields:
+            raise RejectedLineError(f"already has a column {self.score_column!r}; name another one with --column")
+        if not self._required <= fields.keys():
+            missing = next(name for name in self.schema.required if name not in fields)
+            raise RejectedLineError(f"missing column {missing!r}")
+        if self.unused is None:
+            self.unused = tuple(name for name in fields if name not in self._columns)
+        if self.absent:
+            self.absent = self.absent.difference(fields)
+        return fields
+
+    def _numbers(self, fields: dict[str, Any], text: str) -> list[float]:  # noqa: ARG002 - CSV needs the text
+        values = [fields[name] for name in self.schema.numeric]
+        if _NUMBERS.issuperset(map(type, values)):
+            try:
+                return [*map(float, values)]
+            except OverflowError:
+                pass
+        return [*map(_json_number, values, self.schema.numeric)]
+
+    def _cell(self, fields: dict[str, Any], name: str) -> str | bool | None:
+        value = fields[name]
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return normalize_text(value)  # as CSV has it: 1 and True, which are equal, must not be confused
+        if value is None or isinstance(value, bool):
+            return value
+        if not isinstance(value, str):
+            raise RejectedLineError(f"column {name!r} is not a single value")
+        _check_unicode(value, name)
+        return value
+
+    def _group_value(self, fields: dict[str, Any], name: str) -> Any:
+        value = fields.get(name)
+        if isinstance(value, str):
+            _check_unicode(value, name)
+        if self.schema.label_of is None or isinstance(value, (dict, list)):
+            return value
+        return self.schema.label_of(value)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise RejectedLineError("a key is repeated")
+    return fields
+
+
+def _json_number(value: Any, name: str) -> float:
+    if type(value) not in _NUMBERS:
+        raise RejectedLineError(f"column {name!r} is not a number")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _check_unicode(value: str, name: str) -> None:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            raise RejectedLineError(f"column {name!r} is not valid Unicode") from None
+
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, eq=False)
 class InputBatch:
-    """Lines of one batch, parsed.
-
-    Attributes
-    ----------
-    lines : list of bytes
-    first : int
-        Number of the first line in the input, from 1.
-    X, sensitive_features : array-like or None
-        Input of the model for the accepted lines; None if there are none.
-    accepted : list of int
-        Indices of the accepted lines.
-    rejected : list of (int, str)
-        Number in the input and reason for each of the others, in their order.
-    parser : Parser
-    """
+    """Lines of one batch, parsed."""
 
     lines: list[bytes]
     first: int
@@ -65,18 +453,7 @@ class InputBatch:
         return [append(lines[index], repr(score).encode()) for index, score in pairs]
 
     def without_failures(self, operation: Callable[[Any, Any], Any]) -> InputBatch:
-        """Return the batch in which rows that make an operation fail are rejected.
-
-        Parameters
-        ----------
-        operation : callable
-            Takes ``X`` and ``sensitive_features`` of some of the rows, and changes nothing.
-
-        Returns
-        -------
-        InputBatch
-            This batch if nothing fails.
-        """
+        """Return the batch in which rows that make an operation fail are rejected."""
         kept, _, failures = separate_failures(range(len(self.accepted)), lambda rows: operation(*self._select(rows)))
         if not failures:
             return self
@@ -102,18 +479,7 @@ def _reason(error: Exception) -> str:
 
 
 class BatchReader:
-    """Reader of batches in one format; `open` comes first.
-
-    Parameters
-    ----------
-    source : Source
-    schema : InputSchema
-    score_column : str
-        Name of the column that will be appended.
-    file_format : {"jsonl", "csv"}
-    delimiter : str
-        Delimiter of CSV.
-    """
+    """Reader of batches in one format; `open` comes first."""
 
     def __init__(
         self, source: Source, schema: InputSchema, score_column: str, file_format: str, delimiter: str

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import re
+from collections import Counter
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import narwhals as nw
@@ -10,30 +15,335 @@ import narwhals as nw
 from fairtransport._extras import load_extra
 from fairtransport._validation import check_choice, check_real
 from fairtransport.tables._engines import NumberedTable
-from fairtransport.tables.files._batches import Batches
-from fairtransport.tables.files._csv_head import ENCODINGS
-from fairtransport.tables.files._csv_json import CsvOptions, csv_layouts, json_layouts
-from fairtransport.tables.files._decompression_limit import MOST_EXPANSION, DecompressionGuard
-from fairtransport.tables.files._engine_errors import redacted_error
-from fairtransport.tables.files._excel import excel_layouts
-from fairtransport.tables.files._layouts import kind_of, with_unique_names
-from fairtransport.tables.files._parquet_feather import feather_layouts, parquet_layouts
-from fairtransport.tables.files._schema_check import check_all, check_used
-from fairtransport.tables.files._sql_queries import guessed_type, query_all, query_used
+from fairtransport.tables.column_roles import suggest_names
+from fairtransport.tables.files._formats import (
+    ENCODINGS,
+    MOST_EXPANSION,
+    MOST_LINE,
+    CsvOptions,
+    DecompressionGuard,
+    csv_layouts,
+    excel_layouts,
+    feather_layouts,
+    json_layouts,
+    kind_of,
+    parquet_layouts,
+    quoted,
+    with_unique_names,
+)
 from fairtransport.tables.files.engine import DEFAULT_MEMORY, Engine
 from fairtransport.tables.files.paths import find_files
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from typing import Self
 
     from fairtransport.tables.column_roles import Columns
-    from fairtransport.tables.files._layouts import Layout
+    from fairtransport.tables.files._formats import Layout
     from fairtransport.tables.files.paths import FoundFile
 
-__all__ = ["FileTable", "open_files"]
+# Batches of the rows of files, in their order.
+
+
+class Batches:
+    """Iterable of batches of rows, in their order."""
+
+    def __init__(
+        self,
+        reader: Any,
+        names: Sequence[str],
+        used: Sequence[str],
+        guard: DecompressionGuard | None,
+        redacted_errors: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._reader, self._used, self._guard, self._redacted_errors = reader, used, guard, redacted_errors
+        fields = [reader.schema.field(index).with_name(name) for index, name in enumerate(names)]
+        self.schema = load_extra("pyarrow").schema(fields)
+
+    def __iter__(self) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield the rows of each batch, and the columns that are returned separately."""
+        size = len(self.schema)
+        try:
+            while True:
+                with self._redacted_errors():
+                    batch = next(iter(self._reader), None)
+                if self._guard is not None:
+                    self._guard.check(wait=batch is None)
+                if batch is None:
+                    return
+                arrays = batch.columns
+                rows = load_extra("pyarrow").RecordBatch.from_arrays(arrays[:size], schema=self.schema)
+                yield rows, dict(zip(self._used, arrays[size:], strict=True))
+        finally:
+            if self._guard is not None:
+                self._guard.stop()
+            self._reader.close()
+
+
+# Errors of the engine about malformed files, without the values that they quote.
+
+_CSV_LINE = re.compile(r"\A[\w ]+ Error: CSV Error on Line: (\d+)\n")
+_CSV_COLUMN = re.compile(r'^Error when converting column "c(\d+)"\.', re.MULTILINE)
+_JSON_LINE = re.compile(r"(?:at byte \d+ )?in line (\d+):")
+
+
+def redacted_error(
+    error: Exception, files: Sequence[FoundFile], names_of: Callable[[FoundFile], Sequence[str]]
+) -> Exception:
+    """Return an error without quoted values, to raise in place of one of the engine."""
+    text = str(error)
+    duckdb: Any = load_extra("duckdb")
+    if isinstance(error, (duckdb.OutOfMemoryException, MemoryError)) or "Out of Memory" in text[:60]:
+        return OSError(errno.ENOMEM, "The engine needs more memory than its limit; raise memory=")
+    if "No space left" in text or "max_temp_directory_size" in text:
+        return OSError(errno.ENOSPC, "The disk for temporary files is full")
+    line = _CSV_LINE.match(text)
+    if line is not None:
+        return _csv_error(text, int(line[1]), files, names_of)
+    for opening in ("Malformed JSON", "JSON transform error"):
+        for file in files:
+            start = f'Invalid Input Error: {opening} in file "{file.location}", '
+            match = _JSON_LINE.match(text[len(start) :]) if text.startswith(start) else None
+            if match is not None:
+                return _json_error(file, int(match[1]), malformed=opening == "Malformed JSON")
+    return _other_error(text, files)
+
+
+def _csv_error(
+    text: str, line: int, files: Sequence[FoundFile], names_of: Callable[[FoundFile], Sequence[str]]
+) -> ValueError:
+    file = _last_named(text, files)
+    where = f"line {line}" if file is None else f"{file.path}, line {line}"
+    details = text[text.find("\nOriginal Line:") :]
+    column = _CSV_COLUMN.search(details)
+    if column is not None:
+        names = [] if file is None else names_of(file)
+        index = int(column[1])
+        named = f"column {names[index]!r}" if index < len(names) else "a column"
+        return ValueError(
+            f"{where}: {named} contains something that is not a number. If it marks a missing value, give it with "
+            "null=; if numbers have a decimal comma, use decimal=','; otherwise name another column."
+        )
+    if "Invalid unicode" in details:
+        return ValueError(f"{where}: the file is not UTF-8; give its encoding=, or convert it.")
+    if "unterminated quote" in details or "quote should be followed" in details:
+        return ValueError(f"{where}: a quotation mark is not closed, or characters follow the closing one.")
+    if "Maximum line size" in details:
+        return ValueError(f"{where}: the line is longer than {MOST_LINE:,} bytes.")
+    if "Expected Number of Columns" in details:
+        n_names = None if file is None else len(names_of(file))
+        expected = "the number of fields" if n_names is None else f"the {n_names} fields"
+        return ValueError(f"{where}: the row does not have {expected} that the first line has.")
+    return ValueError(f"{where}: the row could not be read.")
+
+
+def _json_error(file: FoundFile, line: int, *, malformed: bool) -> ValueError:
+    if not malformed:
+        return ValueError(
+            f"{file.path}, line {line}: a value does not have the type of its column, or a name occurs twice."
+        )
+    return ValueError(f"{file.path}, line {_malformed_line(file, line)}: the line is not a JSON object.")
+
+
+def _malformed_line(file: FoundFile, line: int) -> int:
+    """Return the line number; the engine counts malformed lines from 1 or from 2, depending on its version."""
+    if file.compression is not None:
+        return line
+    with file.path.open("rb") as lines:
+        before = next(islice(lines, line - 2, None), b"{}") if line > 1 else b"{}"
+    try:
+        json.loads(before)
+    except (ValueError, RecursionError):
+        return line - 1
+    return line
+
+
+def _other_error(text: str, files: Sequence[FoundFile]) -> ValueError:
+    file = _last_named(text, files)
+    if file is None:
+        named = str(files[0].path) if len(files) == 1 else f"One of the {len(files)} files"
+    else:
+        named = str(file.path)
+    if "invalid state" in text:
+        return ValueError(f"{named} cannot be read as CSV: line ends or quotation marks are mixed.")
+    return ValueError(
+        f"{named} cannot be read: it is damaged, truncated, or not of the format that its extension says."
+    )
+
+
+def _last_named(text: str, files: Sequence[FoundFile]) -> FoundFile | None:
+    """Return the file that the text names last: the engine names it after the values that it quotes."""
+    if len(files) == 1:
+        return files[0]
+    positions = [(text.rfind(file.location), len(file.location), file) for file in files]
+    position, _, file = max(positions, key=lambda entry: entry[:2])
+    return file if position >= 0 else None
+
+
+# Checks that files have the named columns, once each, with the same kinds of values.
+
+
+def check_used(layouts: Sequence[Layout], columns: Columns) -> None:
+    """Raise unless every file has each named column once, with the same kind of values."""
+    for layout in layouts:
+        counts = Counter(layout.names)
+        for name in columns:
+            if name not in counts:
+                raise ValueError(_repeated_message(name, layout) or _absent_message(name, layout))
+            if counts[name] > 1:
+                raise ValueError(f"{layout.files[0].path} has {counts[name]} columns named {name!r}; rename them.")
+    _check_kinds(layouts, list(columns))
+
+
+def check_all(layouts: Sequence[Layout], columns: Columns | None) -> None:
+    """Raise when files have different columns, two columns have the same name, or scores are not numbers."""
+    first = layouts[0]
+    for layout in layouts:
+        repeated = [name for name, count in Counter(layout.names).items() if count > 1]
+        if repeated:
+            raise ValueError(f"{layout.files[0].path} has several columns named {_show(repeated[0])}; rename them.")
+        for name in sorted({*first.names} ^ {*layout.names}):
+            with_it, without = (first, layout) if name in first.names else (layout, first)
+            raise ValueError(
+                f"{with_it.files[0].path} has a column {_show(name)}, and {without.files[0].path} has not."
+            )
+    _check_kinds(layouts, first.names)
+    for name in filter(None, (columns.score, columns.weight) if columns is not None else ()):
+        kind = first.kind(name)
+        if first.files[0].format != "csv" and kind not in {"numbers", "JSON"}:
+            raise TypeError(f"Column {name!r} contains {kind}, not numbers. Cast it first, or name another column.")
+
+
+def _check_kinds(layouts: Sequence[Layout], names: Sequence[str]) -> None:
+    first = layouts[0]
+    for layout in layouts[1:]:
+        for name in names:
+            kind, other = first.kind(name), layout.kind(name)
+            if first.typed and kind != other:
+                raise ValueError(
+                    f"Column {_show(name)} contains {kind} in {first.files[0].path} and {other} in "
+                    f"{layout.files[0].path}."
+                )
+
+
+def _repeated_message(name: str, layout: Layout) -> str | None:
+    """Return how to choose one of several columns of the same name; None where there are none."""
+    known = [other for other in layout.names if other.rpartition("#")[0] == name]
+    if len(known) < 2:
+        return None
+    return (
+        f"{layout.files[0].path} has {len(known)} columns named {name!r}; choose one by its position: "
+        f"{' or '.join(map(repr, known))}."
+    )
+
+
+def _absent_message(name: str, layout: Layout) -> str:
+    message = f"{layout.files[0].path} has no column {name!r}"
+    if any(map(_is_number, layout.names)):  # a row of data, which must not be shown
+        return f"{message}; its first line contains numbers, and should contain the names of the columns."
+    if any(map(_has_lines, layout.names)):  # may contain rows of data
+        return f"{message}; a name in its first line extends over several lines: perhaps a quote is not closed."
+    return f"{message}; {suggest_names(name, list(layout.names))}"
+
+
+def _show(name: str) -> str:
+    return "of several lines" if _has_lines(name) else repr(name)
+
+
+def _has_lines(name: str) -> bool:
+    return len(name.splitlines()) > 1
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# SQL queries for some columns of files, or for all; columns are numbered, since names may differ in case only.
+
+_READ_AS_TEXT = frozenset({"numbers", "text", "BOOLEAN", "JSON"})  # kinds of groups in files without types
+_NUMBERS = frozenset({"BIGINT", "INTEGER", "HUGEINT", "DOUBLE", "FLOAT"})
+
+
+def query_used(layouts: Sequence[Layout], columns: Columns, *, as_text: bool, numeric_strata: bool = False) -> str:
+    """Return a query for columns, as c0, c1, ...; with ``as_text``, groups are cast to text.
+
+    With ``numeric_strata`` columns of strata that contain numbers are read as such, not as text.
+    """
+    parts = []
+    for layout in layouts:
+        chosen = []
+        for number, name in enumerate(columns):
+            column = quoted(layout.engine_names[layout.names.index(name)])
+            if as_text and name in columns.sensitive_features:
+                column = f"CAST({column} AS VARCHAR)"
+            chosen.append(f"{column} AS c{number}")
+        parts.append(_select(chosen, layout.source(_types(layouts, layout, columns, numeric_strata=numeric_strata))))
+    return "\nUNION ALL\n".join(parts)
+
+
+def query_all(layouts: Sequence[Layout], columns: Columns | None, *, as_text: bool, guess: bool) -> str:
+    """Return a query for all columns, as n0, n1, ..., and then for the named columns, as u0, u1, ..."""
+    names = layouts[0].names
+    parts = []
+    for layout in layouts:
+        types: dict[int, str | None] = dict.fromkeys(range(len(layout.names)))
+        if guess:
+            types |= enumerate(layout.guess())
+        if columns is not None:
+            types |= _types(layouts, layout, columns)
+        identifiers = {name: quoted(layout.engine_names[layout.names.index(name)]) for name in names}
+        chosen = [f"{identifiers[name]} AS n{index}" for index, name in enumerate(names)]
+        if columns is not None:
+            casts = _cast(columns, identifiers, as_text=as_text)
+            chosen += [f"{column} AS u{index}" for index, column in enumerate(casts)]
+        parts.append(_select(chosen, layout.source(types)))
+    return "\nUNION ALL\n".join(parts)
+
+
+def _cast(columns: Columns, identifiers: Mapping[str, str], *, as_text: bool) -> Iterator[str]:
+    for name in columns:
+        if name in {columns.score, columns.weight}:
+            yield f"CAST({identifiers[name]} AS DOUBLE)"
+        elif as_text and name in columns.sensitive_features:
+            yield f"CAST({identifiers[name]} AS VARCHAR)"
+        else:
+            yield identifiers[name]
+
+
+def _select(chosen: Sequence[str], source: str) -> str:
+    return f"SELECT {', '.join(chosen)} FROM {source}"  # noqa: S608 - names are quoted
+
+
+def guessed_type(layouts: Sequence[Layout], name: str) -> str:
+    """Return the type of a column in the first file, inferred where the file does not store it."""
+    return layouts[0].guess()[layouts[0].names.index(name)]
+
+
+def _types(
+    layouts: Sequence[Layout], layout: Layout, columns: Columns, *, numeric_strata: bool = False
+) -> dict[int, str | None]:
+    """Return the indices of the columns, and the type that each is read as; None for its own type."""
+    types: dict[int, str | None] = {layout.names.index(name): None for name in columns}
+    if layout.typed:
+        return types
+    if columns.label is not None:
+        types[layout.names.index(columns.label)] = guessed_type(layouts, columns.label)
+    for name in (*columns.sensitive_features, *columns.strata):
+        if layout.kind(name) in _READ_AS_TEXT:
+            guess = guessed_type(layouts, name) if numeric_strata and name in columns.strata else "VARCHAR"
+            types[layout.names.index(name)] = guess if guess in _NUMBERS else "VARCHAR"
+    for name in filter(None, (columns.score, columns.weight)):
+        if layout.files[0].format == "csv" or layout.kind(name) in {"numbers", "JSON"}:
+            types[layout.names.index(name)] = "DOUBLE"
+    return types
+
 
 _BATCH = 1 << 17
 T = TypeVar("T")
@@ -52,56 +362,7 @@ def open_files(
     memory: str = DEFAULT_MEMORY,
     threads: int | None = None,
 ) -> FileTable:
-    r"""Open files as one table; only their headers are read.
-
-    Parameters
-    ----------
-    names : sequence of path
-        CSV, Parquet, Feather (Arrow IPC), JSON lines or Excel (``.xlsx``, requires the extra ``excel``), all of one
-        format; patterns such as ``scores/*.parquet``. CSV and JSON lines may be compressed: ``.gz`` and ``.zst``.
-    format : {"csv", "parquet", "feather", "jsonl", "excel"}, optional
-        Inferred from the extensions when omitted.
-    delimiter : str, optional
-        Delimiter of CSV files; one of comma, semicolon, tab and vertical bar is inferred when omitted.
-    encoding : {"utf-8", "latin-1", "utf-16"}, default "utf-8"
-        Encoding of CSV files.
-    null : sequence of str
-        Texts of CSV files that mean a missing value, besides the empty text.
-    decimal : {".", ","}, default "."
-        Decimal separator of CSV files.
-    max_expansion : float, default 200
-        A compressed file that decompresses to more than this many times its size, and to more than 1 GiB, is refused.
-    sheet : str, optional
-        Name of the sheet of Excel files; the first one when omitted.
-    memory : str, default "2GiB"
-        Memory limit of the engine, which writes to a temporary folder beyond it.
-    threads : int, optional
-        Threads of the engine; one for each core when omitted.
-
-    Returns
-    -------
-    FileTable
-        To be closed, or used in a ``with`` block.
-
-    Raises
-    ------
-    OSError, ValueError
-        The messages contain names of files and columns, line numbers and counts, never a value.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from fairtransport.tables import Columns, count_table
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "scores.csv"
-    >>> _ = path.write_text("s;sex\n0.25;F\n0.5;M\n")
-    >>> with open_files([path]) as table:
-    ...     print(table.names)
-    ...     table.run(count_table, Columns.named(score="s", sensitive_features="sex")).histograms
-    ('s', 'sex')
-    GroupHistograms(2 rows in 2 groups at 16385 nodes)
-    >>> folder.cleanup()
-    """
+    """Open files as one table; only their headers are read."""
     check_choice(encoding, tuple(ENCODINGS), name="encoding")
     check_choice(decimal, (".", ","), name="decimal")
     check_real(max_expansion, name="max_expansion", least=1.0)
@@ -120,14 +381,7 @@ def open_files(
 
 
 class FileTable:
-    """Files as one table; see `open_files`.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the columns in the first file. Columns of the same name are distinguished by their positions, counted
-        from 1: ``race#2`` and ``race#5``.
-    """
+    """Files as one table; see `open_files`."""
 
     def __init__(
         self, engine: Engine, files: list[FoundFile], csv: CsvOptions, max_expansion: float, sheet: str | None = None
@@ -220,31 +474,7 @@ class FileTable:
         meanwhile: Callable[[], object] | None = None,
         **options: Any,
     ) -> T:
-        """Call ``work`` with a lazy table of these columns and with their names.
-
-        Parameters
-        ----------
-        work : callable
-            Such as `fairtransport.tables.count_table` or `fairtransport.audit_table`: takes a table, which
-            `fairtransport.tables.open_table` reads, and those of ``score``, ``sensitive_features``, ``label``,
-            ``strata`` and ``weight`` that ``columns`` names.
-        columns : Columns
-        title : str
-            Title of the progress bar.
-        show : bool, default False
-            Show a progress bar after two seconds.
-        as_text : bool, default False
-            Read the sensitive columns as text, whatever their types.
-        meanwhile : callable, optional
-            Called while the engine works, for example to import modules.
-        **options
-            Further options of ``work``.
-
-        Returns
-        -------
-        object
-            What ``work`` returns.
-        """
+        """Call ``work`` with a lazy table of these columns and with their names."""
         self.check(columns)
         with self._redacted_errors():
             cut = bool(options.get("cut_strata"))
@@ -269,21 +499,7 @@ class FileTable:
         return self._engine.progress() if None in parts else sum(part or 0.0 for part in parts) / len(parts)
 
     def batches(self, columns: Columns | None = None, *, as_text: bool = False, guess: bool = False) -> Batches:
-        """Return all rows in their order, in batches, with all columns.
-
-        Parameters
-        ----------
-        columns : Columns, optional
-            Columns that are also returned separately; see `Batches`.
-        as_text : bool, default False
-            Return the sensitive columns as text, whatever their types.
-        guess : bool, default False
-            Let the engine infer the types of the other columns of CSV files; otherwise they are text.
-
-        Returns
-        -------
-        Batches
-        """
+        """Return all rows in their order, in batches, with all columns."""
         if columns is not None:
             self.check(columns)
         check_all(self._layouts, columns)

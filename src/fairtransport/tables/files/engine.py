@@ -18,9 +18,8 @@ from fairtransport._progress import progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fairtransport.tables.files._decompression_limit import DecompressionGuard
+    from fairtransport.tables.files._formats import DecompressionGuard
 
-__all__ = ["DEFAULT_MEMORY", "QUIET", "Engine"]
 
 #: Memory limit of the engine, which writes to a temporary folder beyond it.
 DEFAULT_MEMORY = "2GiB"
@@ -36,15 +35,7 @@ T = TypeVar("T")
 
 
 class Engine:
-    """A DuckDB connection with its temporary folder.
-
-    Parameters
-    ----------
-    memory : str
-        Such as ``"2GiB"``.
-    threads : int, optional
-        One for each core when omitted.
-    """
+    """A DuckDB connection with its temporary folder."""
 
     def __init__(self, *, memory: str = DEFAULT_MEMORY, threads: int | None = None) -> None:
         duckdb = load_extra("duckdb")
@@ -97,27 +88,7 @@ class Engine:
         share: Callable[[], float],
         meanwhile: Callable[[], object] | None = None,
     ) -> T:
-        """Run queries in a thread.
-
-        Parameters
-        ----------
-        work : callable
-        title : str
-            Title of the progress bar, which appears after two seconds.
-        show : bool
-            Whether to show the progress bar.
-        guard : DecompressionGuard, optional
-            Its error stops the query and is raised.
-        share : callable
-            Returns the share that is done.
-        meanwhile : callable, optional
-            Called in this thread while the other one works; an exception that it raises stops the query.
-
-        Returns
-        -------
-        object
-            The result of ``work``; an exception that it raises is raised here.
-        """
+        """Run queries in a thread."""
         task = _Task(work)
         with progress(title, _STEPS, show=show, after=QUIET) as bar:
             try:

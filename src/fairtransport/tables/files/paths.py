@@ -14,7 +14,6 @@ from fairtransport._validation import check_choice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FORMATS", "FoundFile", "find_files", "split_suffixes"]
 
 #: Formats by extension.
 FORMATS = {
@@ -54,27 +53,7 @@ class FoundFile:
 
 
 def find_files(names: Sequence[str | os.PathLike[str]], *, format: str | None = None) -> list[FoundFile]:  # noqa: A002
-    """Return the files that names and patterns match, in the order given; those of a pattern sorted by name.
-
-    Parameters
-    ----------
-    names : sequence of path
-        Files, or patterns with ``*``, ``?``, ``[...]`` and ``**``.
-    format : {"csv", "parquet", "feather", "jsonl", "excel"}, optional
-        Format of the files; inferred from their extensions when omitted.
-
-    Returns
-    -------
-    list of FoundFile
-        Of one format, each file once.
-
-    Raises
-    ------
-    OSError
-        For a missing file, a folder, or a file without read permission.
-    ValueError
-        For formats that are unknown, different from each other, or not readable as a stream.
-    """
+    """Return the files that names and patterns match, in the order given; those of a pattern sorted by name."""
     if not names:
         raise ValueError("No file is given.")
     if format is not None:
@@ -143,13 +122,7 @@ def _file_format(path: Path, format_name: str | None) -> tuple[str, str | None]:
 
 
 def split_suffixes(path: Path) -> tuple[str, str | None]:
-    """Return the extension that determines the format, and the compression.
-
-    Examples
-    --------
-    >>> split_suffixes(Path("scores.csv.gz"))
-    ('.csv', 'gzip')
-    """
+    """Return the extension that determines the format, and the compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = COMPRESSIONS.get(suffixes[-1]) if suffixes else None
     if compression is not None:

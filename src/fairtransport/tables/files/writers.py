@@ -16,17 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-__all__ = ["check_output", "stream_writer", "table_writer"]
-
 
 def check_output(path: str | os.PathLike[str]) -> str:
-    """Return the format of a file to write, by its extension: csv, parquet, feather or jsonl; others raise.
-
-    Examples
-    --------
-    >>> check_output("repaired.csv.gz")
-    'csv'
-    """
+    """Return the format of a file to write, by its extension: csv, parquet, feather or jsonl; others raise."""
     suffix, compression = split_suffixes(Path(path))
     known = FORMATS.get(suffix)
     if known not in _WRITERS or (compression is not None and known not in {"csv", "jsonl"}):
@@ -40,19 +32,7 @@ def check_output(path: str | os.PathLike[str]) -> str:
 
 @contextlib.contextmanager
 def table_writer(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable[[Any], None]]:
-    """Open a file to write a table in batches; it appears when all is written.
-
-    Parameters
-    ----------
-    path : path
-        Its extension determines the format; CSV and JSON lines may be compressed (``.gz``, ``.zst``).
-    schema : pyarrow.Schema
-
-    Yields
-    ------
-    callable
-        Writes the next `pyarrow.RecordBatch`.
-    """
+    """Open a file to write a table in batches; it appears when all is written."""
     target, known = Path(path), check_output(path)
     arrow = load_extra("pyarrow")
     with replacing(target) as draft, contextlib.ExitStack() as stack, _redacted_errors(target, known):
@@ -65,19 +45,7 @@ def table_writer(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable
 
 @contextlib.contextmanager
 def stream_writer(file: BinaryIO, known: str, schema: Any) -> Iterator[Callable[[Any], None]]:
-    """Write a table in batches to an open file, such as standard output, as csv or jsonl.
-
-    Parameters
-    ----------
-    file : binary file
-    known : {"csv", "jsonl"}
-    schema : pyarrow.Schema
-
-    Yields
-    ------
-    callable
-        Writes the next `pyarrow.RecordBatch`.
-    """
+    """Write a table in batches to an open file, such as standard output, as csv or jsonl."""
     check_choice(known, _TEXT, name="format")
     with contextlib.ExitStack() as stack, _redacted_errors("standard output", known):
         yield _WRITERS[known](stack, file, schema, Path(f"-.{known}"))

@@ -13,17 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CellDerivatives", "count_masses", "count_shared", "logit_derivatives", "logit_derivatives_shared"]
-
 
 class CellDerivatives(NamedTuple):
-    """Derivatives of a penalty with respect to a score in each cell, for a row of weight 1.
-
-    Attributes
-    ----------
-    first, second : ndarray of shape (n_codes, n_cells), or (n_strata, n_cells, n_groups) where rows are shared
-        First derivative, and an approximation of the second one.
-    """
+    """Derivatives of a penalty with respect to a score in each cell, for a row of weight 1."""
 
     first: NDArray[np.float64]
     second: NDArray[np.float64]

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairtransport._columns.compilation import cached_njit
-from fairtransport.transport.kernels._options import FAST_MATH
+from fairtransport.transport.kernels.options import FAST_MATH
 from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FREE", "OPPOSITE", "SAME", "Newton", "Pairs", "Samples", "newton_pairs"]
 
 #: How h depends on f: not at all, as h = -f, or as h = f.
 FREE, OPPOSITE, SAME = 0, -1, 1
@@ -29,14 +28,7 @@ _ARMIJO = 1e-4
 
 
 class Samples(NamedTuple):
-    """Samples of equal size, with the Fourier features of their points.
-
-    Attributes
-    ----------
-    points, masses : ndarray of shape (n_samples, n)
-    psi, slope : ndarray of shape (n_samples, n, width)
-        Features at the points, and their derivatives.
-    """
+    """Samples of equal size, with the Fourier features of their points."""
 
     points: NDArray[np.float64]
     masses: NDArray[np.float64]
@@ -53,21 +45,7 @@ class Pairs(NamedTuple):
 
 
 class Newton(NamedTuple):
-    """The dual problem and when to stop.
-
-    Attributes
-    ----------
-    strength : float
-        Of the regularizer, whose code is ``kind``.
-    kind : int
-    tie : int
-        `OPPOSITE`, `FREE` or `SAME`.
-    ridge : float
-        Of the coefficients.
-    tolerance : float
-        Largest entry of the gradient at which the iteration stops.
-    max_iter : int
-    """
+    """The dual problem and when to stop."""
 
     strength: float
     kind: int

@@ -1,0 +1,464 @@
+"""What the estimators share: labels, folds, calls with groups, error redaction, parameters of ``partial_fit``."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import is_regressor
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.sparsefuncs import min_max_axis
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from fairtransport._columns import say_columns
+from fairtransport._validation import check_choice, check_count, check_real
+from fairtransport.groups import Groups
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+# Validation of y: the labels of binary classifiers, and the numbers of regressors.
+
+
+def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the labels as a vector, and the two classes in ascending order; the second is positive."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    labels = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise ValueError(f"y has {np.count_nonzero(np.isinf(labels))} infinite labels; use two labels.")
+    try:
+        classes = np.unique(labels)
+    except TypeError:  # not sortable
+        raise ValueError("y has labels of several types, or missing ones; use two labels of one type.") from None
+    n_missing = np.count_nonzero(labels != labels)  # noqa: PLR0124 - NaN differs from itself
+    if n_missing:
+        raise ValueError(f"y has {n_missing} missing labels; remove those rows first.")
+    check_classification_targets(labels)
+    if classes.size != 2:
+        raise ValueError(
+            f"Only binary classification is supported. {owner} needs labels of exactly two classes; y has "
+            f"{classes.size} class{'' if classes.size == 1 else 'es'}."
+        )
+    return labels, classes
+
+
+def real_targets(y: Any, owner: str, *, constant: bool = False) -> NDArray[np.float64]:
+    """Return the values that a regressor is to predict."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    values = column_or_1d(y, warn=True)
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must be real numbers.")
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"y has values that are not numbers; {owner} predicts numbers. For two classes, use a classifier."
+        ) from None
+    for reason, count in (("missing", np.isnan(numbers).sum()), ("infinite", np.isinf(numbers).sum())):
+        if count:
+            raise ValueError(f"y has {count} {reason} values (NaN or infinity); remove those rows first.")
+    if not constant and numbers.size and np.ptp(numbers) == 0.0:
+        raise ValueError("y has the same value in every row, so there is nothing to predict.")
+    return np.asarray(numbers)
+
+
+# Calls of ``fit`` and of predictions with ``sensitive_features``, for estimators and for pipelines of them.
+
+
+def last_step(model: Any) -> tuple[str, Any]:
+    """Return the prefix of the parameters of a pipeline's last step, and that step; ``""`` and the model for others."""
+    prefix = ""
+    while isinstance(model, Pipeline):
+        name, model = model.steps[-1]
+        prefix += f"{name}__"
+    return prefix, model
+
+
+def fit_model(
+    model: Any, X: Any, y: Any, *, sensitive_features: Any, strata: Any = None, sample_weight: Any = None
+) -> Any:
+    """Fit a model with the groups and, if given, strata and weights; a pipeline passes them to its last step."""
+    prefix, last = last_step(model)
+    if not _has_parameter(last.fit, "sensitive_features", default=True):
+        raise TypeError(
+            f"{type(last).__name__}.fit takes no sensitive_features, so it cannot be trained towards parity; use an "
+            "estimator of this package, or wrap it in QuantileRepairClassifier."
+        )
+    options = {f"{prefix}sensitive_features": sensitive_features}
+    if strata is not None:
+        if not _has_parameter(last.fit, "strata", default=True):
+            raise TypeError(
+                f"{type(last).__name__}.fit takes no strata, so it cannot be trained for conditional parity."
+            )
+        options[f"{prefix}strata"] = strata
+    if sample_weight is not None:
+        options[f"{prefix}sample_weight"] = sample_weight
+    with config_context(enable_metadata_routing=False):  # options are passed by step name
+        return model.fit(X, y, **options)
+
+
+def takes_groups(model: Any) -> bool:
+    """Return whether a model takes ``sensitive_features`` at prediction."""
+    return _takes(model, "sensitive_features")
+
+
+def takes_strata(model: Any) -> bool:
+    """Return whether a model takes ``strata`` at prediction."""
+    return _takes(model, "strata")
+
+
+def _takes(model: Any, name: str) -> bool:
+    last = last_step(model)[1]
+    return _has_parameter(last.predict if is_regressor(last) else last.predict_proba, name)
+
+
+def model_scores(
+    model: Any, X: Any, *, sensitive_features: Any = None, strata: Any = None, unknown_group: str = "error"
+) -> NDArray[np.float64]:
+    """Return a regressor's predictions, or a classifier's probabilities of class 1, with groups and strata where given.
+
+    ``unknown_group`` is passed where groups are, unless it is ``"error"``. See `positive_scores` for what probabilities
+    have to be.
+    """
+    given = {"sensitive_features": sensitive_features, "strata": strata}
+    options = {name: value for name, value in given.items() if value is not None}
+    if sensitive_features is not None and unknown_group != "error":
+        options["unknown_group"] = unknown_group
+    with config_context(enable_metadata_routing=False):
+        if is_regressor(last_step(model)[1]):
+            return np.asarray(model.predict(X, **options), dtype=np.float64)
+        return positive_scores(model.predict_proba(X, **options))
+
+
+def positive_scores(probabilities: ArrayLike) -> NDArray[np.float64]:
+    """Return the probabilities of class 1, of two; values that rounding moved out of [0, 1] are clipped."""
+    table = np.asarray(probabilities, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise ValueError(f"predict_proba must return probabilities of two classes; it returned shape {table.shape}.")
+    clipped = np.clip(table[:, 1], 0.0, 1.0)
+    return np.where(np.abs(table[:, 1] - clipped) < 1e-5, clipped, table[:, 1])
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows of a matrix or table."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X if hasattr(X, "__len__") else np.asarray(X))
+
+
+def take_rows(data: Any, rows: NDArray[np.int64]) -> Any:
+    """Select rows of a matrix, a table of any library, a dict of columns, a list, or Groups."""
+    if isinstance(data, np.ndarray):
+        return data[rows]
+    if isinstance(data, Groups):
+        return data.select(rows)
+    if isinstance(data, dict):
+        return {name: take_rows(column, rows) for name, column in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [data[row] for row in rows.tolist()]
+    frame = nw.from_native(data, pass_through=True, allow_series=True, eager_only=False)
+    if isinstance(frame, (nw.DataFrame, nw.Series)):
+        return frame[rows].to_native()
+    matrix = data.tocsr() if hasattr(data, "tocsr") else data
+    return matrix[rows] if hasattr(matrix, "shape") else np.asarray(matrix)[rows]
+
+
+def _has_parameter(method: Any, name: str, *, default: bool = False) -> bool:
+    """Return whether a method has a parameter; ``default`` where its signature does not tell."""
+    try:
+        parameters = inspect.signature(method).parameters
+    except (TypeError, ValueError):  # compiled methods may have no signature
+        return default
+    return name in parameters or (default and any(p.kind is p.VAR_KEYWORD for p in parameters.values()))
+
+
+# A line about the fitted model, below scikit-learn's HTML diagram of an estimator.
+
+
+def fitted_summary_html(groups: Groups | None, describe: Callable[[], Sequence[str]]) -> str:
+    """Return an HTML paragraph that summarises a fitted estimator.
+
+    Estimators append it to the diagram in ``_html_repr``, which scikit-learn's ``ReprHTMLMixin`` displays.
+    """
+    if groups is None:
+        return ""
+    statements = [f"Fitted to {len(groups)} groups of {', '.join(groups.columns)}", *describe()]
+    return f'<p style="font-size:.9em;margin:.3em 0">{escape("; ".join(statements))}.</p>'
+
+
+# Cross-validation splits in which every group has training rows and held-out rows.
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Positions of the rows that a model is trained on, and of those held out for its evaluation."""
+
+    training: NDArray[np.int64]
+    held_out: NDArray[np.int64]
+
+
+def group_cells(groups: Groups) -> NDArray[np.int64]:
+    """Return the code of each row's group or, where groups overlap, of its combination of groups."""
+    if len(groups.memberships) == 1:
+        return groups.memberships[0].astype(np.int64)
+    cells = np.unique(np.column_stack(groups.memberships), axis=0, return_inverse=True)[1]
+    return cells.reshape(-1).astype(np.int64)
+
+
+def make_folds(
+    cv: Any,
+    X: Any,
+    positive: NDArray[np.bool_],
+    groups: Groups,
+    *,
+    rng: np.random.Generator,
+    weights: NDArray[np.float64] | None = None,
+    remedy: str = "",
+) -> list[Fold]:
+    """Split the rows such that every group is in the training and in the held-out rows of every fold.
+
+    Notes
+    -----
+    With a number of folds k, rows are sorted by group and label, in random order within each combination, and assigned
+    to the folds in turn. So every group, and every combination of group and label, is spread over the folds as evenly
+    as its number of rows allows, even with fewer than k rows.
+    """
+    cells = group_cells(groups)
+    has_weight = np.ones(positive.size, dtype=bool) if weights is None else weights > 0
+    if isinstance(cv, (int, np.integer, float, np.floating)):  # check_count rejects bool and float
+        folds = _stratified_folds(check_count(cv, name="cv", least=2), cells, positive, groups, rng, remedy=remedy)
+    elif isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
+        raise TypeError(f"cv must be a number of folds, a splitter or a list of splits; got {type(cv).__name__}.")
+    else:
+        parts = check_cv(cv).split(X, 2 * cells + positive)
+        folds = [Fold(*(_row_positions(rows, positive.size) for rows in pair)) for pair in parts]
+    if not folds:
+        raise ValueError("cv has no splits; give at least one pair of training and held-out rows.")
+    for number, fold in enumerate(folds):
+        for part, rows in (("training", fold.training), ("held-out", fold.held_out)):
+            name = f"Fold {number + 1} of {len(folds)} has no {part} rows"
+            _check_part(name, rows[has_weight[rows]], positive, groups)
+    return folds
+
+
+def _stratified_folds(
+    n_folds: int,
+    cells: NDArray[np.int64],
+    positive: NDArray[np.bool_],
+    groups: Groups,
+    rng: np.random.Generator,
+    *,
+    remedy: str,
+) -> list[Fold]:
+    smallest = int(groups.counts.min())
+    if smallest < n_folds:
+        few = int(np.count_nonzero(groups.counts < n_folds))
+        fewer = f"Use cv={smallest} or fewer folds, merge" if smallest >= 2 else "Merge"
+        raise ValueError(
+            f"A group of {say_columns(groups.columns)} has {smallest} rows, fewer than the {n_folds} folds; {few} of "
+            f"{len(groups)} groups are that small, and every fold needs held-out rows of every group. {fewer} such "
+            f"groups with others, or drop their rows{remedy}."
+        )
+    order = np.lexsort((rng.random(positive.size), positive, cells))
+    fold_of_row = np.empty(positive.size, dtype=np.int64)
+    fold_of_row[order] = np.arange(positive.size) % n_folds
+    return [Fold(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(n_folds)]
+
+
+def _row_positions(rows: Any, size: int) -> NDArray[np.int64]:
+    """Return a split's rows, given as positions or as a mask, as positions."""
+    positions = np.asarray(rows)
+    if positions.dtype == bool and positions.shape == (size,):
+        return np.flatnonzero(positions)
+    if (
+        positions.ndim != 1
+        or positions.dtype.kind not in "iu"
+        or (positions.size and not -size <= positions.min() <= positions.max() < size)
+    ):
+        raise ValueError(f"cv must yield positions of the {size} rows: vectors of integers below {size}.")
+    return positions.astype(np.int64)
+
+
+def _check_part(problem: str, rows: NDArray[np.int64], positive: NDArray[np.bool_], groups: Groups) -> None:
+    """Raise ``problem`` if a part of a fold lacks a group or a class."""
+    empty = int(np.count_nonzero(groups.select(rows).counts == 0))
+    if empty:
+        raise ValueError(
+            f"{problem} of {empty} of {len(groups)} groups of {say_columns(groups.columns)}; the "
+            f"smallest group has {groups.counts.min()} rows in all. Use cv=<number of folds>, which spreads every "
+            "group over the folds, use fewer folds, or merge small groups. (Rows of weight 0 do not count.)"
+        )
+    if positive[rows].all() or not positive[rows].any():
+        n_fewer = int(min(np.count_nonzero(positive), np.count_nonzero(~positive)))
+        raise ValueError(
+            f"{problem} of one of the two classes, which has {n_fewer} rows in all. Use fewer folds, "
+            "or splits that are stratified by the label. (Rows of weight 0 do not count.)"
+        )
+
+
+# Group awareness: whether a model needs the group of a row at prediction, or knows it from the features.
+
+#: Why a model is aware or blind, for people.
+GROUPS_NEEDED = "the group is needed at prediction"
+GROUPS_UNUSED = "groups are used in training only"
+
+
+def needs_groups(model: Any, X: Any = None, *, sensitive_features: Any = None) -> bool:
+    """Return whether a fitted model needs the group of a row to score it.
+
+    Notes
+    -----
+    The estimators of this package need groups where they end in a quantile repair (``repair_``) or have weights for
+    each group (``coef_`` with several rows).
+    """
+    last = last_step(model)[1]
+    if not takes_groups(last):
+        return False
+    if hasattr(last, "repair_"):
+        return last.repair_ is not None
+    if hasattr(last, "groups_") and hasattr(last, "coef_"):
+        return len(last.coef_) > 1
+    if X is None:
+        return True
+    scores = model_scores(model, X, sensitive_features=sensitive_features)
+    try:
+        return not np.array_equal(scores, model_scores(model, X))
+    except (TypeError, ValueError):  # it can score the rows with groups, so it is the groups that it lacks
+        return True
+
+
+def score_with_groups(model: Any, X: Any, sensitive_features: Any, strata: Any = None) -> NDArray[np.float64]:
+    """Return the scores of a model, with groups and strata where it takes them at prediction; see `model_scores`."""
+    return model_scores(
+        model,
+        X,
+        sensitive_features=sensitive_features if takes_groups(model) else None,
+        strata=strata if strata is not None and takes_strata(model) else None,
+    )
+
+
+def describe_group_features(X: Any, groups: Groups) -> str | None:
+    """Return how the features identify groups, in words; None where they seem not to.
+
+    Notes
+    -----
+    A column identifies groups when it has the name of a sensitive column, or when one threshold on its values separates
+    some groups exactly from the others: an indicator of a group does, and so does age where groups are ages below and
+    above 30. Columns that identify groups only together, or only approximately, are not found.
+    """
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        named = [name for name in groups.columns if name in frame.columns]
+        if named:
+            return f"the features include sensitive {say_columns(named)}"
+    cells = group_cells(groups)
+    rows = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
+    for lowest, highest in _ranges(X, rows):
+        if _has_threshold(lowest, highest).any():
+            return "a feature column separates groups exactly"
+    return None
+
+
+def _has_threshold(lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return whether a threshold separates the groups' ranges, by column; both arrays are (n_groups, n_columns)."""
+    order = np.argsort(lowest, axis=0, kind="stable")
+    ends = np.maximum.accumulate(np.take_along_axis(highest, order, axis=0), axis=0)
+    starts = np.take_along_axis(lowest, order, axis=0)
+    return np.asarray((ends[:-1] < starts[1:]).any(axis=0))
+
+
+def _ranges(X: Any, rows: list[NDArray[np.int64]]) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield the lowest and highest value of each group, for one or more columns at a time."""
+    if sparse.issparse(X):
+        table = X.tocsr()
+        ends = [min_max_axis(table[group_rows], axis=0) for group_rows in rows]
+        yield np.array([low for low, _ in ends], dtype=float), np.array([high for _, high in ends], dtype=float)
+        return
+    for block in _blocks(X):
+        lowest = np.array([block[group_rows].min(axis=0) for group_rows in rows])
+        yield lowest, np.array([block[group_rows].max(axis=0) for group_rows in rows])
+
+
+def _blocks(X: Any) -> Iterator[NDArray[np.float64]]:
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        for column in frame.iter_columns():
+            yield _numbers(column.to_numpy())[:, None]
+        return
+    array = np.asarray(X)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.dtype.kind in "biuf":
+        yield _numbers(array)
+        return
+    for column in array.T:
+        yield _numbers(column)[:, None]
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers, with missing ones as the lowest; values that are not numbers are replaced by codes."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.unique(values.astype(str), return_inverse=True)[1].astype(np.float64)
+    return np.where(np.isnan(numbers), -np.inf, numbers)
+
+
+# What every model of this package shares with one that was loaded: `needs_groups_` and `score_rows`.
+
+
+class RowScoring:
+    """Scores of the rows of a table, by the names of its columns; see `fairtransport.tabular.RowScorer`."""
+
+    @property
+    def needs_groups_(self) -> bool:
+        """Whether the model needs the group of a row to score it."""
+        check_is_fitted(self)
+        return needs_groups(self)
+
+    def score_rows(self, table: Any, *, unknown_group: str = "error") -> Any:
+        """Return a score for each row of a table whose columns are found by name."""
+        # By name: models lie below tables, and users should not have to know that.
+        scorer = import_module("fairtransport.tabular").RowScorer(self, unknown_group=unknown_group)
+        return scorer.score_rows(table)
+
+
+# Parameters shared by all ``partial_fit`` methods: the half-life of rows and the treatment of unseen groups.
+
+#: Treatments of a group that occurs for the first time.
+NEW_GROUPS = ("error", "adopt")
+
+#: Weight, in rows, of the prior of a new group.
+NEW_GROUP_ROWS = 10.0
+
+
+def check_stream_parameters(half_life: Any, new_groups: Any, *, name: str = "half_life") -> None:
+    """Raise ValueError for an invalid half-life or treatment of new groups."""
+    check_real(half_life, name=name, strict=True, finite=False)
+    check_choice(new_groups, NEW_GROUPS, name="new_groups")
+
+
+def check_classes(classes: Any, known: NDArray[Any]) -> None:
+    """Raise ValueError unless ``classes``, where given, are the two classes of the model."""
+    if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+        raise ValueError("classes must be the two classes of the first call's y; leave it out, or pass both.")
+
+
+def encode_batch_groups(groups: Groups, sensitive_features: Any, new_groups: str) -> Groups:
+    """Return the groups of a batch; new ones raise, or are appended to the known ones."""
+    if sensitive_features is None:
+        raise ValueError("partial_fit needs sensitive_features: the column or columns that define groups.")
+    if new_groups == "adopt":
+        return groups.adopt(sensitive_features)
+    return groups.encode(sensitive_features)

@@ -1,0 +1,776 @@
+"""An audit as text of 80 columns."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fairtransport._text import number_text, one_line, plain, score_text, shorten, three_digits, wrap
+from fairtransport.auditing.records import (
+    QUANTILE_LEVELS,
+    compare_rates,
+    cut_text,
+    distance_text,
+    scores_word,
+    threshold_heading,
+    threshold_text,
+)
+from fairtransport.auditing.verdict import among_whom
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from fairtransport.auditing.errors import GroupCalibration, RegressionErrors
+    from fairtransport.auditing.proportions import Estimate
+    from fairtransport.auditing.records import AuditData, Reading, ThresholdSummary
+    from fairtransport.auditing.verdict import Verdict
+
+# The errors of an audit as lines of text: rates at the first threshold, equalized odds and calibration.
+
+#: Short names of the rates that have a column.
+RATE_TITLES = {
+    "true_positive_rate": "TPR",
+    "false_positive_rate": "FPR",
+    "false_negative_rate": "FNR",
+    "positive_predictive_value": "PPV",
+    "negative_predictive_value": "NPV",
+    "accuracy": "acc",
+}
+#: Names of the errors of real-valued predictions.
+FIGURE_TITLES = {"rmse": "RMSE", "mae": "MAE", "r2": "R2", "mean_residual": "mean residual"}
+_UNDEFINED = "\N{EN DASH}"
+
+
+def error_lines(audit: AuditData, max_groups: int) -> Iterator[str]:
+    """Yield the errors by group as lines of at most 80 characters; nothing without labels."""
+    if audit.regression is not None:
+        yield from _residual_lines(audit, audit.regression, max_groups)
+    if not audit.error_rates or audit.calibration is None:
+        return
+    first, calibration = audit.error_rates[0], audit.calibration
+    heads = "".join(f"{title:>7}" for title in RATE_TITLES.values())
+    title = f"Errors {threshold_heading(audit, audit.thresholds[0])}"
+    yield f"{shorten(title, _NAME_WIDTH - 1):<{_NAME_WIDTH}}{heads}{'ECE':>7}"
+    for summary, group, one in list(zip(audit.groups, first.groups, calibration.groups, strict=True))[:max_groups]:
+        yield _row(group.name, group.rates, one) + ("" if summary.judged else " ?")
+    yield _row("everyone", first.overall, calibration.overall)
+    yield _row(
+        "largest difference", {rate: None if gap is None else gap.difference for rate, gap in first.gaps.items()}, None
+    )
+    if first.equalized_odds is not None:
+        yield from wrap(f"Equalized odds: {_points(first.equalized_odds)}{_all_thresholds(audit)}.")
+        if audit.settings.criterion == "demographic_parity":
+            yield from wrap("Demographic parity and equalized odds conflict in general.")
+    if calibration.largest_error is not None and calibration.worst is not None:
+        name = shorten(audit.groups[calibration.worst].name, _NAME_WIDTH - 1)
+        yield from wrap(f"Largest expected calibration error (ECE), {name}: {_points(calibration.largest_error)}.")
+    undefined = sorted({name for names in first.undefined.values() for name in names})
+    if undefined:
+        names = ", ".join(shorten(name, _NAME_WIDTH - 1) for name in undefined[:5])
+        more = f" and {len(undefined) - 5} more" if len(undefined) > 5 else ""
+        yield from wrap(f"{_UNDEFINED}: no rows to compute the rate from ({names}{more}).")
+
+
+def _residual_lines(audit: AuditData, errors: RegressionErrors, max_groups: int) -> Iterator[str]:
+    heads = "".join(f"{title:>14}" for title in FIGURE_TITLES.values())
+    yield f"{'Errors':<{_NAME_WIDTH}}{heads}"
+    rows = [(group.name, group.figures) for group in errors.groups[:max_groups]]
+    for name, figures in [*rows, ("everyone", errors.overall)]:
+        cells = "".join(f"{_score(figures[figure]):>14}" for figure in FIGURE_TITLES)
+        yield f"{shorten(name, _NAME_WIDTH - 1):<{_NAME_WIDTH}}{cells}"
+    established = [
+        f"{title} of {shorten(group.name, _NAME_WIDTH - 1)} (p = {p_value:.2g})"
+        for group in errors.groups
+        for figure, title in FIGURE_TITLES.items()
+        if (p_value := group.p_values[figure]) is not None and p_value <= 1 - audit.settings.confidence
+    ]
+    reference = shorten(errors.reference, _NAME_WIDTH - 1)
+    if established:
+        yield from wrap(
+            f"Different from {reference} beyond chance, p-values adjusted for the number of groups (Holm): "
+            f"{', '.join(established[:6])}{f' and {len(established) - 6} more' if len(established) > 6 else ''}."
+        )
+    else:
+        yield from wrap(f"No error of a group differs from that of {reference} beyond chance.")
+
+
+def _score(estimate: Estimate | None) -> str:
+    return _UNDEFINED if estimate is None else score_text(estimate.value)
+
+
+def _row(name: str, rates: Mapping[str, Estimate | None], one: GroupCalibration | None) -> str:
+    cells = "".join(f"{_percent_text(rates[rate]):>7}" for rate in RATE_TITLES)
+    error = "" if one is None or one.expected_error is None else f"{one.expected_error.value:.3f}"
+    return f"{shorten(name, _NAME_WIDTH - 1):<{_NAME_WIDTH}}{cells}{error:>7}".rstrip()
+
+
+def _percent_text(estimate: Estimate | None) -> str:
+    return _UNDEFINED if estimate is None else f"{estimate.value:.1%}"
+
+
+def _points(estimate: Estimate) -> str:
+    return f"{100 * estimate.value:.1f} points ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"
+
+
+def _all_thresholds(audit: AuditData) -> str:
+    if audit.separation is None or audit.separation.equalized_odds is None:
+        return ""
+    worst = audit.separation.equalized_odds
+    return f"; at the worst of all thresholds, {worst.threshold:.3g}, {_points(worst.maximum)}"
+
+
+MAX_GROUPS_SHOWN = 40
+METRIC_TITLES = {
+    "error_rate": "Error",
+    "wasserstein_disparity": "To the target, sum",
+    "strong_demographic_disparity": "To everyone, sum",
+    "strong_pairwise_disparity": "Between pairs, sum",
+    "rank_disparity": "Between ranks, sum",
+    "kolmogorov_smirnov_disparity": "Largest difference",
+}
+
+_MAX_STRATA_SHOWN = 20
+_NAME_WIDTH = 24
+
+
+def audit_text(audit: AuditData, verdict: Verdict) -> str:
+    """Return the audit as lines of at most 80 characters."""
+    return "\n".join(_lines(audit, verdict))
+
+
+def _lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
+    settings = audit.settings
+    columns = ", ".join(map(one_line, settings.columns))
+    yield from wrap(f"Audit of {audit.rows:,} rows in {len(audit.groups)} groups ({columns})")
+    for reason, count in settings.set_aside.items():
+        yield from wrap(f"Set aside: {count:,} rows, {one_line(reason)}")
+    for sentence in settings.small_groups.sentences():
+        yield from wrap(sentence)
+    for sentence in (verdict.sentence, *verdict.points):
+        yield ""
+        yield from wrap(one_line(plain(sentence)))
+    yield ""
+    if audit.strata:
+        yield from _strata(audit)
+        yield ""
+        yield "Among all people (demographic parity)"
+    yield from _readings(audit, audit.readings.items())
+    yield from _other_sums(audit, verdict)
+    yield ""
+    yield from _groups(audit)
+    if audit.error_rates or audit.regression is not None:
+        yield ""
+        yield from error_lines(audit, MAX_GROUPS_SHOWN)
+    for threshold in audit.thresholds[1:]:  # the verdict has the first
+        yield ""
+        yield from wrap(_threshold(audit, threshold))
+    yield ""
+    yield from wrap(_farthest(audit))
+    yield ""
+    yield from wrap(_method(audit))
+
+
+def _readings(audit: AuditData, readings: Iterable[tuple[str, Reading]]) -> Iterator[str]:
+    level = f"{audit.settings.confidence:.0%} interval"
+    yield f"{'Distances':<23}{'value':>8}{level:>18}{'corrected':>11}{'by chance':>11}{'p':>9}"
+    for name, reading in readings:
+        text = partial(distance_text, audit, metric=name)
+        line = f"{METRIC_TITLES[name]:<23}{text(reading.value):>8}{_interval(reading, text):>18}"
+        if reading.floor is not None:
+            line += f"{text(reading.corrected):>11}{text(reading.floor):>11}"
+        if reading.p_value is not None:
+            line += f"{reading.p_value:>9.3g}"
+        yield line
+
+
+def _interval(reading: Reading | Estimate, text: Callable[[float], str] = three_digits) -> str:
+    low = "<0.001" if text(reading.low) == "0.000" and reading.low > 0 else text(reading.low)
+    return f"{low} to {text(reading.high)}"
+
+
+def _other_sums(audit: AuditData, verdict: Verdict) -> Iterator[str]:
+    """Yield the mean over pairs, and the sums over all groups where some are not judged."""
+    if verdict.n_pairs > 1:
+        mean, reading = audit.mean_pairwise_distance, audit.readings[audit.settings.pairs_metric]
+        floor = (reading.floor or 0.0) / verdict.n_pairs
+        title = "Between pairs, mean" if audit.settings.bounded else "Between ranks, mean"
+        line = f"{title:<23}{reading.value / verdict.n_pairs:>8.3f}{_interval(mean):>18}"
+        yield f"{line}{mean.value:>11.3f}{floor:>11.3f}"
+    if len(verdict.judged) >= 2 and verdict.set_aside:
+        to_target, to_everyone, pairs = (distance_text(audit, value) for value in audit.metrics_all_groups.values())
+        yield from wrap(
+            f"Sums over all {len(audit.groups)} groups, with those that are not judged: to the target {to_target}, "
+            f"to everyone {to_everyone}, between pairs {pairs}."
+        )
+
+
+def _groups(audit: AuditData) -> Iterator[str]:
+    has_labels = any(group.error is not None for group in audit.groups)
+    first = audit.thresholds[0]
+    above = f"> {first.threshold:g}" if first.top_share is None else threshold_heading(audit, first)
+    score, width = (three_digits, 8) if audit.settings.bounded else (score_text, 10)
+    tail = f"{'error':>7}{'AUC':>6}" if has_labels else ""
+    yield f"{'Group':<{_NAME_WIDTH}}{'rows':>11}{'mean':>8}{'median':>8}{above:>{width}}{tail}"
+    for group, rate in zip(audit.groups[:MAX_GROUPS_SHOWN], first.rates, strict=False):
+        line = f"{_short_name(group.name):<{_NAME_WIDTH}}{group.rows:>11,}{score(group.mean):>8}"
+        line += f"{score(group.quantiles[2]):>8}{rate.value:>{width}.1%}"
+        if has_labels:
+            line += f"{_percent(group.error):>7}{'' if group.auc is None else f'{group.auc.value:.2f}':>6}"
+        yield line + (" ?" if not group.judged else "")
+    if len(audit.groups) > MAX_GROUPS_SHOWN:
+        yield f"... and {len(audit.groups) - MAX_GROUPS_SHOWN} more groups"
+
+
+def _threshold(audit: AuditData, at: ThresholdSummary) -> str:
+    high_is_favourable = at.favourable == "high"
+    if at.four_fifths is None:
+        return f"{threshold_text(audit, at)}: {'nobody is selected' if high_is_favourable else 'everyone is flagged'}."
+    low, high = (
+        f"{at.rates[i].value:.1%} of {_short_name(audit.groups[i].name)}" for i in (at.worse_off, at.better_off)
+    )
+    interval = f"({at.ratio.low:.2f} to {at.ratio.high:.2f})"
+    verdict = "meets" if at.four_fifths else "does not meet"
+    doubt = "" if at.conclusive else ", but the interval includes 0.80"
+    ratio = "ratio" if high_is_favourable else "flagged; ratio of the shares not flagged"
+    return (
+        f"{threshold_text(audit, at)}: {low}, {high}{';' if high_is_favourable else ''} {ratio} {at.ratio.value:.2f} "
+        f"{interval} {verdict} the four-fifths rule{doubt}."
+    )
+
+
+def _farthest(audit: AuditData) -> str:
+    pair = audit.farthest
+    lower, higher = _short_name(pair.lower), _short_name(pair.higher)
+    start, end, cut = (
+        f"{value:.3g}" if audit.settings.bounded else number_text(value)
+        for value in (*pair.most_between, pair.threshold)
+    )
+    between = "" if audit.settings.bounded else " between ranks"
+    return (
+        f"Farthest apart: {lower} and {higher}, distance{between} {pair.distance:.3f}, half of it between "
+        f"{scores_word(audit)} {start} and {end}. Above {cut}: "
+        f"{pair.shares_above[0]:.1%} of {lower}, {pair.shares_above[1]:.1%} of {higher}."
+    )
+
+
+def _strata(audit: AuditData) -> Iterator[str]:
+    number = sum(stratum.weight > 0 for stratum in audit.strata)
+    mean = f", mean over {number} {'strata' if audit.settings.strata else 'outcomes'}" if number > 1 else ""
+    yield from wrap(f"{among_whom(audit)} ({audit.settings.criterion_text}){mean}")
+    if audit.conditional:
+        yield from _readings(audit, audit.conditional.items())
+    title = "Stratum" if audit.settings.strata else "Outcome"
+    yield f"{title:<{_NAME_WIDTH}}{'rows':>11}{'groups':>8}{'judged':>8}{'pairs':>8}{'by chance':>11}{'p':>9}"
+    for stratum in audit.strata[:_MAX_STRATA_SHOWN]:
+        line = (
+            f"{_short_name(stratum.name):<{_NAME_WIDTH}}{stratum.rows:>11,}{stratum.n_groups:>8}{stratum.n_judged:>8}"
+        )
+        key = audit.settings.pairs_metric
+        if key in stratum.metrics:
+            line += f"{stratum.metrics[key]:>8.3f}{stratum.floors[key]:>11.3f}{stratum.p_values[key]:>9.3g}"
+        yield line if stratum.metrics else f"{line}  set aside"
+    if len(audit.strata) > _MAX_STRATA_SHOWN:
+        yield f"... and {len(audit.strata) - _MAX_STRATA_SHOWN} more strata"
+
+
+def _method(audit: AuditData) -> str:
+    settings = audit.settings
+    if settings.exact:
+        precision = "Figures are exact."
+    else:
+        reading = audit.readings["strong_pairwise_disparity"]
+        error = f"{1 / settings.n_bins:.2g}" if settings.bounded else score_text(reading.resolution)
+        precision = f"Figures are from {settings.n_bins} bins; a distance is off by at most {error}."
+    if not settings.bounded:
+        precision += " Distances are in units of the score, those between ranks in shares of people selected."
+    null = "permutations of the groups" if settings.null == "permuted" else "draws of each group's noise"
+    return (
+        f"{precision} Target: {one_line(settings.target)}. Intervals from {settings.n_bootstrap} bootstrap replicates, "
+        f"'by chance' and p from {settings.n_permutations} {null}."
+    )
+
+
+def _percent(estimate: Estimate | None) -> str:
+    return "" if estimate is None else f"{estimate.value:.1%}"
+
+
+def _short_name(name: str) -> str:
+    return shorten(name, _NAME_WIDTH - 1)
+
+
+# The figures of audits and comparisons as tables: lists of rows with the same keys.
+
+Row = dict[str, Any]
+
+
+def _estimate(name: str, estimate: Estimate | None) -> Row:
+    """Return an estimate as three cells; empty where a figure is not defined."""
+    if estimate is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def _metrics(audit: AuditData) -> Iterator[Row]:
+    among_all = "demographic parity"
+    for criterion, readings in ((among_all, audit.readings), (audit.settings.criterion_text, audit.conditional)):
+        for name, reading in readings.items():
+            yield {
+                "metric": name,
+                "criterion": criterion,
+                "value": reading.value,
+                "low": reading.low,
+                "high": reading.high,
+                "corrected": reading.corrected,
+                "noise_floor": reading.floor,
+                "p_value": reading.p_value,
+            }
+
+
+def _group_rows(audit: AuditData) -> Iterator[Row]:
+    for group in audit.groups:
+        yield {
+            "group": group.name,
+            "rows": group.rows,
+            "weight": group.weight,
+            "effective_rows": group.effective_rows,
+            "judged": group.judged,
+            "mean": group.mean,
+            **{f"quantile_{level:g}": value for level, value in zip(QUANTILE_LEVELS, group.quantiles, strict=True)},
+            "distance_to_everyone": group.distance_to_everyone,
+            **_estimate("error", group.error),
+            **_estimate("auc", group.auc),
+        }
+
+
+def _thresholds(audit: AuditData) -> Iterator[Row]:
+    for at in audit.thresholds:
+        for group, rate, ratio in zip(audit.groups, at.rates, at.ratios, strict=True):
+            yield {
+                "threshold": at.threshold,
+                "top_share": at.top_share,
+                "group": group.name,
+                "judged": group.judged,
+                **_estimate("selection_rate", rate),
+                "ratio": ratio,
+            }
+
+
+def _rates(audit: AuditData) -> Iterator[Row]:
+    for row in compare_rates(audit):
+        yield {
+            "threshold": row.threshold,
+            "group": row.group,
+            "reference": row.reference,
+            **_estimate("rate", row.rate),
+            **_estimate("ratio", row.ratio),
+            "four_fifths": row.four_fifths,
+            **_estimate("difference", row.difference),
+            "p_value": row.p_value,
+            "significant": row.significant,
+            "material": row.material,
+        }
+
+
+def _pairs(audit: AuditData) -> Iterator[Row]:
+    names = [group.name for group in audit.groups]
+    for one in range(len(names)):
+        for other in range(one + 1, len(names)):
+            p_value = float(audit.pair_p_values[one, other])
+            yield {
+                "group": names[one],
+                "other": names[other],
+                "distance": float(audit.distances[one, other]),
+                "rank_distance": None if audit.rank_distances is None else float(audit.rank_distances[one, other]),
+                "p_value": None if p_value != p_value else p_value,  # noqa: PLR0124 - NaN: the pair is not judged
+            }
+
+
+def _stratum_rows(audit: AuditData) -> Iterator[Row]:
+    for stratum in audit.strata:
+        row: Row = {"stratum": stratum.name, "rows": stratum.rows, "weight": stratum.weight, "groups": stratum.n_groups}
+        for name in audit.conditional:
+            row[name] = stratum.metrics.get(name)
+            row[f"{name}_noise_floor"] = stratum.floors.get(name)
+            row[f"{name}_p_value"] = stratum.p_values.get(name)
+        yield row
+
+
+def _separation(audit: AuditData) -> Iterator[Row]:
+    separation = audit.separation
+    if separation is None:
+        return
+    figures: list[tuple[str, str, Any]] = [("both", "disparity", separation.disparity)]
+    for name, part in (("negative", separation.negatives), ("positive", separation.positives)):
+        figures.append((name, "disparity", None if part is None else part.disparity))
+    for name, differences in (
+        ("both", separation.equalized_odds),
+        *(
+            (name, None if part is None else part.differences)
+            for name, part in (("negative", separation.negatives), ("positive", separation.positives))
+        ),
+    ):
+        for figure in ("maximum", "mean"):
+            estimate = None if differences is None else getattr(differences, figure)
+            figures.append((name, f"{figure}_difference", estimate))
+    for label, figure, estimate in figures:
+        if estimate is not None:
+            yield {
+                "label": label,
+                "figure": figure,
+                "value": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+                "corrected": estimate.corrected,
+                "noise_floor": getattr(estimate, "floor", None),
+                "p_value": getattr(estimate, "p_value", None),
+            }
+
+
+def _error_rates(audit: AuditData) -> Iterator[Row]:
+    for at in audit.error_rates:
+        for group in at.groups:
+            for name, rate in group.rates.items():
+                yield {
+                    "threshold": at.threshold,
+                    "group": group.name,
+                    "rate": name,
+                    **_estimate("value", rate),
+                    "reference": at.reference,
+                    **_estimate("difference", group.differences.get(name)),
+                    **_estimate("ratio", group.ratios.get(name)),
+                }
+
+
+def _calibration(audit: AuditData) -> Iterator[Row]:
+    for group in audit.calibration.groups if audit.calibration is not None else ():
+        yield {
+            "group": group.name,
+            **_estimate("positive_rate", group.positive_rate),
+            **_estimate("expected_calibration_error", group.expected_error),
+            **_estimate("intercept", group.intercept),
+            **_estimate("slope", group.slope),
+        }
+
+
+def _reliability(audit: AuditData) -> Iterator[Row]:
+    for group in audit.calibration.groups if audit.calibration is not None else ():
+        for part in group.bins:
+            yield {
+                "group": group.name,
+                "score_low": part.low,
+                "score_high": part.high,
+                "mean_score": part.mean_score,
+                **_estimate("positive_rate", part.rate),
+                "weight": part.weight,
+            }
+
+
+def _residuals(audit: AuditData) -> Iterator[Row]:
+    errors = audit.regression
+    if errors is None:
+        return
+    for group in errors.groups:
+        for figure, estimate in group.figures.items():
+            yield {
+                "group": group.name,
+                "figure": figure,
+                **_estimate("value", estimate),
+                "reference": errors.reference,
+                **_estimate("difference", group.differences[figure]),
+                "p_value": group.p_values[figure],
+            }
+
+
+def _residual_deciles(audit: AuditData) -> Iterator[Row]:
+    errors = audit.regression
+    for decile in errors.deciles if errors is not None else ():
+        for group, estimate in zip(audit.groups, decile.groups, strict=True):
+            yield {
+                "prediction_low": decile.low,
+                "prediction_high": decile.high,
+                "group": group.name,
+                **_estimate("mean_residual", estimate),
+            }
+
+
+def _cross_auc(audit: AuditData) -> Iterator[Row]:
+    if audit.cross_auc is not None:
+        names = [audit.groups[index].name for index in audit.cross_auc.groups]
+        for positives, areas in zip(names, audit.cross_auc.areas, strict=True):
+            for negatives, area in zip(names, areas, strict=True):
+                yield {"positives_of": positives, "negatives_of": negatives, **_estimate("auc", area)}
+
+
+def _changes(comparison: Any) -> Iterator[Row]:
+    for name, change in comparison.changes.items():
+        yield {"metric": name, **_change(change)}
+    if comparison.auc is not None:
+        yield {"metric": "auc", **_change(comparison.auc)}
+
+
+def _threshold_changes(comparison: Any) -> Iterator[Row]:
+    for at in comparison.thresholds:
+        for figure, changes in (("selection_rate", at.rates), ("error_rate", at.errors or ())):
+            for group, change in zip(comparison.before.groups, changes, strict=False):
+                yield {"threshold": at.threshold, "group": group.name, "figure": figure, **_change(change)}
+
+
+def _change(change: Any) -> Row:
+    return {
+        "before": change.before,
+        "after": change.after,
+        "change": change.value,
+        "low": change.low,
+        "high": change.high,
+        "beyond_noise": change.beyond_noise,
+    }
+
+
+#: The tables of an audit, and of a comparison of two, by name.
+AUDIT_TABLES: Mapping[str, Any] = {
+    "groups": _group_rows,
+    "metrics": _metrics,
+    "thresholds": _thresholds,
+    "rates": _rates,
+    "pairs": _pairs,
+    "strata": _stratum_rows,
+    "separation": _separation,
+    "error_rates": _error_rates,
+    "calibration": _calibration,
+    "reliability": _reliability,
+    "cross_auc": _cross_auc,
+    "residuals": _residuals,
+    "residual_deciles": _residual_deciles,
+}
+COMPARISON_TABLES: Mapping[str, Any] = {"metrics": _changes, "thresholds": _threshold_changes}
+
+
+# An audit as Markdown, for model cards and reports.
+
+DISCLAIMER = (
+    "These figures describe differences between scores and decisions. Whether a difference is lawful or justified "
+    "depends on the decision that the scores are for and on the law that applies, and is not for statistics to say."
+)
+_RATES = {
+    "selection_rate": "selected",
+    "true_positive_rate": "TPR",
+    "false_positive_rate": "FPR",
+    "false_negative_rate": "FNR",
+    "positive_predictive_value": "PPV",
+    "negative_predictive_value": "NPV",
+    "accuracy": "accuracy",
+}
+
+
+def audit_markdown(audit: AuditData, verdict: Verdict, title: str | None = None) -> str:
+    """Return an audit as Markdown: verdict, provenance, and tables that a model card can take over."""
+    return "\n".join(_markdown_lines(audit, verdict, title)).rstrip() + "\n"
+
+
+def _markdown_lines(audit: AuditData, verdict: Verdict, title: str | None) -> Iterator[str]:
+    heading = title or audit.provenance.title or f"Scores by {', '.join(map(one_line, audit.settings.columns))}"
+    yield f"# {_cell(heading)}"
+    yield ""
+    yield _cell(plain(verdict.sentence))
+    for point in verdict.points:
+        yield ""
+        yield f"- {_cell(plain(point))}"
+    yield ""
+    provenance = [*audit.provenance.lines()]
+    if provenance:
+        yield "## What was audited"
+        yield from _table(["", ""], provenance)
+    if audit.within is not None:
+        yield f"## {among_whom(audit)} ({audit.settings.criterion_text})"
+        yield from _markdown_readings(audit, audit.conditional)
+        yield from _table(
+            ["stratum" if audit.settings.strata else "outcome", "rows", "groups", "between pairs", "by chance", "p"],
+            [
+                (
+                    stratum.name,
+                    f"{stratum.rows:,}",
+                    str(stratum.n_groups),
+                    *(
+                        f"{values[audit.settings.pairs_metric]:.4f}" if values else "set aside"
+                        for values in (stratum.metrics, stratum.floors, stratum.p_values)
+                    ),
+                )
+                for stratum in audit.strata
+            ],
+        )
+        yield "## Among all people (demographic parity)"
+    else:
+        yield "## Differences between groups"
+    yield from _markdown_readings(audit, audit.readings)
+    yield "## Groups"
+    headings = [threshold_heading(audit, at) for at in audit.thresholds]
+    score = three_digits if audit.settings.bounded else score_text
+    yield from _table(
+        ["group", "rows", "judged", f"mean {scores_word(audit, plural=False)}", "median", *headings],
+        [
+            (
+                group.name,
+                f"{group.rows:,}",
+                "yes" if group.judged else "too few rows",
+                score(group.mean),
+                score(group.quantiles[2]),
+                *(_markdown_percent(at.rates[index]) for at in audit.thresholds),
+            )
+            for index, group in enumerate(audit.groups)
+        ],
+    )
+    yield from _rules(audit)
+    yield from _markdown_error_rates(audit)
+    yield from _markdown_calibration(audit)
+    yield from _markdown_residuals(audit)
+    yield "## How to read this"
+    yield ""
+    yield (
+        f"Intervals have {audit.settings.confidence:.0%} confidence. Groups with fewer than "
+        f"{audit.settings.min_judged_rows} rows are shown and not judged. {DISCLAIMER}"
+    )
+
+
+def _markdown_readings(audit: AuditData, readings: Mapping[str, Reading]) -> Iterator[str]:
+    yield from _table(
+        ["distance (sums over groups or pairs)", "value", _level(audit), "by chance", "p"],
+        [
+            (
+                METRIC_TITLES[name],
+                _distance(audit, name, reading.value),
+                f"{_distance(audit, name, reading.low)} to {_distance(audit, name, reading.high)}",
+                "" if reading.floor is None else _distance(audit, name, reading.floor),
+                "" if reading.p_value is None else f"{reading.p_value:.3g}",
+            )
+            for name, reading in readings.items()
+        ],
+    )
+
+
+def _rules(audit: AuditData) -> Iterator[str]:
+    comparisons = compare_rates(audit)
+    if not comparisons:
+        return
+    outcome = "selected" if audit.settings.favourable == "high" else "not flagged"
+    yield "## Three readings of the selection rates"
+    yield ""
+    yield (
+        f"Each group's rate of being {outcome}, compared with the group that is {outcome} most often. The four-fifths "
+        "rule looks at the ratio alone; significance asks whether chance could explain the difference (adjusted for "
+        f"the number of groups); a difference of {100 * audit.settings.materiality:g} percentage points or more counts "
+        "as practically significant."
+    )
+    yield from _table(
+        ["threshold", "group", "rate", "ratio", "four-fifths rule", "difference", "p", "statistically", "practically"],
+        [
+            (
+                cut_text(audit, row.threshold),
+                row.group,
+                f"{row.rate.value:.1%}",
+                f"{row.ratio.value:.2f} ({row.ratio.low:.2f} to {row.ratio.high:.2f})",
+                "met" if row.four_fifths else "not met",
+                f"{100 * row.difference.value:.1f} ({100 * row.difference.low:.1f} to {100 * row.difference.high:.1f})",
+                f"{row.p_value:.3g}",
+                "significant" if row.significant else "not significant",
+                "significant" if row.material else "not significant",
+            )
+            for row in comparisons
+        ],
+    )
+
+
+def _markdown_error_rates(audit: AuditData) -> Iterator[str]:
+    for summary, at in zip(audit.thresholds, audit.error_rates, strict=False):
+        yield f"## Error rates, {threshold_heading(audit, summary)}"
+        shown = [name for name in at.overall if name in _RATES]
+        rows = [(group.name, *(_markdown_percent(group.rates[name]) for name in shown)) for group in at.groups]
+        yield from _table(
+            ["group", *(_RATES[name] for name in shown)],
+            [*rows, ("everyone", *(_markdown_percent(at.overall[name]) for name in shown))],
+        )
+
+
+def _markdown_calibration(audit: AuditData) -> Iterator[str]:
+    if audit.calibration is None:
+        return
+    yield "## Calibration"
+    yield from _table(
+        ["group", "positive", "expected calibration error", "intercept", "slope"],
+        [
+            (
+                group.name,
+                _markdown_percent(group.positive_rate),
+                *map(_three, (group.expected_error, group.intercept, group.slope)),
+            )
+            for group in (*audit.calibration.groups, audit.calibration.overall)
+        ],
+    )
+
+
+def _markdown_residuals(audit: AuditData) -> Iterator[str]:
+    errors = audit.regression
+    if errors is None:
+        return
+    yield "## Errors of the predictions"
+    yield ""
+    yield (
+        f"Root mean squared error, mean absolute error and mean residual (label minus prediction) are in units of the "
+        f"label, whose standard deviation is {score_text(errors.label_deviation)}; p-values compare with "
+        f"{_cell(errors.reference)} and are adjusted for the number of groups (Holm)."
+    )
+    rows = [(group.name, group.figures, group.p_values) for group in errors.groups]
+    yield from _table(
+        ["group", *(part for title in FIGURE_TITLES.values() for part in (title, "p"))],
+        [
+            (
+                name,
+                *(
+                    part
+                    for figure in FIGURE_TITLES
+                    for part in (_markdown_score(figures[figure]), _p(p_values.get(figure)))
+                ),
+            )
+            for name, figures, p_values in [*rows, ("everyone", errors.overall, {})]
+        ],
+    )
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield ""
+    yield f"| {' | '.join(map(_cell, header))} |"
+    yield f"| {' | '.join('---' for _ in header)} |"
+    for row in rows:
+        yield f"| {' | '.join(map(_cell, row))} |"
+    yield ""
+
+
+def _cell(text: str) -> str:
+    """Return a text of one line that Markdown does not read as markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", one_line(text))
+
+
+def _level(audit: AuditData) -> str:
+    return f"{audit.settings.confidence:.0%} interval"
+
+
+def _distance(audit: AuditData, metric: str, value: float) -> str:
+    return f"{value:.4f}" if audit.settings.bounded else distance_text(audit, value, metric)
+
+
+def _markdown_percent(estimate: Estimate | None) -> str:
+    return "" if estimate is None else f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+
+
+def _markdown_score(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    return f"{score_text(estimate.value)} ({score_text(estimate.low)} to {score_text(estimate.high)})"
+
+
+def _p(p_value: float | None) -> str:
+    return "" if p_value is None else f"{p_value:.3g}"
+
+
+def _three(estimate: Estimate | None) -> str:
+    return "" if estimate is None else f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"

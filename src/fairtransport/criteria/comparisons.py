@@ -1,0 +1,146 @@
+"""Comparisons: cells of rows, the pairs of cells that are compared, and a weight for each pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """The pairs of samples that a criterion compares, for the rows of one table.
+
+    Learners and penalties depend on comparisons only, not on the criterion that made them.
+    """
+
+    n_rows: int
+    cells: tuple[NDArray[np.int64], ...]
+    pairs: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    targets: tuple[NDArray[np.float64], ...] = ()
+    row_weights: NDArray[np.float64] | None = None
+    names: tuple[int | None, ...] = ()
+    strata: tuple[int, ...] = ()
+    families: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of_cells(
+        cls,
+        n_rows: int,
+        cells: Sequence[NDArray[np.int64]],
+        pairs: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        targets: Sequence[NDArray[np.float64]] = (),
+        row_weights: NDArray[np.float64] | None = None,
+        names: Sequence[int | None] = (),
+        strata: Sequence[int] = (),
+        families: ArrayLike | None = None,
+    ) -> Comparisons:
+        """Return validated comparisons; pairs have weight 1 unless ``weights`` says otherwise."""
+        ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        pair_weights = np.ones(len(ends)) if weights is None else np.asarray(weights, dtype=np.float64)
+        n_samples = len(cells) + len(targets)
+        if ends.size and not (ends.min() >= 0 and ends.max() < n_samples):
+            raise ValueError(
+                f"pairs must be indices from 0 to {n_samples - 1}: {len(cells)} cells, then {len(targets)} targets."
+            )
+        if pair_weights.shape != (len(ends),) or not np.isfinite(pair_weights).all() or (pair_weights < 0).any():
+            raise ValueError(f"weights must be {len(ends)} numbers, zero or more: one for each pair.")
+        rows = tuple(np.asarray(cell, dtype=np.int64) for cell in cells)
+        n_empty = sum(cell.size == 0 for cell in rows)
+        if n_empty:
+            raise ValueError(f"{n_empty} of {len(rows)} cells have no rows to compare.")
+        return cls(
+            n_rows,
+            rows,
+            ends,
+            pair_weights,
+            tuple(np.sort(t) for t in targets),
+            row_weights,
+            tuple(names),
+            tuple(strata),
+            None if families is None else np.asarray(families, dtype=np.int64),
+        )
+
+    @cached_property
+    def sizes(self) -> NDArray[np.float64]:
+        """Number of rows of each cell; with weights, (sum of weights)^2 / sum of squared weights.
+
+        Integer weights are counts of copies, and summed.
+        """
+        if self.row_weights is None:
+            return np.array([rows.size for rows in self.cells], dtype=np.float64)
+        weights = [self.row_weights[rows] for rows in self.cells]
+        if np.array_equal(self.row_weights, np.rint(self.row_weights)):
+            return np.array([w.sum() for w in weights])
+        return np.array([w.sum() ** 2 / max(float((w**2).sum()), 1e-300) for w in weights])
+
+    @property
+    def active(self) -> NDArray[np.int64]:
+        """Indices of the pairs with positive weight."""
+        return np.flatnonzero(self.weights > 0.0)
+
+    def family_means(
+        self, values: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weighted mean of a value over the pairs of each family, and the norm of its terms.
+
+        Of independent errors with these standard deviations, the norm is the standard deviation of the mean.
+        """
+        if self.families is None:
+            return values, np.abs(values)
+        totals = np.bincount(self.families, weights)
+        terms = weights / np.maximum(totals, 1e-300)[self.families] * values
+        means, squares = (np.bincount(self.families, one).astype(np.float64) for one in (terms, terms**2))
+        return means, np.sqrt(squares)
+
+    def sampling_errors(self) -> NDArray[np.float64]:
+        """Return sqrt(1/n + 1/m) of each pair.
+
+        The mean distance of two samples of one distribution is proportional to it. A target is a distribution, not a
+        sample.
+        """
+        inverse = np.concatenate((1.0 / np.maximum(self.sizes, 1e-300), np.zeros(len(self.targets))))
+        return np.asarray(np.sqrt(inverse[self.pairs].sum(axis=1)))
+
+    def smallest_errors(self) -> NDArray[np.float64]:
+        """Return for each pair the smallest of the sampling errors of its family."""
+        errors = self.sampling_errors()
+        if self.families is None:
+            return errors
+        smallest = np.full(int(self.families.max(initial=0)) + 1, np.inf)
+        np.minimum.at(smallest, self.families, errors)
+        return np.asarray(smallest[self.families])
+
+    def restricted(self, rows: NDArray[np.int64], row_weights: NDArray[np.float64] | None) -> Comparisons:
+        """Return the same comparisons for some of the rows, in ascending order, with other row weights."""
+        cells = []
+        for cell in self.cells:
+            index = np.minimum(np.searchsorted(rows, cell), len(rows) - 1)
+            cells.append(index[rows[index] == cell])
+        # Cells without any of these rows are not compared.
+        empty = np.array([cell.size == 0 for cell in cells] + [False] * len(self.targets))
+        weights = np.where(empty[self.pairs].any(axis=1), 0.0, self.weights)
+        return replace(self, n_rows=len(rows), cells=tuple(cells), weights=weights, row_weights=row_weights)
+
+    def reweighted(self, weights: NDArray[np.float64]) -> Comparisons:
+        """Return the same pairs with other weights."""
+        return replace(self, weights=np.asarray(weights, dtype=np.float64))
+
+    def shuffled(self, rng: np.random.Generator) -> Comparisons:
+        """Return the same comparisons with the rows of each stratum shuffled among its cells."""
+        strata = np.array(self.strata or (0,) * len(self.cells))
+        moved = np.arange(self.n_rows)
+        for stratum in dict.fromkeys(strata.tolist()):  # in an order that does not depend on names
+            rows = np.unique(np.concatenate([self.cells[cell] for cell in np.flatnonzero(strata == stratum)]))
+            moved[rows] = rng.permutation(rows)
+        return replace(self, cells=tuple(np.sort(moved[cell]) for cell in self.cells))

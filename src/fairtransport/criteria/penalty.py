@@ -1,0 +1,650 @@
+"""Base class of penalties: samples as rows, slices or histograms, and the scale on which scores are compared."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._validation import check_choice, check_count, check_real, check_vector
+from fairtransport._validation.error_redaction import redact_public_errors
+from fairtransport.transport.dual_optimum import DUAL_RIDGE, maximize_dual
+from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
+from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
+from fairtransport.transport.slices import ascending_order, histogram_slices, histogram_slopes, slice_means
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.criteria.comparisons import Comparisons
+    from fairtransport.groups import Groups
+    from fairtransport.transport.dual import DualProblem
+    from fairtransport.transport.fourier import FourierFeatures
+
+#: Scores are compared in units of their standard deviation, or as they are.
+SCALES = ("standardized", "score")
+
+#: Standard deviation of standardized scores: that of typical probabilities, so that a strength, a kernel variance and
+#: a Huber width mean the same on both scales.
+UNIT_DEVIATION = 0.25
+
+_NO_WEIGHTS = np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class SampleTerms:
+    """Distances between samples: their weighted sum, its slope at every point for unit mass, and each one."""
+
+    value: float
+    slopes: list[NDArray[np.float64]]
+    distances: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PenaltyTerms:
+    """A penalty and its gradient.
+
+    Attributes
+    ----------
+    value : float
+        Sum over pairs of weight times distance.
+    gradient : ndarray of shape (n_rows,)
+        Derivative of ``value`` with respect to each score.
+    distances : ndarray of shape (n_pairs,)
+        The distances that were summed; zero for pairs of weight zero.
+    """
+
+    value: float
+    gradient: NDArray[np.float64]
+    distances: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramTerms:
+    """A penalty on binned scores: its value, the slope of each cell for unit mass, and the distances."""
+
+    value: float
+    slopes: NDArray[np.float64]
+    distances: NDArray[np.float64]
+
+
+class TransportPenalty(ABC):
+    r"""Weighted sum of the distances between the pairs of some `Comparisons`.
+
+    Parameters
+    ----------
+    n_slices : int or None
+        Represent each sample by this many slice means; None: by its rows.
+    scale : {"standardized", "score"}
+        Compare scores divided by their standard deviation, or as they are.
+
+    Notes
+    -----
+    On the standardized scale, with mean m and deviation d of all rows, :math:`t = (s - m) / (4 d)` is compared. Moving
+    all scores together towards their mean then changes nothing, so shrinking them does not reduce the penalty. With
+    :math:`\omega_i` the share of a row and g the gradient with respect to t,
+
+    .. math:: \frac{\partial}{\partial s_j} = \frac{1}{4d}\Big(g_j - \omega_j \sum_i g_i\Big)
+              - \frac{4\,\omega_j t_j}{d} \sum_i g_i t_i .
+    """
+
+    def __init__(self, *, n_slices: int | None, scale: str) -> None:
+        self.n_slices = None if n_slices is None else check_count(n_slices, name="n_slices")
+        self.scale = check_choice(scale, SCALES, name="scale")
+        #: Subtracted from scores, and their divisor, when they were last compared.
+        self.center, self.unit = 0.0, 1.0
+
+    @abstractmethod
+    def compare(
+        self,
+        points: Sequence[NDArray[np.float64]],
+        masses: Sequence[NDArray[np.float64]] | None,
+        pairs: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> SampleTerms:
+        """Compare samples: ascending points with masses that sum to 1; without masses, all of equal size and mass."""
+
+    # ---------------------------------------------------------------- three representations
+
+    def value_and_gradient(self, scores: ArrayLike, comparisons: Comparisons) -> PenaltyTerms:
+        """Compare scores, one for each row.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            Any real numbers.
+        comparisons : Comparisons
+
+        Returns
+        -------
+        PenaltyTerms
+        """
+        s = check_vector(scores, name="scores")
+        if s.size != comparisons.n_rows:
+            raise ValueError(f"There are {s.size} scores for comparisons of {comparisons.n_rows} rows.")
+        values, targets = self._rescaled(s, comparisons)
+        active, weights = comparisons.active, comparisons.row_weights
+        orders = [rows[ascending_order(values[rows])] if rows.size else rows for rows in comparisons.cells]
+        points: list[NDArray[np.float64]]
+        masses: list[NDArray[np.float64]] | None = None
+        if self.n_slices is None:
+            points = [values[order] for order in orders] + targets
+            masses = [_shares(order, weights) for order in orders] + [np.full(t.size, 1.0 / t.size) for t in targets]
+        else:
+            table = np.zeros((len(orders), self.n_slices))
+            for order, row in zip(orders, table, strict=True):
+                if order.size:
+                    write_slice_means(values, order, _NO_WEIGHTS if weights is None else weights, row)
+            points = [*table, *(slice_means(t, np.ones(t.size), self.n_slices) for t in targets)]
+        terms = self.compare(points, masses, comparisons.pairs[active], comparisons.weights[active])
+        gradient = np.zeros(s.size)
+        for order, slopes in zip(orders, terms.slopes, strict=False):
+            if self.n_slices is None:
+                gradient[order] += slopes * _shares(order, weights)
+            elif order.size:
+                add_row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
+        fixed = [slopes / slopes.size for slopes in terms.slopes[len(orders) :]]  # targets have equal masses
+        if self.scale == "standardized":
+            total = gradient.sum() + sum(float(g.sum()) for g in fixed)
+            moment = gradient @ values + sum(float(g @ p) for g, p in zip(fixed, points[len(orders) :], strict=True))
+            share = 1.0 / s.size if weights is None else weights / weights.sum()
+            gradient = (gradient - share * (total + values * moment / UNIT_DEVIATION**2)) / self.unit
+        distances = np.zeros(len(comparisons.pairs))
+        distances[active] = terms.distances
+        return PenaltyTerms(terms.value, gradient, distances)
+
+    def value_and_slopes(
+        self, masses: NDArray[np.float64], edges: NDArray[np.float64], comparisons: Comparisons
+    ) -> HistogramTerms:
+        """Compare binned scores, as trees, partitions and streams do.
+
+        Parameters
+        ----------
+        masses : ndarray of shape (n_cells_of_rows, n_bins)
+            Mass of each cell of rows in each bin.
+        edges : ndarray of shape (n_bins + 1,)
+            Edges of the bins.
+        comparisons : Comparisons
+            Its pairs, weights and targets are used; its rows are not.
+
+        Returns
+        -------
+        HistogramTerms
+        """
+        n_slices = self.n_slices or masses.shape[1]
+        table = histogram_slices(masses, edges, n_slices)
+        terms = self.slice_terms(table, masses.sum(axis=1), comparisons)
+        return HistogramTerms(terms.value, histogram_slopes(np.array(terms.slopes), masses), terms.distances)
+
+    def slice_terms(
+        self, table: NDArray[np.float64], masses: NDArray[np.float64], comparisons: Comparisons
+    ) -> SampleTerms:
+        """Compare samples represented by slice means, of shape (n_cells, n_slices), and total masses."""
+        targets = [slice_means(t, np.ones(t.size), table.shape[1]) for t in comparisons.targets]
+        share = (masses / masses.sum())[:, None] / table.shape[1]
+        if self.scale == "standardized":
+            self.center = float((share * table).sum())
+            self.unit = _unit(float(np.sqrt((share * (table - self.center) ** 2).sum())))
+        active = comparisons.active
+        points = [(means - self.center) / self.unit for means in (*table, *targets)]
+        terms = self.compare(points, None, comparisons.pairs[active], comparisons.weights[active])
+        slopes = np.array(terms.slopes)
+        if self.scale == "standardized":
+            values = np.array(points)
+            total, moment = slopes.sum() / table.shape[1], (slopes * values).sum() / table.shape[1]
+            # Convert a share within a cell to a share of all rows.
+            relative = (masses / masses.sum())[:, None]
+            slopes = slopes[: len(table)] - relative * (total + values[: len(table)] * moment / UNIT_DEVIATION**2)
+        distances = np.zeros(len(comparisons.pairs))
+        distances[active] = terms.distances
+        return SampleTerms(terms.value, list(slopes[: len(table)] / self.unit), distances)
+
+    def _rescaled(
+        self, s: NDArray[np.float64], comparisons: Comparisons
+    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+        if self.scale == "score":
+            return s, list(comparisons.targets)
+        self.center = float(np.average(s, weights=comparisons.row_weights))
+        self.unit = _unit(float(np.sqrt(np.average((s - self.center) ** 2, weights=comparisons.row_weights))))
+        return (s - self.center) / self.unit, [(t - self.center) / self.unit for t in comparisons.targets]
+
+
+def _unit(deviation: float) -> float:
+    """Return the divisor of the scores; 1 where they are constant."""
+    return deviation / UNIT_DEVIATION if deviation > 1e-12 else 1.0
+
+
+def _shares(order: NDArray[np.int64], weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    if weights is None:
+        return np.full(order.size, 1.0 / order.size)
+    return np.asarray(weights[order] / weights[order].sum())
+
+
+# The continuous penalty: regularized transport by its dual, with potentials in Fourier features.
+
+_TOLERANCE, _MAX_ITER = 1e-9, 60
+_NEGLIGIBLE = 1e-4  # of the largest singular value: directions of the features that scores cannot tell apart
+
+
+class ContinuousPenalty(TransportPenalty):
+    r"""Regularized transport distances, by their dual in Fourier features.
+
+    Parameters
+    ----------
+    problem : DualProblem
+        Features, regularizer, strength, and whether the two duals are opposite.
+    ridge : float, default=0.03
+        Ridge of the dual coefficients, which makes the distance smooth where two samples agree.
+    n_slices : int or None, default=64
+        Represent each sample by this many slice means; None: by its rows, whose pairs are all compared.
+    scale : {"standardized", "score"}, default="standardized"
+        Compare scores divided by their standard deviation, or as they are.
+
+    Notes
+    -----
+    For each pair the dual objective (`fairtransport.transport.dual_optimum`) is maximised by Newton's method from the
+    last solution, and the gradient follows by the envelope theorem. The regularized distance of a sample to itself is
+    not zero; half of it is subtracted for both samples (the debiased divergence). With the L2 regularizer and opposite
+    duals it is zero.
+
+    References
+    ----------
+    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021, Eq. 4 and 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairtransport.criteria.penalty import Comparisons, ContinuousPenalty
+    >>> from fairtransport.transport.dual import DualProblem
+    >>> from fairtransport.transport.fourier import draw_features
+    >>> from fairtransport.transport.regularizers import get_regularizer
+    >>> rng = np.random.default_rng(0)
+    >>> problem = DualProblem(draw_features(50, 0.1, rng), get_regularizer("l2"), 0.1, opposite=True)
+    >>> pairs = Comparisons.of_cells(400, [np.arange(200), np.arange(200, 400)], [(0, 1)])
+    >>> scores = np.concatenate((rng.beta(2, 5, 200), rng.beta(5, 2, 200)))
+    >>> terms = ContinuousPenalty(problem, scale="score").value_and_gradient(scores, pairs)
+    >>> bool(terms.value > 0.4), bool(terms.gradient[:200].mean() < 0 < terms.gradient[200:].mean())
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        problem: DualProblem,
+        *,
+        ridge: float = DUAL_RIDGE,
+        n_slices: int | None = 64,
+        scale: str = "standardized",
+    ) -> None:
+        super().__init__(n_slices=n_slices, scale=scale)
+        self.problem, self.ridge = problem, ridge
+        self.pairs: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+        self.coefficients: NDArray[np.float64] = np.zeros((0, 0))
+        self._own: NDArray[np.float64] = np.zeros((0, 0))
+        self._basis: NDArray[np.float64] | None = None
+
+    @property
+    def debiased(self) -> bool:
+        """Whether the distance of a sample to itself is not zero by construction."""
+        return not (self.problem.opposite and self.problem.regularizer.name == "l2")
+
+    @property
+    def _own_ridge(self) -> float:
+        # The free potentials of a sample and itself are equal, and the ridge applies to both.
+        return self.ridge if self.problem.opposite else 2.0 * self.ridge
+
+    def compare(
+        self,
+        points: Sequence[NDArray[np.float64]],
+        masses: Sequence[NDArray[np.float64]] | None,
+        pairs: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> SampleTerms:
+        """Compare samples; see `TransportPenalty.compare`."""
+        if masses is None:
+            return self._compare_slices(np.array(points), pairs, weights)
+        slopes = [np.zeros(sample.size) for sample in points]
+        distances = np.zeros(len(pairs))
+        alone = {}
+        if self.debiased:
+            for a in np.unique(pairs):
+                x, p = points[a][None], masses[a][None]
+                alone[a] = maximize_dual(
+                    self.problem, x, x, x_mass=p, y_mass=p, ridge=self._own_ridge, same=not self.problem.opposite
+                )
+        for number, (a, b) in enumerate(pairs):
+            joint = maximize_dual(
+                self.problem, points[a][None], points[b][None], x_mass=masses[a][None], y_mass=masses[b][None],
+                ridge=self.ridge,
+            )  # fmt: skip
+            distances[number] = joint.values[0]
+            for sample, joint_slopes in ((a, joint.x_slopes[0]), (b, joint.y_slopes[0])):
+                slopes[sample] += weights[number] * joint_slopes
+                if self.debiased:
+                    distances[number] -= 0.5 * alone[sample].values[0]
+                    slopes[sample] -= 0.5 * weights[number] * (alone[sample].x_slopes[0] + alone[sample].y_slopes[0])
+        return SampleTerms(float(weights @ distances), slopes, distances)
+
+    def _compare_slices(
+        self, table: NDArray[np.float64], pairs: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> SampleTerms:
+        features, tie = self.problem.features, OPPOSITE if self.problem.opposite else FREE
+        psi, rise = features.value_and_slope(table)
+        if self._basis is None:
+            self._basis = _directions(psi.reshape(-1, psi.shape[-1]))
+        psi, rise = psi @ self._basis, rise @ self._basis
+        width = self._basis.shape[1] * (1 if self.problem.opposite else 2)
+        if not np.array_equal(pairs, self.pairs) or self.coefficients.shape[1] != width:
+            self.pairs, self.coefficients = pairs.copy(), np.zeros((len(pairs), width))
+            self._own = np.zeros((len(table), self._basis.shape[1]))
+        masses = np.full(table.shape, 1.0 / table.shape[1])
+        slopes, distances = np.zeros_like(table), np.zeros(len(pairs))
+        samples = Samples(table, masses, psi, rise)
+        newton = Newton(self.problem.strength, self.problem.regularizer.code, tie, self.ridge, _TOLERANCE, _MAX_ITER)
+        first, second = np.ascontiguousarray(pairs.T)
+        newton_pairs(samples, Pairs(first, second, weights), newton, self.coefficients, distances, slopes)
+        if self.debiased:
+            index = np.arange(len(table))
+            total = np.asarray(np.bincount(pairs.ravel(), np.repeat(weights, 2), len(table)), dtype=np.float64)
+            alone = np.zeros(len(table))
+            newton = newton._replace(tie=OPPOSITE if self.problem.opposite else SAME, ridge=self._own_ridge)
+            newton_pairs(samples, Pairs(index, index, -0.5 * total), newton, self._own, alone, slopes)
+            distances -= 0.5 * alone[pairs].sum(axis=1)
+        return SampleTerms(float(weights @ distances), list(slopes), distances)
+
+    def dual_coefficients(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the coefficients of the two potentials f and h of each pair, in the Fourier features."""
+        if self._basis is None:
+            empty = np.zeros((0, len(self.problem.features)))
+            return empty, empty
+        if self.problem.opposite:
+            f = self.coefficients @ self._basis.T
+            return f, -f
+        half = self.coefficients.shape[1] // 2
+        return self.coefficients[:, :half] @ self._basis.T, self.coefficients[:, half:] @ self._basis.T
+
+
+def _directions(psi: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return an orthonormal basis of the coefficients that matter at these points.
+
+    Fifty smooth cosines on an interval span about ten dimensions up to rounding. The ridge alone determines the others,
+    so leaving them out changes nothing and saves most of the work.
+    """
+    _, sizes, directions = np.linalg.svd(psi, full_matrices=False)
+    return np.ascontiguousarray(directions[sizes > _NEGLIGIBLE * sizes[0]].T)
+
+
+# The discrete penalty: exact transport between samples of scores.
+
+#: Distances below it count quadratically: a twentieth of a standard deviation on the standardized scale.
+HUBER_WIDTH = 0.0125
+
+
+class DiscretePenalty(TransportPenalty):
+    r"""Wasserstein-1 distances by the optimal coupling, smoothed where scores are close.
+
+    Parameters
+    ----------
+    huber_width : float, default=0.0125
+        Distances below it count quadratically; 0 is the plain distance, with a subgradient.
+    n_slices : int or None, default=200
+        Represent each sample by this many slice means; None: by its rows.
+    scale : {"standardized", "score"}, default="standardized"
+        Compare scores divided by their standard deviation, or as they are.
+
+    Notes
+    -----
+    On the line the optimal coupling joins equal levels of the two quantile functions. With the Huber function
+    :math:`\rho`,
+
+    .. math:: \int_0^1 \rho\big(F_a^{-1}(u) - F_b^{-1}(u)\big)\,du, \qquad
+              \rho(g) = |g| - \epsilon/2 \text{ or } g^2 / 2\epsilon \text{ where } |g| < \epsilon .
+
+    The derivative with respect to a score is the mean of :math:`\rho'` over its levels, times its mass (the paper's
+    discrete optimal transport, Eq. 9, where :math:`\epsilon = 0`).
+
+    References
+    ----------
+    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021, Eq. 9.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairtransport.criteria.penalty import Comparisons, DiscretePenalty
+    >>> pairs = Comparisons.of_cells(4, [np.array([0, 1]), np.array([2, 3])], [(0, 1)])
+    >>> penalty = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
+    >>> terms = penalty.value_and_gradient([0.1, 0.3, 0.5, 0.9], pairs)
+    >>> round(terms.value, 3), terms.gradient.tolist()
+    (0.5, [-0.5, -0.5, 0.5, 0.5])
+    """
+
+    def __init__(
+        self, *, huber_width: float = HUBER_WIDTH, n_slices: int | None = 200, scale: str = "standardized"
+    ) -> None:
+        super().__init__(n_slices=n_slices, scale=scale)
+        self.huber_width = check_real(huber_width, name="huber_width")
+
+    def compare(
+        self,
+        points: Sequence[NDArray[np.float64]],
+        masses: Sequence[NDArray[np.float64]] | None,
+        pairs: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> SampleTerms:
+        """Compare samples; see `TransportPenalty.compare`."""
+        if masses is None:
+            return self._compare_slices(np.array(points), pairs, weights)
+        slopes = [np.zeros(sample.size) for sample in points]
+        distances = np.zeros(len(pairs))
+        for number, (a, b) in enumerate(pairs):
+            one, other, length = coupling(masses[a], masses[b])
+            value, force = self._huber(points[a][one] - points[b][other])
+            distances[number] = value @ length
+            moved = weights[number] * force * length
+            # Rows of weight zero have no levels, and no slope.
+            slopes[a] += np.bincount(one, moved, points[a].size) / np.maximum(masses[a], 1e-300)
+            slopes[b] -= np.bincount(other, moved, points[b].size) / np.maximum(masses[b], 1e-300)
+        return SampleTerms(float(weights @ distances), slopes, distances)
+
+    def _compare_slices(
+        self, table: NDArray[np.float64], pairs: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> SampleTerms:
+        value, force = self._huber(table[pairs[:, 0]] - table[pairs[:, 1]])
+        slopes, distances = np.zeros_like(table), value.mean(axis=1)
+        np.add.at(slopes, pairs[:, 0], weights[:, None] * force)
+        np.subtract.at(slopes, pairs[:, 1], weights[:, None] * force)
+        return SampleTerms(float(weights @ distances), list(slopes), distances)
+
+    def _huber(self, gap: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        width, size = self.huber_width, np.abs(gap)
+        if width == 0.0:
+            return size, np.sign(gap)
+        force = np.clip(gap / width, -1.0, 1.0)
+        return force * (gap - 0.5 * width * force), force
+
+
+def coupling(
+    mass: NDArray[np.float64], other: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the optimal coupling of two ascending samples: indices into both, and the mass of each pair."""
+    ends, others = np.cumsum(mass), np.cumsum(other)
+    ends[-1] = others[-1] = 1.0
+    levels = np.union1d(ends, others)
+    length = np.diff(np.concatenate(([0.0], levels)))
+    middle = levels - 0.5 * length
+    return np.searchsorted(ends, middle), np.searchsorted(others, middle), length
+
+
+# What chance adds to distances between small samples, so that a penalty need not be lowered by shrinking them.
+
+
+@dataclass(frozen=True, eq=False)
+class ChanceTerm:
+    r"""A weighted sum of the spreads :math:`\int \sqrt{F (1 - F)}` of scores within strata.
+
+    Attributes
+    ----------
+    rows : tuple of ndarray
+        Row indices of each stratum.
+    masses : tuple of ndarray
+        Mass of each row of each stratum; they sum to 1.
+    factors : ndarray of shape (n_strata,)
+        Weights of the strata.
+    shares : ndarray of shape (n_rows,) or None
+        Share of each row, for the standard deviation; None where they are equal.
+    scale : {"standardized", "score"}
+        As of the penalty.
+    noise : float, default=0.0
+        What chance adds to the penalty beyond this sum.
+    """
+
+    rows: tuple[NDArray[np.int64], ...]
+    masses: tuple[NDArray[np.float64], ...]
+    factors: NDArray[np.float64]
+    shares: NDArray[np.float64] | None
+    scale: str
+    noise: float = 0.0
+
+    @classmethod
+    def of(cls, comparisons: Comparisons, factors: NDArray[np.float64], scale: str) -> ChanceTerm:
+        """Return the term of comparisons within strata, with a factor for each pair."""
+        strata = np.array(comparisons.strata)
+        by_stratum = np.bincount(
+            strata[comparisons.pairs[:, 0]], factors * comparisons.weights, minlength=int(strata.max()) + 1
+        )
+        rows, masses, kept = [], [], []
+        members_of = {
+            number: np.unique(np.concatenate([comparisons.cells[cell] for cell in np.flatnonzero(strata == number)]))
+            for number in np.flatnonzero(by_stratum > 0.0)
+        }
+        # Sums of floating-point numbers depend on their order, which must not depend on the names of strata.
+        for number, members in sorted(members_of.items(), key=lambda item: (item[1].size, int(item[1][0]))):
+            weights = np.ones(members.size) if comparisons.row_weights is None else comparisons.row_weights[members]
+            if members.size > 1:
+                rows.append(members)
+                masses.append(weights / weights.sum())
+                kept.append(by_stratum[number])
+        all_weights = comparisons.row_weights
+        shares = None if all_weights is None else all_weights / all_weights.sum()
+        return cls(tuple(rows), tuple(masses), np.array(kept), shares, scale)
+
+    def subtracted(self, value: float, gradient: NDArray[np.float64], scores: NDArray[np.float64]) -> tuple[float, Any]:
+        r"""Return a penalty and its gradient without what chance explains.
+
+        Notes
+        -----
+        With x the penalty less this sum and :math:`\epsilon` the remaining noise, the result is
+        :math:`x - \epsilon / 2`, continued as :math:`x^2 / 2 \epsilon` below :math:`\epsilon` and 0 below 0, so that
+        groups that differ less than by chance are left alone.
+        """
+        chance, chance_gradient = self.value_and_gradient(scores)
+        net = value - chance
+        slope = 1.0 if net >= self.noise else max(net, 0.0) / self.noise
+        return (net - 0.5 * self.noise if slope == 1.0 else 0.5 * slope * net), slope * (gradient - chance_gradient)
+
+    def value_and_gradient(self, scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return the sum, and its derivative with respect to each score."""
+        value, gradient = 0.0, np.zeros(scores.size)
+        for factor, rows, masses in zip(self.factors, self.rows, self.masses, strict=True):
+            order = np.argsort(scores[rows], kind="stable")
+            below = np.cumsum(masses[order])[:-1]
+            heights = np.sqrt(np.maximum(below * (1.0 - below), 0.0))
+            ordered = rows[order]
+            value += factor * float(heights @ np.diff(scores[ordered]))
+            gradient[ordered[1:]] += factor * heights
+            gradient[ordered[:-1]] -= factor * heights
+        if self.scale != "standardized":
+            return value, gradient
+        shares = 1.0 / scores.size if self.shares is None else self.shares
+        centred = scores - float(np.sum(shares * scores))
+        deviation = max(float(np.sqrt(np.sum(shares * centred**2))), 1e-300)
+        unit = deviation / UNIT_DEVIATION
+        return value / unit, (gradient - shares * centred * (value / deviation**2)) / unit
+
+
+# The unit of a parity weight: the information of an initial model, in log-loss.
+
+
+def information_of_features(
+    labels: NDArray[Any], scores: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+) -> float:
+    """Return the log-loss of the best constant minus that of the scores, at least 1 % of the former."""
+    labels = labels.astype(np.float64)
+    inside = np.clip(scores, 1e-12, 1.0 - 1e-12)
+    losses = -np.where(labels > 0, np.log(inside), np.log1p(-inside))
+    rate = float(np.average(labels, weights=weights))
+    constant = -(rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate))
+    return float(max(constant - float(np.average(losses, weights=weights)), 0.01 * constant))
+
+
+# Dual potentials of the regularized transport problem, as functions of the score.
+
+
+@dataclass(frozen=True, eq=False)
+class Duals:
+    """The dual potentials of every group, as functions on [0, 1].
+
+    Attributes
+    ----------
+    features : FourierFeatures
+        The basis.
+    group_weights, target_weights : ndarray of shape (n_groups, n_fourier_features)
+        Coefficients of the dual potentials of the group and of what it is compared with, summed over the pairs that
+        the group is in.
+    groups : Groups
+        Names the rows of the two arrays.
+    center, unit : float
+        ``center`` is subtracted from scores, which are then divided by ``unit``, before they enter the features.
+    """
+
+    features: FourierFeatures
+    group_weights: NDArray[np.float64]
+    target_weights: NDArray[np.float64]
+    groups: Groups
+    center: float = 0.0
+    unit: float = 1.0
+
+    def __call__(self, points: ArrayLike) -> NDArray[np.float64]:
+        """Return the dual potential of every group at these scores: shape (n_groups, n_points)."""
+        return np.asarray(self._psi(points) @ self.group_weights.T).T
+
+    def of_group(self, label: Any, points: ArrayLike) -> NDArray[np.float64]:
+        """Return the dual potential of a group's scores: large where the group has too much mass."""
+        return self._psi(points) @ self.group_weights[self.groups.index_of(label)]
+
+    def of_target(self, label: Any, points: ArrayLike) -> NDArray[np.float64]:
+        """Return the dual potential of what the group is compared with: the target, or the other groups."""
+        return self._psi(points) @ self.target_weights[self.groups.index_of(label)]
+
+    def _psi(self, points: ArrayLike) -> Any:
+        return self.features((np.asarray(points, dtype=np.float64) - self.center) / self.unit)
+
+
+def duals_by_group(penalty: ContinuousPenalty, comparisons: Comparisons, groups: Groups) -> Duals:
+    """Return the dual potentials that a penalty found last, summed over the pairs of each group."""
+    n_groups, width = len(groups), len(penalty.problem.features)
+    group_weights, target_weights = np.zeros((n_groups, width)), np.zeros((n_groups, width))
+    names = comparisons.names or tuple(range(n_groups))
+    for (a, b), first, second in zip(penalty.pairs, *penalty.dual_coefficients(), strict=True):
+        for cell, coefficients, others in ((a, first, second), (b, second, first)):
+            group = names[cell] if cell < len(names) else None
+            if group is not None:
+                group_weights[group] += coefficients
+                target_weights[group] += others
+    return Duals(penalty.problem.features, group_weights, target_weights, groups, penalty.center, penalty.unit)
+
+
+__all__ = [
+    "ChanceTerm",
+    "ContinuousPenalty",
+    "DiscretePenalty",
+    "HistogramTerms",
+    "PenaltyTerms",
+    "SampleTerms",
+    "TransportPenalty",
+]
+
+redact_public_errors(globals())

@@ -1,0 +1,769 @@
+"""The groups of the rows of a table, and of new rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import numpy as np
+
+from fairtransport._columns import (
+    Coded,
+    check_number,
+    code_column,
+    count_codes,
+    cross_codes,
+    default_names,
+    plain_value,
+    read_columns,
+    recode,
+    say_columns,
+    short_type,
+)
+from fairtransport._validation import check_choice, check_count
+from fairtransport._validation.error_redaction import redact_public_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+# Columns -> codes: which groups the rows of a table form, and which of them each row belongs to.
+
+
+def code_groups(
+    columns: Mapping[str, Any], *, grouping: str, missing: str, max_groups: float
+) -> tuple[tuple[GroupLabel, ...], tuple[NDArray[Any], ...]]:
+    """Return the labels of the groups and the memberships of the rows; see `Groups` for both."""
+    coded = {name: code_column(column, name, max_groups) for name, column in columns.items()}
+    gaps = {
+        name: int(np.count_nonzero(codes == len(values) - 1))
+        for name, (values, codes) in coded.items()
+        if None in values
+    }
+    if gaps and missing == "error":
+        counts = " and ".join(f"{size} rows of column {name!r}" for name, size in gaps.items())
+        raise ValueError(
+            f"sensitive_features has missing values in {counts}. Drop these rows, fill the values, or make "
+            'them a group of their own with missing="group".'
+        )
+    if grouping == "crossed":
+        labels, codes = _cross(list(coded.values()))
+        memberships = [codes]
+    else:
+        labels = [(name, value) for name, (values, _) in coded.items() for value in values]
+        before = np.cumsum([0, *(len(values) for values, _ in coded.values())])
+        kind = short_type(len(labels))
+        memberships = [codes + start.astype(kind) for (_, codes), start in zip(coded.values(), before, strict=False)]
+    check_number(len(labels), columns, max_groups)
+    return tuple(labels), tuple(memberships)
+
+
+def _cross(coded: list[Coded]) -> Coded:
+    """Return the combinations of values that occur, in the order of the values, and the code of each row."""
+    if len(coded) == 1:
+        return coded[0]
+    values, codes = coded[0]
+    labels: list[Any] = [(value,) for value in values]
+    for values, column_codes in coded[1:]:
+        size = len(values)
+        present, codes = cross_codes(codes, column_codes, size)
+        labels = [(*labels[pair // size], values[pair % size]) for pair in present.tolist()]
+    return labels, codes
+
+
+# Labels of groups: what they are, how they are shown, and which pool contains them.
+
+GroupLabel: TypeAlias = Hashable
+"""A column's value (str, int, float, bool; None when missing) or a tuple of such values."""
+
+SMALL_GROUPS = "(small groups)"
+"""Label and name of the group into which small groups are pooled."""
+
+
+def name_groups(labels: Sequence[Any], grouping: str, pools: Collection[Any] = ()) -> tuple[str, ...]:
+    """Return the names of groups: their labels as text, all different."""
+    names: dict[str, None] = {}
+    for label in labels:
+        if label in pools:
+            name = f"{label[0]}={SMALL_GROUPS}" if grouping == "each" else SMALL_GROUPS
+        elif grouping == "each":
+            name = f"{label[0]}={_show(label[1])}"
+        else:
+            name = ", ".join(map(_show, label)) if isinstance(label, tuple) else _show(label)
+        candidates = (name if number == 1 else f"{name} ({number})" for number in count(1))  # 1 and "1" look alike
+        names[next(text for text in candidates if text not in names)] = None
+    return tuple(names)
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "missing"
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value) or "(empty)"
+
+
+def pool_of(label: Any, pools: Sequence[Any], grouping: str) -> GroupLabel:
+    """Return the label of the pool that holds a pooled label."""
+    pool: GroupLabel = pools[0] if grouping == "crossed" else next(pool for pool in pools if pool[0] == label[0])
+    return pool
+
+
+def owner_columns(labels: Iterable[Any], grouping: str) -> set[Any]:
+    """Return the columns that the labels name, where ``grouping="each"``."""
+    return {label[0] for label in labels} if grouping == "each" else set()
+
+
+# Groups of few rows: pooled into one group, or dropped.
+
+SMALL_GROUP_POLICIES = ("keep", "pool", "drop")
+"""The treatments of small groups by :meth:`Groups.settle`."""
+
+MIN_GROUP_SIZE = 30
+"""The default size below which a group is small."""
+
+
+@dataclass(frozen=True)
+class SettledLabels:
+    """Labels of groups, and of those that were pooled or dropped; see `Groups` for the fields."""
+
+    labels: tuple[GroupLabel, ...]
+    columns: tuple[str, ...]
+    grouping: str
+    pooled: tuple[GroupLabel, ...]
+    dropped: tuple[GroupLabel, ...]
+    pools: tuple[GroupLabel, ...]
+
+    def codes_of(self, labels: Sequence[GroupLabel]) -> NDArray[Any]:
+        """Return the index of the group that each of the earlier labels belongs to now, and that of no group."""
+        none = len(self.labels)
+        code_of = {label: code for code, label in enumerate(self.labels)}
+        code_of |= {label: code_of[pool_of(label, self.pools, self.grouping)] for label in self.pooled}
+        return np.array([*(code_of.get(label, none) for label in labels), none], dtype=short_type(none))
+
+
+def pool_labels(settled: SettledLabels, few: Collection[GroupLabel]) -> SettledLabels:
+    """Return the labels with those of small groups in a pool, which comes last; one for each column of ``"each"``."""
+    joined = [label for label in settled.labels if label in few and label not in settled.pools]
+    labels = [label for label in settled.labels if label not in few]
+    pools = _pools_for(settled, joined)
+    labels += [pool for pool in pools if pool not in labels]
+    return replace(settled, labels=tuple(labels), pooled=(*settled.pooled, *joined), pools=pools)
+
+
+def drop_labels(settled: SettledLabels, few: Collection[GroupLabel]) -> SettledLabels:
+    """Return the labels without those of small groups; a small pool releases what it contains."""
+    joined = [label for label in settled.labels if label in few and label not in settled.pools]
+    released = [label for label in settled.pooled if pool_of(label, settled.pools, settled.grouping) in few]
+    return replace(
+        settled,
+        labels=tuple(label for label in settled.labels if label not in few),
+        pooled=tuple(label for label in settled.pooled if label not in released),
+        dropped=(*settled.dropped, *released, *joined),
+        pools=tuple(pool for pool in settled.pools if pool not in few),
+    )
+
+
+def _pools_for(settled: SettledLabels, joined: Sequence[Any]) -> tuple[GroupLabel, ...]:
+    """Return the labels of the pools, existing ones first, each different from the label of any group."""
+    taken = {*settled.labels, *settled.pooled, *settled.dropped}
+    candidates = [SMALL_GROUPS, *(f"{SMALL_GROUPS} ({number})" for number in range(2, len(taken) + 2))]
+    if settled.grouping == "each":
+        existing = {pool[0] for pool in settled.pools}  # type: ignore[index]
+        needed = {label[0] for label in joined} - existing
+        options: list[list[GroupLabel]] = [
+            [(name, text) for text in candidates] for name in settled.columns if name in needed
+        ]
+    elif settled.pools:
+        options = []
+    else:
+        width = len(settled.columns)
+        options = [[(text,) * width if width > 1 else text for text in candidates]]
+    return (*settled.pools, *(next(label for label in labels if label not in taken) for labels in options))
+
+
+# The definition of groups as JSON has it, for files.
+
+_SETTLED = ("pooled", "dropped", "pools")  # left out where they are empty
+
+
+def check_options(grouping: Any, missing: Any) -> None:
+    """Raise unless both are options of `make_groups`."""
+    check_choice(grouping, ("crossed", "each"), name="grouping")
+    check_choice(missing, ("error", "group"), name="missing")
+
+
+def write_spec(settled: SettledLabels, missing: str) -> dict[str, Any]:
+    """Return the dict of `Groups.to_spec`; raise TypeError for values that JSON cannot represent."""
+    lists = {
+        name: [list(label) if isinstance(label, tuple) else label for label in getattr(settled, name)]
+        for name in ("labels", *_SETTLED)
+    }
+    every = [label for labels in lists.values() for label in labels]
+    for value in (value for label in every for value in (label if isinstance(label, list) else [label])):
+        finite = math.isfinite(value) if isinstance(value, float) else isinstance(value, (str, int))
+        if not finite and value is not None:
+            raise TypeError(
+                f"Groups of {say_columns(settled.columns)} cannot be stored: a value is of type "
+                f"{type(value).__name__}, not text, a finite number or a boolean; convert it to text first."
+            )
+    spec = {"labels": lists["labels"], "columns": list(settled.columns)}
+    stored = {name: lists[name] for name in _SETTLED if lists[name]}
+    return {**spec, "grouping": settled.grouping, "missing": missing, **stored}
+
+
+def read_spec(spec: Mapping[str, Any]) -> tuple[SettledLabels, str]:
+    """Return the labels of a spec and its treatment of missing values; raise ValueError if its parts do not fit."""
+    try:
+        labels, pooled, dropped, pools = (
+            tuple(tuple(label) if isinstance(label, list) else label for label in spec.get(name, ()))
+            for name in ("labels", *_SETTLED)
+        )
+        columns, grouping, missing = tuple(map(str, spec["columns"])), spec["grouping"], spec["missing"]
+        every = (*labels, *pooled, *dropped)
+        n_distinct = len(set(every))
+        stray_pools = len(set(pools).difference(labels))
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError("A spec of groups has labels and columns (lists), grouping and missing.") from None
+    check_options(grouping, missing)
+    width = 2 if grouping == "each" else len(columns) if len(columns) > 1 else 0
+    widths = {len(label) if isinstance(label, tuple) else 0 for label in every}
+    if not columns or widths != {width} or n_distinct < len(every):
+        raise ValueError(f"The {len(labels)} labels of this spec do not fit its {len(columns)} column(s).")
+    same_owners = owner_columns(pooled, grouping) == owner_columns(pools, grouping)
+    if stray_pools or bool(pooled) != bool(pools) or not same_owners:
+        raise ValueError("The pooled labels of this spec do not fit its pools.")
+    return SettledLabels(labels, columns, grouping, pooled, dropped, pools), missing
+
+
+UNKNOWN_GROUPS = ("error", "pooled", "common")
+"""The treatments, at prediction, of groups that were not seen in ``fit``, and of missing ones."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Groups:
+    """The groups of the rows of a table, as returned by :func:`make_groups`.
+
+    Parameters
+    ----------
+    labels : tuple
+        The value of the column; a tuple of values when several columns are crossed; ``(column, value)`` when
+        ``grouping="each"``. Sorted by the first column's values, then the second's, and so on: numbers and
+        booleans by size, then text, then anything else by its text, missing last.
+    names : tuple of str
+        The labels as text: ``"Female"``, ``"Black, Female"`` or ``"race=Black"``; all different.
+    memberships : tuple of arrays of unsigned integers
+        The index in ``labels`` of each row's group, or ``len(labels)`` where it belongs to none: one array, or, with
+        ``grouping="each"``, one for each column.
+    columns : tuple of str
+        Names of the sensitive columns; ``"sensitive_feature_0"`` and so on when they have none.
+    grouping, missing : str
+        As in :func:`make_groups`.
+    pooled : tuple, default=()
+        Labels of the groups that :meth:`settle` has pooled.
+    dropped : tuple, default=()
+        Labels of the groups that :meth:`settle` has dropped: their rows belong to no group.
+    pools : tuple, default=()
+        Labels of the groups that contain the ``pooled`` ones: one, or one for each column where ``grouping="each"``.
+
+    Notes
+    -----
+    Values that compare equal in Python belong to the same group: ``1``, ``1.0`` and ``True`` are one group.
+
+    See Also
+    --------
+    make_groups : Make groups from sensitive columns.
+
+    Examples
+    --------
+    >>> groups = make_groups({"race": ["B", "W", "W"], "sex": ["F", "F", "M"]})
+    >>> groups
+    Groups(3 groups of 3 rows, columns=('race', 'sex'), grouping='crossed')
+    >>> groups.names, groups.counts.tolist(), groups.codes.tolist()
+    (('B, F', 'W, F', 'W, M'), [1, 1, 1], [0, 1, 2])
+    """
+
+    labels: tuple[GroupLabel, ...]
+    names: tuple[str, ...]
+    memberships: tuple[NDArray[Any], ...]
+    columns: tuple[str, ...]
+    grouping: str
+    missing: str
+    pooled: tuple[GroupLabel, ...] = ()
+    dropped: tuple[GroupLabel, ...] = ()
+    pools: tuple[GroupLabel, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:  # may appear in logs, so without values
+        sizes = f"{len(self)} groups of {self.n_rows} rows"
+        return f"Groups({sizes}, columns={self.columns}, grouping={self.grouping!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Groups):
+            return NotImplemented
+        if self._definition() != other._definition() or self.n_rows != other.n_rows:
+            return False
+        return all(map(np.array_equal, self.memberships, other.memberships))
+
+    def _definition(self) -> tuple[Any, ...]:
+        settled = (self.pooled, self.dropped, self.pools)
+        return (self.labels, self.columns, self.grouping, self.missing, settled)
+
+    __hash__ = None  # type: ignore[assignment]  # contains arrays
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the table."""
+        return self.memberships[0].size
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of rows of each group: ``make_groups(["F", "M", "F"]).counts`` is ``[2, 1]``."""
+        counts: NDArray[np.int64] = sum(count_codes(codes, len(self) + 1) for codes in self.memberships)[:-1]
+        counts.flags.writeable = False
+        return counts
+
+    @cached_property
+    def rows(self) -> tuple[NDArray[np.int64], ...]:
+        """The ascending row indices of each group, computed on first access."""
+        parts = [_rows_of(codes, len(self)) for codes in self.memberships]
+        if len(parts) == 1:
+            return tuple(parts[0])
+        return tuple(np.sort(np.concatenate(members)) for members in zip(*parts, strict=True))
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether a row belongs to several groups: ``grouping="each"`` with more than one column."""
+        return self.grouping == "each" and len(self.columns) > 1
+
+    @property
+    def has_group(self) -> NDArray[np.bool_]:
+        """Whether each row belongs to a group, of each column where groups overlap."""
+        return np.logical_and.reduce([codes < len(self) for codes in self.memberships])
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """The index in ``labels`` of each row's group; overlapping groups raise ValueError."""
+        if self.overlapping:
+            raise ValueError("With grouping='each' a row belongs to several groups and has no single code; use rows.")
+        return self.memberships[0].astype(np.int64)
+
+    def index_of(self, label: GroupLabel) -> int:
+        """Return the index of a group with this label or name.
+
+        Examples
+        --------
+        >>> groups = make_groups([("B", "F"), ("W", "F"), ("W", "M")])
+        >>> groups.index_of(("W", "F")), groups.index_of("W, F")
+        (1, 1)
+        """
+        key: Any = tuple(map(plain_value, label)) if isinstance(label, (list, tuple)) else plain_value(label)
+        for known in (self.labels, self.names):
+            if key in known:
+                return known.index(key)
+        raise ValueError(
+            f"None of the {len(self)} groups of {say_columns(self.columns)} has that label; see Groups.labels."
+        )
+
+    def encode(
+        self, sensitive_features: Any, *, unknown_group: str = "error", sizes: ArrayLike | None = None
+    ) -> Groups:
+        """Return the same groups for new rows; groups without new rows are kept, with no rows.
+
+        Columns are matched by name where both tables have names (further columns are ignored), otherwise by position.
+
+        Parameters
+        ----------
+        sensitive_features : column, table or Groups
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with unknown values, in crossed groups unknown combinations of values, and with missing values
+            where they are no group: raise ValueError, assign these rows to no group (membership ``len(labels)``), or
+            to the largest group.
+        sizes : array-like of shape (n_groups,), optional
+            Sizes of the groups; needed for ``"common"``.
+
+        Returns
+        -------
+        Groups
+
+        Examples
+        --------
+        >>> groups = make_groups(["F", "M", "F"])
+        >>> groups.encode(["M", "M"]).counts.tolist()
+        [0, 2]
+        >>> groups.encode(["M", "D", None], unknown_group="pooled").codes.tolist()
+        [1, 2, 2]
+        """
+        check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
+        new = self._read(sensitive_features, missing=self.missing if unknown_group == "error" else "group")
+        memberships, strays = self._locate(new)
+        if unknown_group == "common":
+            memberships = self._as_largest(memberships, strays, sizes)
+        elif unknown_group == "error":
+            self._check_known(new, strays)
+        return replace(self, memberships=memberships)
+
+    def is_known(self, sensitive_features: Any) -> NDArray[np.bool_]:
+        """Return which rows have values, or a combination of values, that `encode` knows.
+
+        Examples
+        --------
+        >>> make_groups(["F", "M", "F"]).is_known(["M", "D", None]).tolist()
+        [True, False, False]
+        """
+        strays = self._locate(self._read(sensitive_features, missing="group"))[1]
+        return ~np.any(strays, axis=0)
+
+    def _locate(self, new: Groups) -> tuple[tuple[NDArray[Any], ...], list[NDArray[np.bool_]]]:
+        """Return the memberships of new rows in these groups, and which of them are unknown."""
+        known, memberships = self._known(new), new.memberships
+        if new.labels != self.labels or new.pools != self.pools:
+            codes_of_labels = [known.get(label, len(self)) for label in new.labels]
+            table = np.array([*codes_of_labels, len(self)], dtype=short_type(len(self)))
+            memberships = tuple(recode(codes, table) for codes in new.memberships)
+        unknown = [label not in known for label in new.labels]
+        strays = np.array([*unknown, not new.dropped or new.dropped != self.dropped])
+        return memberships, [strays[codes] for codes in new.memberships]
+
+    def _check_known(self, new: Groups, strays: list[NDArray[np.bool_]]) -> None:
+        unseen = int(np.count_nonzero(np.any(strays, axis=0)))
+        if unseen:
+            known = self._known(new)
+            owners = self._owners(label for label in new.labels if label not in known)
+            raise ValueError(
+                f"sensitive_features has {unseen} of {new.n_rows} rows whose value, or combination of "
+                f"values, in {say_columns(owners)} is none of the {len(self)} known groups. Drop these rows, correct "
+                "the spelling or type of their values, make groups from data that includes them, or, at prediction, "
+                "pass unknown_group='pooled' or 'common'."
+            )
+
+    def _as_largest(
+        self, memberships: tuple[NDArray[Any], ...], strays: list[NDArray[np.bool_]], sizes: ArrayLike | None
+    ) -> tuple[NDArray[Any], ...]:
+        """Return the memberships with unknown rows in the largest group, of each column where groups overlap."""
+        if sizes is None:
+            raise ValueError("unknown_group='common' needs the sizes of the groups.")
+        sizes = np.asarray(sizes)
+        columns: Sequence[Any] = self.columns if self.grouping == "each" else [None]
+        moved = []
+        for column, codes, stray in zip(columns, memberships, strays, strict=True):
+            of_column = [column is None or label[0] == column for label in self.labels]  # type: ignore[index]
+            moved.append(np.where(stray, np.where(of_column, sizes, -1).argmax(), codes).astype(codes.dtype))
+        return tuple(moved)
+
+    def _known(self, new: Groups) -> dict[GroupLabel, int]:
+        """Return the code of every label that new rows may have; a value spelled like a pool is not the pool."""
+        code_of = {label: code for code, label in enumerate(self.labels)}
+        known = {label: code for label, code in code_of.items() if label not in self.pools or label in new.pools}
+        for label in self.pooled:
+            known[label] = code_of.get(pool_of(label, self.pools, self.grouping), len(self))
+        return known | dict.fromkeys(self.dropped, len(self))
+
+    def settle(self, small_groups: str, min_group_size: int = MIN_GROUP_SIZE, sizes: ArrayLike | None = None) -> Groups:
+        """Return the groups with those of few rows kept, pooled into one group, or dropped.
+
+        Parameters
+        ----------
+        small_groups : {"keep", "pool", "drop"}
+            ``"keep"`` returns these groups. ``"pool"`` merges the small groups, even a single one, into one group
+            called "(small groups)", which comes last; with ``grouping="each"``, into one for each column.
+            ``"drop"`` removes their rows from all groups: their membership is ``len(labels)``.
+        min_group_size : int, default=30
+            Groups with fewer rows are small.
+        sizes : array-like of shape (n_groups,), optional
+            Sizes to compare with ``min_group_size``, such as effective sizes or rows of positive weight; ``counts``
+            when omitted.
+
+        Returns
+        -------
+        Groups
+            With ``pooled``, ``dropped`` and ``pools``, which :meth:`encode` also applies to new rows. Fewer than two
+            groups may be left; see :meth:`require`.
+
+        Examples
+        --------
+        >>> groups = make_groups(["a"] * 40 + ["b"] * 35 + ["c"] * 3 + ["d"] * 2)
+        >>> pooled = groups.settle("pool")
+        >>> pooled.names, pooled.counts.tolist(), pooled.pooled
+        (('a', 'b', '(small groups)'), [40, 35, 5], ('c', 'd'))
+        >>> pooled.encode(["d", "a"]).codes.tolist()
+        [2, 0]
+        >>> dropped = groups.settle("drop")
+        >>> dropped.names, dropped.counts.tolist(), dropped.encode(["d", "a"]).codes.tolist()
+        (('a', 'b'), [40, 35], [2, 0])
+        """
+        check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups")
+        least = check_count(min_group_size, name="min_group_size")
+        counts = self.counts if sizes is None else np.asarray(sizes, dtype=np.float64)
+        if counts.shape != (len(self),):
+            raise ValueError(f"sizes has shape {counts.shape}, but there are {len(self)} groups.")
+        small = counts < least
+        if small_groups == "keep" or not small.any():
+            return self
+        few = {label for label, is_small in zip(self.labels, small, strict=True) if is_small}
+        settled = (pool_labels if small_groups == "pool" else drop_labels)(self._settled(), few)
+        table = settled.codes_of(self.labels)
+        return replace(
+            self,
+            labels=settled.labels,
+            names=name_groups(settled.labels, self.grouping, settled.pools),
+            memberships=tuple(recode(codes, table) for codes in self.memberships),
+            pooled=settled.pooled,
+            dropped=settled.dropped,
+            pools=settled.pools,
+        )
+
+    def _settled(self) -> SettledLabels:
+        return SettledLabels(self.labels, self.columns, self.grouping, self.pooled, self.dropped, self.pools)
+
+    def adopt(
+        self,
+        sensitive_features: Any,
+        *,
+        unknown_group: str = "error",
+        sizes: ArrayLike | None = None,
+        max_groups: int = 1000,
+    ) -> Groups:
+        """Return these groups for new rows, as `encode` does, followed by groups that only the new rows have.
+
+        Parameters
+        ----------
+        sensitive_features : column, table or Groups
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with missing values where they are no group; see `encode`.
+        sizes : array-like of shape (n_groups,), optional
+            Sizes of these groups; needed for ``"common"``.
+        max_groups : int, default=1000
+            Largest number of groups.
+
+        Returns
+        -------
+        Groups
+
+        Examples
+        --------
+        >>> wider = make_groups(["F", "M"]).adopt(["M", "A"])
+        >>> wider.labels, wider.counts.tolist()
+        (('F', 'M', 'A'), [0, 1, 1])
+        """
+        new = self._read(sensitive_features, missing=self.missing if unknown_group == "error" else "group")
+        known = self._known(new)
+        unknown = [label for label in new.labels if label not in known and not self._lacks_value(label)]
+        if not unknown:
+            return self.encode(new, unknown_group=unknown_group, sizes=sizes)
+        if not {*unknown}.isdisjoint(self.pools):
+            raise ValueError(
+                f"A new value of {say_columns(self.columns)} is spelled like the name of the pooled small groups; "
+                "rename it."
+            )
+        labels = (*self.labels, *unknown)
+        check_number(len(labels), self.columns, max_groups)
+        wider = replace(self, labels=labels, names=name_groups(labels, self.grouping, self.pools))
+        of_all = None if sizes is None else np.pad(np.asarray(sizes), (0, len(unknown)))
+        return wider.encode(new, unknown_group=unknown_group, sizes=of_all)
+
+    def _lacks_value(self, label: Any) -> bool:
+        """Return whether a label has a missing value, and missing values are no group."""
+        values = label[1:] if self.grouping == "each" else label if isinstance(label, tuple) else (label,)
+        return self.missing == "error" and None in values
+
+    def _read(self, sensitive_features: Any, *, missing: str | None = None) -> Groups:
+        """Return the groups of new rows, made with the same options, or with another treatment of missing values."""
+        new = sensitive_features
+        if not isinstance(new, Groups):
+            columns = self._match(read_columns(new))
+            return _build(columns, grouping=self.grouping, missing=missing or self.missing, max_groups=math.inf)
+        if (new.columns, new.grouping) != (self.columns, self.grouping):
+            raise ValueError(f"sensitive_features is {new!r}, which cannot be matched with {self!r}.")
+        return new
+
+    def _match(self, columns: dict[str, Any]) -> dict[str, Any]:
+        """Return columns in the order of ``self.columns``, with these names."""
+        nameless = any(tuple(names) == default_names(len(names)) for names in (self.columns, columns))
+        if nameless and len(columns) == len(self.columns):
+            return dict(zip(self.columns, columns.values(), strict=True))
+        if nameless or not set(self.columns) <= set(columns):
+            raise ValueError(
+                f"sensitive_features must have {say_columns(self.columns)}; it has {say_columns(columns)}."
+            )
+        return {name: columns[name] for name in self.columns}
+
+    def _owners(self, labels: Iterable[Any]) -> list[str]:
+        """Return the names of the columns of these labels."""
+        owners = {label[0] for label in labels} if self.grouping == "each" else set(self.columns)
+        return [name for name in self.columns if name in owners]
+
+    def select(self, mask_or_rows: ArrayLike) -> Groups:
+        """Return the groups of some rows; the labels stay the same.
+
+        Parameters
+        ----------
+        mask_or_rows : array-like
+            A boolean mask, or row indices in any order, which may repeat.
+
+        Returns
+        -------
+        Groups
+
+        Examples
+        --------
+        >>> groups = make_groups(["F", "M", "F"])
+        >>> groups.select([False, True, True]).codes.tolist(), groups.select([2, 2, 1]).codes.tolist()
+        ([1, 0], [0, 0, 1])
+        """
+        chosen = np.asarray(mask_or_rows)
+        if chosen.ndim != 1 or (chosen.dtype.kind not in "biu" and chosen.size):
+            raise TypeError("mask_or_rows must be a vector of booleans or of row indices (integers).")
+        if chosen.dtype.kind == "b":
+            if chosen.size != self.n_rows:
+                raise ValueError(f"The mask has {chosen.size} entries, but there are {self.n_rows} rows.")
+            chosen = np.flatnonzero(chosen)
+        chosen = chosen.astype(np.int64, copy=False)
+        return replace(self, memberships=tuple(codes[chosen] for codes in self.memberships))
+
+    def shuffled(self, rng: np.random.Generator) -> Groups:
+        """Return the groups with their rows permuted, which keeps sizes and overlaps.
+
+        Examples
+        --------
+        >>> groups = make_groups(["F", "M", "F", "M", "M"])
+        >>> groups.shuffled(np.random.default_rng(0)).counts.tolist()
+        [2, 3]
+        """
+        return self.select(rng.permutation(self.n_rows))
+
+    def require(self, *, min_size: int, at_least: int = 2) -> None:
+        """Raise ValueError when fewer than ``at_least`` groups have rows, or one has fewer than ``min_size``.
+
+        Examples
+        --------
+        >>> make_groups(["F", "M", "F"]).require(min_size=2)
+        Traceback (most recent call last):
+        ValueError: A group of column 'sensitive_feature_0' has size 1, below min_size=2; 1 of 2 groups...
+        """
+        check_count(min_size, name="min_size")
+        check_count(at_least, name="at_least")
+        counts = self.counts
+        filled, small = np.count_nonzero(counts), np.count_nonzero(counts < min_size)
+        if filled < at_least:
+            raise ValueError(
+                f"The rows fall into {filled} group(s) of {say_columns(self.columns)}; at least {at_least} needed. "
+                "Use rows of more groups, or another column."
+            )
+        if small:
+            owners = self._owners([self.labels[int(counts.argmin())]])
+            raise ValueError(
+                f"A group of {say_columns(owners)} has size {counts.min()}, below min_size={min_size}; {small} of "
+                f"{len(self)} groups are that small. Merge them into larger groups, set a smaller min_size=, "
+                "or drop their rows."
+            )
+
+    def to_spec(self) -> dict[str, Any]:
+        """Return the definition of the groups, without rows, as a dict that JSON can represent.
+
+        Examples
+        --------
+        >>> make_groups({"sex": ["F", "M"]}).to_spec()
+        {'labels': ['F', 'M'], 'columns': ['sex'], 'grouping': 'crossed', 'missing': 'error'}
+        """
+        return write_spec(self._settled(), self.missing)
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Self:
+        """Return groups without rows from the dict of :meth:`to_spec`; use :meth:`encode` to add rows.
+
+        Examples
+        --------
+        >>> spec = make_groups({"sex": ["F", "M"]}).to_spec()
+        >>> Groups.from_spec(spec).encode(["M"]).counts.tolist()
+        [0, 1]
+        """
+        settled, missing = read_spec(spec)
+        labels, columns, grouping = settled.labels, settled.columns, settled.grouping
+        names = name_groups(labels, grouping, settled.pools)
+        no_rows = (np.empty(0, dtype=short_type(len(labels))),) * (len(columns) if grouping == "each" else 1)
+        return cls(labels, names, no_rows, columns, grouping, missing, settled.pooled, settled.dropped, settled.pools)
+
+
+def make_groups(
+    sensitive_features: Any,
+    *,
+    grouping: str = "crossed",
+    missing: str = "error",
+    min_size: int = 1,
+    at_least: int = 1,
+    max_groups: int = 1000,
+) -> Groups:
+    """Turn one or more sensitive columns into groups.
+
+    Parameters
+    ----------
+    sensitive_features : column or table
+        A pandas, polars or pyarrow column or table; a NumPy vector or matrix; a list of values or of rows;
+        a dict of columns. A :class:`Groups` is returned unchanged, regardless of ``grouping`` and ``missing``.
+    grouping : {"crossed", "each"}, default="crossed"
+        Whether to cross several columns, or to make every value of every column a group, so that groups overlap.
+    missing : {"error", "group"}, default="error"
+        Whether missing values (None, NaN, NaT, NA) raise ValueError or form a group: label None, name "missing".
+    min_size : int, default=1
+        Smallest number of rows of a group.
+    at_least : int, default=1
+        Smallest number of groups.
+    max_groups : int, default=1000
+        Largest number of groups. More usually mean that a column is an identifier or continuous.
+
+    Returns
+    -------
+    Groups
+        Labels, names and rows. Unused categories of a categorical column are not groups.
+
+    See Also
+    --------
+    Groups.encode : The same groups for new rows.
+    Groups.settle : Pool or drop small groups.
+
+    Examples
+    --------
+    >>> table = {"race": ["B", "W", "W"], "sex": ["F", "F", "M"]}
+    >>> make_groups(table).names
+    ('B, F', 'W, F', 'W, M')
+    >>> make_groups(table, grouping="each").names
+    ('race=B', 'race=W', 'sex=F', 'sex=M')
+    >>> make_groups(["F", None, "M"], missing="group").labels
+    ('F', 'M', None)
+    """
+    check_options(grouping, missing)
+    check_count(max_groups, name="max_groups")
+    groups = sensitive_features
+    if not isinstance(groups, Groups):
+        groups = _build(read_columns(groups), grouping=grouping, missing=missing, max_groups=max_groups)
+    groups.require(min_size=min_size, at_least=at_least)
+    return groups
+
+
+def _build(columns: dict[str, Any], *, grouping: str, missing: str, max_groups: float) -> Groups:
+    labels, memberships = code_groups(columns, grouping=grouping, missing=missing, max_groups=max_groups)
+    return Groups(labels, name_groups(labels, grouping), memberships, tuple(columns), grouping, missing)
+
+
+def _rows_of(codes: NDArray[Any], n_groups: int) -> list[NDArray[np.int64]]:
+    order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)  # NumPy uses a radix sort for short integers
+    return np.split(order, np.cumsum(count_codes(codes, n_groups + 1))[:-1])[:-1]
+
+
+__all__ = [
+    "MIN_GROUP_SIZE",
+    "SMALL_GROUPS",
+    "SMALL_GROUP_POLICIES",
+    "UNKNOWN_GROUPS",
+    "GroupLabel",
+    "Groups",
+    "make_groups",
+]
+
+redact_public_errors(globals())

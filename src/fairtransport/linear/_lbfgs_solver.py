@@ -1,0 +1,315 @@
+"""The default solver, L-BFGS on all rows, of loss + ridge + weight * penalty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.optimize import minimize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.criteria.comparisons import Comparisons
+    from fairtransport.criteria.penalty import ChanceTerm, TransportPenalty
+    from fairtransport.training.responses import Loss
+
+# The loss of a linear model on all rows, in a canonical order and in whitened coordinates.
+
+_MOST_WHITENED = 1000  # columns; with more, a matrix costs more than it saves
+_HESSIAN_ROWS = 5_000  # or ten per column: enough for a preconditioner
+_BLOCK = 8192
+# Pseudo-observations per column of the prior of group-specific weights: at most the first number, and fewer where there
+# are many rows per column (docs/tradeoff.md has the figures).
+_MOST_PRIOR_ROWS, _PRIOR_ROWS = 100.0, 3000.0
+_SHIFT_ROWS = 30.0  # pseudo-observations of the prior of shift and stretch, for groups of a handful of rows
+_LEAST_CURVATURE = 1e-4  # of the largest, for directions without information
+
+
+def canonical_order(X: Any, outcomes: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.int64]:
+    """Return an order of the rows that depends on their content only.
+
+    Rows are sorted by one fixed random projection of their columns, then by outcome and weight.
+    """
+    key = np.asarray(X @ np.random.default_rng(0).normal(size=X.shape[1]).astype(X.dtype), dtype=np.float64)
+    keys = (outcomes, key) if weights is None else (weights, outcomes, key)
+    return np.lexsort(keys)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProblem:
+    r"""Mean loss of a linear model, with weights that are shared or specific to each group.
+
+    Notes
+    -----
+    Parameters are an array of shape (n_models, n_columns + 1), the intercept last. Group-specific weights have a
+    Gaussian prior whose mean is the initial model's weights, with the precision
+
+    .. math:: r I + \frac{k}{n} P^\top C P + \frac{30}{n} C,
+
+    with C the mean curvature of the loss at the initial model and P the projection, in the metric of C, onto
+    the complement of the intercept and the direction of the initial weights. A shift or stretch of a group's
+    predictors, which is what repair does, has the prior of 30 observations; any other change that of k observations:
+    100 per column, and fewer where there are more than 30 rows per column. Rows of no group have the initial weights.
+    """
+
+    parts: tuple[Any, ...]
+    loss: Loss
+    outcomes: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    ridge: NDArray[np.float64]
+    has_intercept: bool
+    n_groups: int = 0
+    center: NDArray[np.float64] | None = None
+    n_rows: int | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return int(self.parts[0].shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the parameters."""
+        return max(1, self.n_groups), self.n_columns + 1
+
+    def common(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weights of rows that are in no group."""
+        return np.asarray(parameters[0] if self.center is None else self.center)
+
+    def predictors(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the linear predictor of each row."""
+        predictors, done = np.empty(len(self.outcomes)), 0
+        for number, part in enumerate(self.parts):
+            theta = parameters[number] if number < len(parameters) else self.common(parameters)
+            rows = slice(done, done + part.shape[0])
+            predictors[rows] = _times(part, theta[:-1])
+            predictors[rows] += theta[-1]
+            done = rows.stop
+        return predictors
+
+    def scores(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the score of each row."""
+        return self.loss.scores(self.predictors(parameters))
+
+    def gradient(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the gradient with respect to the parameters from the one with respect to the predictors."""
+        gradient, done = np.zeros(self.shape), 0
+        for number, part in enumerate(self.parts):
+            part_slopes = slopes[done : done + part.shape[0]]
+            done += part.shape[0]
+            if number < len(gradient):  # the weights of rows of no group are fixed
+                weights = _times(self._transposed[number], part_slopes, by_column=True)
+                gradient[number] = np.append(weights, part_slopes.sum())
+        if not self.has_intercept:
+            gradient[:, -1] = 0.0
+        return gradient
+
+    @cached_property
+    def _transposed(self) -> tuple[Any, ...]:
+        return tuple(part.T for part in self.parts)  # views
+
+    def ridge_terms(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return the ridge term and its gradient."""
+        centered = parameters if self.center is None else parameters - self.center
+        gradient = centered @ self._precision if self._precision.ndim == 2 else centered * self._precision
+        return 0.5 * float((gradient * centered).sum()), gradient
+
+    @cached_property
+    def _precision(self) -> NDArray[np.float64]:
+        """Precision of the prior of one model's parameters: a matrix, or its diagonal."""
+        ridge = np.append(self.ridge, 0.0)
+        if self.center is None:
+            return ridge
+        curvature = self._curvature(np.tile(self.center, (self.shape[0], 1)))
+        moments, done = np.zeros(0), 0
+        for part in self.parts:
+            part_moments = self._moments(part, curvature[done : done + part.shape[0]])
+            moments, done = part_moments if done == 0 else moments + part_moments, done + part.shape[0]
+        per_column = (self.n_rows or len(self.outcomes)) / self.n_columns
+        rows = min(_MOST_PRIOR_ROWS, _PRIOR_ROWS / per_column) / per_column
+        shift = _SHIFT_ROWS / (self.n_rows or len(self.outcomes))
+        if moments.ndim == 1:
+            return ridge + rows * np.append(moments[:-1], 0.0) + shift * moments
+        free = np.column_stack((np.append(np.zeros(self.n_columns), 1.0), self.center))
+        inner = np.linalg.pinv(free.T @ moments @ free, hermitian=True)
+        project = np.eye(self.n_columns + 1) - free @ inner @ free.T @ moments
+        projected = project.T @ moments @ project
+        return np.asarray(np.diag(ridge) + 0.5 * rows * (projected + projected.T) + shift * moments)
+
+    def loss_terms(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """Return the mean loss, the scores, and the derivative with respect to the predictors."""
+        predictors = self.predictors(parameters)
+        return self.loss.terms(predictors, self.outcomes, self.shares, equal_shares=self._equal)
+
+    @cached_property
+    def _equal(self) -> bool:
+        return bool((self.shares == self.shares[0]).all())
+
+    def whitening(self, parameters: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        r"""Return for each row of the parameters a matrix M (or a vector, its diagonal) with M M' the inverse Hessian.
+
+        In coordinates u, with parameters = M u, the loss at these parameters has unit curvature in every direction, so
+        that collinear or badly scaled columns do not slow a solver down.
+        """
+        curvature, factors, done = self._curvature(parameters), [], 0
+        for part in self.parts[: self.shape[0]]:
+            factors.append(self._factor(self._moments(part, curvature[done : done + part.shape[0]])))
+            done += part.shape[0]
+        return factors
+
+    def _curvature(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.shares * self.loss.solver_curvature(self.scores(parameters)))
+
+    def _moments(self, part: Any, curvature: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of curvature times the outer products of the rows, from a sample of them; or its diagonal."""
+        sampled = np.arange(0, part.shape[0], max(1, part.shape[0] // max(_HESSIAN_ROWS, 10 * self.n_columns)))
+        mass = curvature.sum() * curvature[sampled] / max(float(curvature[sampled].sum()), 1e-300)
+        if self.n_columns >= _MOST_WHITENED:
+            square = part[sampled].power(2) if sparse.issparse(part) else part[sampled] ** 2
+            return np.append(np.asarray(square.T @ mass, dtype=np.float64), mass.sum())
+        moments = np.zeros((self.n_columns + 1, self.n_columns + 1))
+        for start in range(0, sampled.size, _BLOCK):
+            rows = sampled[start : start + _BLOCK]
+            dense = part[rows].toarray() if sparse.issparse(part) else part[rows]
+            dense = np.column_stack((np.asarray(dense, dtype=np.float64), np.ones(rows.size)))
+            moments += dense.T @ (mass[start : start + _BLOCK, None] * dense)
+        return moments
+
+    def _factor(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return M with M M' the inverse of moments plus the precision of the prior."""
+        if moments.ndim == 1:
+            diagonal = moments + self._precision
+            factor = 1.0 / np.sqrt(np.maximum(diagonal, _LEAST_CURVATURE * diagonal.max()))
+        else:
+            hessian = moments + (self._precision if self._precision.ndim == 2 else np.diag(self._precision))
+            if not self.has_intercept:
+                hessian[-1, :], hessian[:, -1] = 0.0, 0.0
+            values, vectors = linalg.eigh(hessian)
+            factor = vectors / np.sqrt(np.maximum(values, _LEAST_CURVATURE * max(float(values[-1]), 1e-12)))
+        if not self.has_intercept:
+            factor[-1] = 0.0
+        return np.asarray(factor)
+
+
+def _times(matrix: Any, vector: NDArray[np.float64], *, by_column: bool = False) -> NDArray[np.float64]:
+    """Return the product in double precision; single-precision rows are converted block by block."""
+    if sparse.issparse(matrix) or matrix.dtype == np.float64:
+        return np.asarray(matrix @ vector, dtype=np.float64)
+    starts = range(0, matrix.shape[1] if by_column else matrix.shape[0], _BLOCK)
+    if by_column:
+        blocks = (slice(s, s + _BLOCK) for s in starts)
+        return np.asarray(sum(matrix[:, block].astype(np.float64) @ vector[block] for block in blocks))
+    return np.concatenate([matrix[s : s + _BLOCK].astype(np.float64) @ vector for s in starts])
+
+
+def unwhiten(factors: Sequence[NDArray[np.float64]], coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the parameters at whitened coordinates."""
+    return np.array([m @ u if m.ndim == 2 else m * u for m, u in zip(factors, coordinates, strict=True)])
+
+
+def whiten_gradient(factors: Sequence[NDArray[np.float64]], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the gradient with respect to whitened coordinates from the one with respect to parameters."""
+    return np.array([m.T @ g if m.ndim == 2 else m * g for m, g in zip(factors, gradient, strict=True)])
+
+
+_CORRECTIONS = 20
+_LINE_SEARCHES = 40
+
+
+@dataclass(frozen=True, eq=False)
+class LbfgsResult:
+    """Result of one run of the solver."""
+
+    parameters: NDArray[np.float64]
+    converged: bool
+    message: str
+    n_iter: int
+    records: list[tuple[float, float]]
+
+
+class LbfgsSolver:
+    r"""Minimises loss + ridge + :math:`w u \sum_k w_k\, d_k(s)` over the parameters of a linear model."""
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        penalty: TransportPenalty,
+        comparisons: Comparisons,
+        *,
+        chance: ChanceTerm | None = None,
+        initial: NDArray[np.float64],
+        unit: float,
+        tol: float,
+        max_iter: int,
+        factors: list[NDArray[np.float64]] | None = None,
+    ) -> None:
+        self.problem, self.penalty, self.comparisons, self.unit = problem, penalty, comparisons, unit
+        self.chance, self.tol, self.max_iter = chance, tol, max_iter
+        self.initial = initial
+        self.factors = problem.whitening(initial) if factors is None else factors
+        self._last: tuple[float, float] = (0.0, 0.0)
+
+    def run(
+        self,
+        weight: float,
+        start: NDArray[np.float64],
+        on_iteration: Callable[[int, float, float], None] | None = None,
+    ) -> LbfgsResult:
+        """Return the minimum for one weight of the penalty, from a starting point."""
+        records: list[tuple[float, float]] = []
+
+        def objective(coordinates: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            parameters = start + unwhiten(self.factors, coordinates.reshape(self.problem.shape))
+            value, gradient = self.value_and_gradient(parameters, weight)
+            return value, whiten_gradient(self.factors, gradient).ravel()
+
+        def after(_: Any) -> None:
+            records.append(self._last)
+            if on_iteration is not None:
+                on_iteration(len(records), *self._last)
+
+        solution = minimize(
+            objective,
+            np.zeros(int(np.prod(self.problem.shape))),
+            jac=True,
+            method="L-BFGS-B",
+            callback=after,
+            options={
+                "maxiter": self.max_iter, "maxfun": 2 * self.max_iter + 10, "maxcor": _CORRECTIONS,
+                "gtol": self.tol, "ftol": 1e-4 * self.tol, "maxls": _LINE_SEARCHES,
+            },
+        )  # fmt: skip
+        parameters = start + unwhiten(self.factors, solution.x.reshape(self.problem.shape))
+        # A line search that ends at rounding errors (status 2) has converged where the gradient is small.
+        converged = solution.status == 0 or (
+            solution.status == 2 and float(np.abs(solution.jac).max()) <= 100.0 * self.tol
+        )
+        return LbfgsResult(parameters, converged, str(solution.message), int(solution.nit), records)
+
+    def value_and_gradient(self, parameters: NDArray[np.float64], weight: float) -> tuple[float, NDArray[np.float64]]:
+        """Return the objective and its gradient with respect to the parameters."""
+        problem = self.problem
+        loss, scores, slopes = problem.loss_terms(parameters)
+        ridge, gradient = problem.ridge_terms(parameters)
+        penalty = 0.0
+        if weight > 0.0 and self.unit > 0.0:
+            penalty, score_gradient = penalty_net_of_chance(self.penalty, self.comparisons, self.chance, scores)
+            slopes += weight * self.unit * score_gradient * problem.loss.score_slopes(scores)
+        self._last = penalty, loss
+        return loss + ridge + weight * self.unit * penalty, gradient + problem.gradient(slopes)
+
+
+def penalty_net_of_chance(
+    penalty: TransportPenalty, comparisons: Comparisons, chance: ChanceTerm | None, scores: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the penalty without what chance adds to it, and its derivative with respect to each score."""
+    terms = penalty.value_and_gradient(scores, comparisons)
+    if chance is None:
+        return terms.value, terms.gradient
+    return chance.subtracted(terms.value, terms.gradient, scores)

@@ -1,0 +1,482 @@
+"""The optimization problem of L-BFGS: rows in canonical order, loss, penalty and comparisons."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from fairtransport.criteria import net_of_chance, resolve_group_target, weigh_by_reliability
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.penalty import ChanceTerm, DiscretePenalty
+from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem, canonical_order, penalty_net_of_chance
+from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator
+from fairtransport.transport.targets import TARGET_SIZE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.criteria import ComparedStrata, ComparedStratum
+    from fairtransport.criteria.penalty import TransportPenalty
+    from fairtransport.groups import Groups
+    from fairtransport.linear._training_data import TrainingData, TrainingOptions
+    from fairtransport.training.responses import Loss, Response
+
+# Units of the columns, so that features need no scaling.
+
+# A column with more non-zeros than this share is centred; below it, zero is the origin.
+_FILLED = 0.5
+_ROWS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """An origin and a unit for each column.
+
+    A column that is mostly non-zero has its mean as origin and its standard deviation as unit. One that is
+    mostly zero keeps zero and has its largest absolute value as unit, so that an indicator stays an indicator
+    whatever its two values were; so has a constant one. How the matrix is stored makes no difference.
+    """
+
+    origin: NDArray[np.float64]
+    unit: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, X: Any, weights: NDArray[np.float64] | None = None, *, centred: bool = True) -> Scaling:
+        """Return the units of a dense or CSR matrix; columns are not centred for a model without intercept."""
+        n_rows = X.shape[0]
+        share = np.full(n_rows, 1.0 / n_rows) if weights is None else weights / weights.sum()
+        filled, mean = np.asarray(share @ (X != 0)).ravel(), np.asarray(share @ X).ravel()
+        peak = abs(X).max(axis=0)
+        peak = np.asarray(peak.todense() if sparse.issparse(X) else peak, dtype=np.float64).ravel()
+        full = filled > _FILLED
+        spread = np.zeros(X.shape[1])
+        columns = X.tocsc() if sparse.issparse(X) else X
+        for j in np.flatnonzero(full):
+            column = columns[:, [j]].toarray()[:, 0] if sparse.issparse(X) else columns[:, j]
+            # As shares of the largest value, whose squares neither overflow nor vanish.
+            spread[j] = peak[j] * np.sqrt(share @ ((column - mean[j]) / peak[j]) ** 2)
+        # A constant column has a spread of rounding errors only.
+        spread[spread <= 1e-7 * peak] = 0.0
+        unit = np.where(full & (spread > 0.0), spread, peak)
+        unit[unit == 0.0] = 1.0
+        return cls(np.where(full & bool(centred), mean, 0.0), unit)
+
+    @classmethod
+    def none(cls, n_columns: int) -> Scaling:
+        """Return a scaling that leaves columns as they are."""
+        return cls(np.zeros(n_columns), np.ones(n_columns))
+
+    def apply(self, X: Any, *, overwrite: bool = False) -> Any:
+        """Return the matrix in these units, of the same storage and number type; a dense one may be overwritten."""
+        if not sparse.issparse(X):
+            scaled = X if overwrite else np.array(X)
+            for start in range(0, len(scaled), _ROWS_AT_ONCE):  # in double precision, without a second copy
+                part = scaled[start : start + _ROWS_AT_ONCE]
+                part[:] = (part - self.origin) / self.unit
+            return scaled
+        # Centred columns are mostly non-zero, so little is lost by storing them in full.
+        centred = np.flatnonzero(self.origin != 0.0)
+        scaled = sparse.csc_matrix(X @ sparse.diags_array(1.0 / self.unit))
+        parts, done = [], 0
+        for column in centred:
+            parts.append(scaled[:, done:column])
+            full = scaled[:, [column]].toarray() - self.origin[column] / self.unit[column]
+            parts.append(sparse.csc_matrix(full))
+            done = int(column) + 1
+        parts.append(scaled[:, done:])
+        return sparse.csr_matrix(sparse.hstack(parts, format="csr"), dtype=X.dtype)
+
+    def to_scaled(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return parameters, the intercept last, that give scaled columns the scores that ``theta`` gives raw ones."""
+        out = np.array(theta, dtype=np.float64)
+        out[..., :-1] = theta[..., :-1] * self.unit
+        out[..., -1] = theta[..., -1] + theta[..., :-1] @ self.origin
+        return out
+
+    def to_raw(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the parameters for raw columns: the inverse of `to_scaled`."""
+        out = np.array(theta, dtype=np.float64)
+        out[..., :-1] = theta[..., :-1] / self.unit
+        out[..., -1] = theta[..., -1] - out[..., :-1] @ self.origin
+        return out
+
+
+# Second stage of ``fit``: the linear model that training starts from.
+
+
+@dataclass(frozen=True, eq=False)
+class InitialModel:
+    """The initial model."""
+
+    model: Any
+    loss: Loss
+    theta: NDArray[np.float64]
+    ridge: float
+    has_intercept: bool
+
+    def scores(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of rows."""
+        return self.loss.scores(np.asarray(X @ self.theta[:-1], dtype=np.float64) + self.theta[-1])
+
+
+def prepare_initial_model(
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any] | None,
+    sample_weight: NDArray[np.float64] | None,
+    *,
+    response: Response,
+    feature_names: NDArray[Any] | None = None,
+) -> InitialModel:
+    """Return a fitted model as it is, or a fitted clone of an unfitted one."""
+    response.check_estimator(estimator)
+    if estimator is None:
+        estimator = response.default_estimator()
+    try:
+        check_is_fitted(estimator)
+        model = estimator
+    except NotFittedError:
+        model = clone(estimator)
+        if sample_weight is None:
+            model.fit(X, y)
+        elif has_fit_parameter(model, "sample_weight"):
+            model.fit(X, y, sample_weight=sample_weight)
+        else:
+            raise ValueError(f"{type(model).__name__} cannot be fitted with sample_weight.") from None
+        if feature_names is not None:  # it was fitted on an array
+            model.feature_names_in_ = feature_names
+    theta = response.to_standard(_validated_theta(model, X, response, feature_names))
+    total = X.shape[0] if sample_weight is None else float(sample_weight.sum())
+    intercept = bool(getattr(model, "fit_intercept", True))
+    return InitialModel(model, response.loss, theta, response.ridge_of(model, total), intercept)
+
+
+def fit_default_model(rows: TrainingData, scaling: Scaling) -> InitialModel:
+    """Fit logistic or ridge regression with the ridge of scikit-learn's default, on standardized columns."""
+    n_columns, response = rows.X.shape[1], rows.response
+    total = float(len(rows.shares)) if rows.weights is None else float(rows.weights.sum())
+    ridge = np.full(n_columns, 1.0 / total)
+    problem = LinearProblem((rows.X,), response.loss, rows.outcomes, rows.shares, ridge, has_intercept=True)
+    start = np.zeros(problem.shape)
+    start[0, -1] = response.loss.best_constant(rows.outcomes, rows.shares)[0]
+    theta = scaling.to_raw(minimise_loss(problem, start)[0])
+    model = response.estimator_with(response.to_given(theta))
+    if rows.feature_names is not None:
+        model.feature_names_in_ = rows.feature_names
+    return InitialModel(model, response.loss, theta, 1.0 / total, has_intercept=True)
+
+
+def minimise_loss(problem: LinearProblem, start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the parameters that minimise loss and ridge, without a penalty."""
+    no_pairs = Comparisons.of_cells(len(problem.outcomes), [], [])
+    solver = LbfgsSolver(problem, DiscretePenalty(), no_pairs, initial=start, unit=0.0, tol=1e-6, max_iter=500)
+    return solver.run(0.0, start).parameters
+
+
+def check_scores_vary(scores: NDArray[np.float64]) -> None:
+    """Raise where the initial model gives every row the same score."""
+    if np.ptp(scores) == 0.0:
+        raise ValueError(
+            "The initial model gives every row the same score, so there is nothing to transport: "
+            "check that the features vary and that the model was able to learn."
+        )
+
+
+def _validated_theta(model: Any, X: Any, response: Response, names: NDArray[Any] | None) -> NDArray[np.float64]:
+    """Return the weights of a fitted model, once it is known to be linear on these columns."""
+    for needed in ("coef_", "intercept_", *response.needed_attributes):
+        if not hasattr(model, needed):
+            raise TypeError(f"estimator must be {response.needed_estimator}; {type(model).__name__} has no {needed}.")
+    coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    response.check_shape(model, coef, X.shape[1])
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None and names is not None and not np.array_equal(known, names):
+        raise ValueError(
+            "estimator was fitted on columns of other names, or in another order, than those of X; "
+            f"give X the columns {', '.join(map(repr, known[:5]))}{', ...' if len(known) > 5 else ''}."
+        )
+    theta = np.append(coef.ravel(), np.asarray(model.intercept_, dtype=np.float64).ravel()[:1])
+    few = X[: min(32, X.shape[0])]
+    nameless = copy(model)
+    if known is not None:  # or scikit-learn would warn that these rows have no feature names
+        del nameless.feature_names_in_
+    response.check_predictions(nameless, few, np.asarray(few @ theta[:-1], dtype=np.float64) + theta[-1])
+    return theta
+
+
+# Third stage of ``fit``: the fixed targets, if there are any, and the pairs of cells that the criterion compares.
+
+
+def compare_groups(data: TrainingData, scores: NDArray[np.float64], options: TrainingOptions) -> GroupComparisons:
+    """Return the comparisons of groups, weighted and with targets fixed by the initial model's scores."""
+    strata = data.resolve(options)
+    criterion = strata.comparisons()
+    pairwise = weigh_by_reliability(criterion, scores)
+    if options.each_other:
+        return GroupComparisons(strata, criterion, pairwise, pairwise)
+    to_target = strata.comparisons(tuple(stratum_targets(options, scores, data, strata)))
+    return GroupComparisons(strata, criterion, pairwise, weigh_by_reliability(to_target, scores))
+
+
+def stored_target(
+    options: TrainingOptions,
+    scores: NDArray[np.float64],
+    groups: Groups,
+    weights: NDArray[np.float64] | None,
+    *,
+    response: Response,
+    stratum: ComparedStratum | None = None,
+) -> NDArray[np.float64]:
+    """Return the target as scores of equal mass."""
+    sample = resolve_group_target(
+        options.target_word,
+        response.scores_as_given(scores),
+        groups,
+        weights,
+        stratum,
+        score_range=response.loss.bounds,
+    )
+    return response.scores_of_given(sample.equal_mass(TARGET_SIZE))
+
+
+def stratum_targets(
+    options: TrainingOptions, scores: NDArray[np.float64], data: TrainingData, strata: ComparedStrata
+) -> NDArray[np.float64]:
+    """Return the target of each compared stratum, from the scores of its rows: shape (n_strata, 4096)."""
+    try:
+        samples = [
+            stored_target(options, scores, data.groups, data.weights, response=data.response, stratum=stratum)
+            for stratum in strata.compared
+        ]
+    except ValueError:
+        if len(strata.compared) == 1:
+            raise
+        raise ValueError(
+            f"target must name a distribution in each of the {len(strata.compared)} strata that are compared, and "
+            "the group that it names has no rows in some of them; use 'barycenter'."
+        ) from None
+    return np.array(samples)
+
+
+_COARSE_TOLERANCE = 20.0  # times that of the final fit
+_COARSE_ROWS = 200  # of a group for each column, and for 20 columns at least: enough to choose a weight
+_MIN_CELL_ROWS = 200  # of a group with the same label and stratum
+_FLEXIBLE = 20  # rows for each column below which metrics of the training rows are too good
+
+
+@dataclass(frozen=True, eq=False)
+class ParityProblem:
+    """Loss + ridge + weight x penalty of a linear model, on all rows."""
+
+    options: TrainingOptions
+    rows: TrainingData
+    order: NDArray[np.int64]
+    scaling: Scaling
+    initial: InitialModel
+    loss: LinearProblem
+    models: tuple[int, ...]
+    start: NDArray[np.float64]
+    comparisons: GroupComparisons
+    evaluator: ScoreEvaluator
+    penalty: TransportPenalty
+    net_of_chance: tuple[NDArray[np.float64], float] | None
+    unit: float
+
+    @property
+    def is_flexible(self) -> bool:
+        """Whether metrics of the training rows are too good, so that the disparity is estimated out of fold."""
+        return self.options.group_specific or self.loss.n_columns * _FLEXIBLE > len(self.loss.outcomes)
+
+    def scores(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores of the rows in canonical order."""
+        return self.loss.scores(parameters)
+
+    def in_given_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of the rows in the order of the data as given."""
+        restored = np.empty_like(values)
+        restored[self.order] = values
+        return restored
+
+    def weights(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weights, of each group in the groups' order, and the common ones, for the columns as given."""
+        common = self.scaling.to_raw(self.loss.common(parameters))
+        raw = self.scaling.to_raw(parameters)
+        if not self.options.group_specific:
+            return raw, common
+        theta = np.tile(common, (len(self.rows.groups), 1))
+        theta[list(self.models)] = raw
+        return theta, common
+
+    def solver(self) -> LbfgsSolver:
+        """Return the solver of the final fit."""
+        return LbfgsSolver(
+            self.loss,
+            self.penalty,
+            self.comparisons.penalised,
+            chance=self._chance_term(self.comparisons.penalised, self.evaluator.initial_scores),
+            initial=self.start,
+            unit=self.unit,
+            tol=self.options.tol,
+            max_iter=self.options.max_iter,
+        )
+
+    def coarse_solver(
+        self,
+        loss: LinearProblem,
+        comparisons: Comparisons,
+        start: NDArray[np.float64],
+        factors: list[NDArray[np.float64]] | None = None,
+    ) -> LbfgsSolver:
+        """Return a solver with a larger tolerance and a new penalty, for fits that others start from."""
+        return LbfgsSolver(
+            loss,
+            self.options.distance.penalty(self.options.scale),
+            comparisons,
+            chance=self._chance_term(comparisons, loss.scores(start)),
+            initial=start,
+            unit=self.unit,
+            tol=_COARSE_TOLERANCE * self.options.tol,
+            max_iter=self.options.max_iter,
+            factors=factors,
+        )
+
+    def _chance_term(self, comparisons: Comparisons, scores: NDArray[np.float64]) -> ChanceTerm | None:
+        """Return what is subtracted from the penalty of these comparisons: those of all rows, or of some."""
+        return _chance_term(self.net_of_chance, comparisons, scores, self.options.scale)
+
+    def subsample(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return evenly spaced rows of large groups, and shares with which groups, labels and strata keep theirs."""
+        shares, groups = self.loss.shares[rows], self.rows.groups
+        if groups.overlapping:
+            return rows, shares / shares.sum()
+        codes, cells, kept, masses = groups.codes[rows], self._cells()[rows], [], []
+        limit = _COARSE_ROWS * max(20, self.loss.n_columns)
+        for code in range(len(groups) + 1):  # the last code marks rows of no group
+            members = np.flatnonzero(codes == code)
+            step = max(1, -(-members.size // limit))
+            for cell in np.unique(cells[members]):
+                inside = members[cells[members] == cell]
+                some = inside[:: min(step, max(1, inside.size // _MIN_CELL_ROWS))]
+                kept.append(some)
+                masses.append(shares[some] * (shares[inside].sum() / max(float(shares[some].sum()), 1e-300)))
+        chosen = np.concatenate(kept)
+        order = np.argsort(chosen)
+        weights = np.concatenate(masses)[order]
+        return rows[chosen[order]], weights / weights.sum()
+
+    def _cells(self) -> NDArray[np.int64]:
+        """Return the number of each row's label and stratum, as far as the criterion knows them."""
+        numbers = np.zeros(len(self.loss.outcomes), dtype=np.int64)
+        for number, stratum in enumerate(self.comparisons.strata.compared):
+            for members in stratum.rows:
+                numbers[members] = number + 1
+        return numbers
+
+    def loss_of(self, rows: NDArray[np.int64], shares: NDArray[np.float64], n_rows: int | None = None) -> LinearProblem:
+        """Return the loss of some rows, which represent ``n_rows``."""
+        parts = _parts(self.rows.X[rows], self.rows.groups.select(rows), self.models)
+        represented = len(self.loss.outcomes) if n_rows is None else n_rows
+        return replace(self.loss, parts=parts, outcomes=self.loss.outcomes[rows], shares=shares, n_rows=represented)
+
+
+def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem:
+    """Return the problem of a table: initial model, comparisons of groups, loss and penalty."""
+    order = _row_order(data, group_specific=options.group_specific)
+    rows, estimator = data.select(order), options.estimator
+    scaling = Scaling.of(rows.X, rows.weights, centred=bool(getattr(estimator, "fit_intercept", True)))
+    if estimator is not None:  # it is fitted on the columns as given
+        initial = prepare_initial_model(
+            estimator, rows.X, rows.y, rows.weights, response=rows.response, feature_names=rows.feature_names
+        )
+    rows = replace(rows, X=scaling.apply(rows.X, overwrite=True))
+    if estimator is None:
+        initial = fit_default_model(rows, scaling)
+    ridge = np.full(rows.X.shape[1], initial.ridge)
+    if estimator is not None:  # its ridge is that of the columns as given
+        ridge /= scaling.unit**2
+    models, theta = _groups_in_order(rows.groups) if options.group_specific else (), scaling.to_scaled(initial.theta)
+    loss = LinearProblem(
+        _parts(rows.X, rows.groups, models),
+        rows.response.loss,
+        rows.outcomes,
+        rows.shares,
+        ridge,
+        initial.has_intercept,
+        len(models),
+        theta if options.group_specific else None,
+    )
+    start = np.tile(theta, (loss.shape[0], 1))
+    scores = loss.scores(start)
+    check_scores_vary(scores)
+    comparisons = compare_groups(rows, scores, options)
+    evaluator = ScoreEvaluator(rows.response, rows.outcomes, rows.shares, comparisons, scores)
+    penalty, penalised = options.distance.penalty(options.scale), comparisons.penalised
+    parts, value = None, 0.0
+    if penalised.active.size:
+        parts = net_of_chance(penalised, scores, penalty)
+        chance = _chance_term(parts, penalised, scores, options.scale)
+        value, _ = penalty_net_of_chance(penalty, penalised, chance, scores)
+    return ParityProblem(
+        options=options,
+        rows=rows,
+        order=order,
+        scaling=scaling,
+        initial=initial,
+        loss=loss,
+        models=models,
+        start=start,
+        comparisons=comparisons,
+        evaluator=evaluator,
+        penalty=penalty,
+        net_of_chance=parts,
+        unit=evaluator.information / value if value > 0.0 else 0.0,
+    )
+
+
+def _chance_term(
+    net: tuple[NDArray[np.float64], float] | None, comparisons: Comparisons, scores: NDArray[np.float64], scale: str
+) -> ChanceTerm | None:
+    if net is None:
+        return None
+    parts, remaining = net
+    term = ChanceTerm.of(comparisons, parts * comparisons.sampling_errors(), scale)
+    return replace(term, noise=remaining * term.value_and_gradient(scores)[0])
+
+
+def _row_order(data: TrainingData, *, group_specific: bool) -> NDArray[np.int64]:
+    """Return the canonical order of the rows; with weights for each group, the rows of a group are contiguous."""
+    order = canonical_order(data.X, data.outcomes, data.weights)
+    if not group_specific:
+        return order
+    codes = data.groups.codes[order]
+    counts, first = np.bincount(codes, minlength=len(data.groups) + 1), np.full(len(data.groups) + 1, len(order))
+    present, index = np.unique(codes, return_index=True)
+    first[present] = index
+    position = np.empty(len(counts), np.int64)
+    counts[-1] = len(order) + 1  # rows of no group come last
+    position[np.lexsort((first, counts))] = np.arange(len(counts))  # independent of the groups' names
+    return np.asarray(order[np.argsort(position[codes], kind="stable")])
+
+
+def _groups_in_order(groups: Groups) -> tuple[int, ...]:
+    """Return the groups in the order of their rows, which are contiguous."""
+    present = [group for group, rows in enumerate(groups.rows) if rows.size]
+    return tuple(sorted(present, key=lambda group: int(groups.rows[group][0])))
+
+
+def _parts(X: Any, groups: Groups, models: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return the rows of each group with its own weights, then those of no group; all rows with shared weights."""
+    if not models:
+        return (X,)
+    sizes = groups.counts
+    ends = np.concatenate(([0], np.cumsum([sizes[group] for group in models])))
+    parts = [X[start:stop] for start, stop in pairwise(ends.tolist())]
+    return (*parts, X[ends[-1] :]) if ends[-1] < X.shape[0] else tuple(parts)

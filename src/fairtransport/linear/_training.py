@@ -1,0 +1,516 @@
+"""Fourth stage of ``fit``: L-BFGS with one weight, along a path of weights, or with an automatic weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fairtransport._progress import progress
+from fairtransport.criteria.penalty import DiscretePenalty
+from fairtransport.groups import Groups
+from fairtransport.linear._lbfgs_solver import LbfgsResult
+from fairtransport.linear._problem import (
+    InitialModel,
+    ParityProblem,
+    build_problem,
+    check_scores_vary,
+    compare_groups,
+    minimise_loss,
+    prepare_initial_model,
+    stored_target,
+    stratum_targets,
+)
+from fairtransport.linear._sgd_solver import Objective, Trainer, automatic_steps, plain_steps
+from fairtransport.linear.online import memory_from_rows, parity_without_disparity
+from fairtransport.linear.sgd_problem import TrainingProblem
+from fairtransport.strata import Strata
+from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after, spread_points
+from fairtransport.training.outcome import Notice, describe_criterion, describe_lbfgs, notices_of_losses, within_chance
+from fairtransport.training.weight_path import PATH_WEIGHTS, AutomaticWeight, PathPoint, WeightPath, empty_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.criteria.penalty import Duals
+    from fairtransport.linear._lbfgs_solver import LbfgsSolver
+    from fairtransport.linear._training_data import TrainingData, TrainingOptions
+    from fairtransport.linear.online import OnlineMemory
+    from fairtransport.training.responses import Response
+
+    Report = Callable[[int, float, float], None]
+    from fairtransport.linear.sgd_problem import SgdSettings
+
+# Scores of rows by models that were not trained on them, for metrics of flexible models.
+
+_FOLDS = 3
+
+
+class CrossFit:
+    """Models of three folds, trained along the same weights as the model of all rows."""
+
+    def __init__(self, problem: ParityProblem) -> None:
+        fold_of_row = _fold_positions(problem.rows) % _FOLDS
+        self._n_rows = len(problem.loss.outcomes)
+        self._folds = [_Fold(problem, fold_of_row == fold) for fold in range(_FOLDS)]
+
+    @cached_property
+    def initial_scores(self) -> NDArray[np.float64]:
+        """Scores of the rows by initial models that were not trained on them."""
+        scores = np.empty(self._n_rows)
+        for fold in self._folds:
+            scores[fold.held_out] = fold.initial_scores
+        return scores
+
+    def scores(self, weight: float) -> NDArray[np.float64]:
+        """Return scores of the rows by models of this weight that were not trained on them."""
+        scores = np.empty(self._n_rows)
+        for fold in self._folds:
+            scores[fold.held_out] = fold.scores(weight)
+        return scores
+
+
+class _Fold:
+    """A model trained without some rows."""
+
+    def __init__(self, problem: ParityProblem, is_held_out: NDArray[np.bool_]) -> None:
+        self.held_out, kept = np.flatnonzero(is_held_out), np.flatnonzero(~is_held_out)
+        picked, shares = problem.subsample(kept)
+        loss = problem.loss_of(picked, shares, kept.size)
+        self._held_out_loss = problem.loss_of(self.held_out, problem.loss.shares[self.held_out])
+        shared = replace(loss, parts=(problem.rows.X[picked],), n_groups=0, center=None)
+        theta = minimise_loss(shared, problem.start[:1])
+        if problem.loss.center is not None:
+            loss, self._held_out_loss = (replace(one, center=theta[0]) for one in (loss, self._held_out_loss))
+        self._start = np.tile(theta, (problem.loss.shape[0], 1))
+        self.initial_scores = self._held_out_loss.scores(self._start)
+        comparisons = problem.comparisons.penalised.restricted(picked, shares * picked.size)
+        self._solver = problem.coarse_solver(loss, comparisons, self._start)
+        self._parameters: dict[float, NDArray[np.float64]] = {}
+
+    def scores(self, weight: float) -> NDArray[np.float64]:
+        """Return scores of the held-out rows."""
+        smaller = [known for known in self._parameters if known <= weight]
+        start = self._parameters[max(smaller)] if smaller else self._start
+        self._parameters[weight] = self._solver.run(weight, start).parameters
+        return self._held_out_loss.scores(self._parameters[weight])
+
+
+def _fold_positions(rows: TrainingData) -> NDArray[np.int64]:
+    """Return the position of each row within its group, label and stratum, whose remainders make stratified folds."""
+    columns = [
+        *rows.groups.memberships,
+        *(rows.response.fold_columns(rows.outcomes)),
+        *(() if rows.strata is None else (rows.strata.codes,)),
+    ]
+    strata = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(strata, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(np.bincount(strata))))[:-1]
+    positions = np.empty(len(order), np.int64)
+    positions[order] = np.arange(len(order)) - starts[strata[order]]
+    return positions
+
+
+# Last stage of ``fit``: everything that a fitted estimator stores.
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """A trained model, with what the fitted attributes of the estimators show of its training."""
+
+    response: Response
+    initial: InitialModel
+    groups: Groups
+    group_sizes: NDArray[np.int64]
+    strata: Strata | None
+    theta: NDArray[np.float64]
+    common: NDArray[np.float64]
+    parity_weight: float
+    target: NDArray[np.float64]
+    n_iter: int
+    information_kept: float
+    before_after: dict[str, tuple[float, float]]
+    history: dict[str, NDArray[np.float64]]
+    spread: NDArray[np.float64]
+    path: dict[str, NDArray[np.float64]]
+    duals: Duals | None
+    memory: OnlineMemory
+    outcome: Notice
+
+    def in_units_of_y(self) -> FitResult:
+        """Return the result with weights, target, maps and potentials in units of y; the memory stays standardised."""
+        response, path = self.response, dict(self.path)
+        if len(path["weight"]):
+            path["theta"] = response.to_given(path["theta"])
+            path["spread"] = response.scores_as_given(path["spread"])
+        return replace(
+            self,
+            theta=response.to_given(self.theta),
+            common=response.to_given(self.common),
+            target=response.scores_as_given(self.target),
+            spread=response.scores_as_given(self.spread),
+            path=path,
+            duals=None if self.duals is None else response.duals_as_given(self.duals),
+        )
+
+
+def group_predictors(
+    X: Any, theta: NDArray[np.float64], common: NDArray[np.float64], groups: Groups
+) -> NDArray[np.float64]:
+    """Return the linear predictor of each row by the weights of its group, or by the common ones."""
+    if len(theta) == 1:
+        return np.asarray(X @ theta[0, :-1] + theta[0, -1], dtype=np.float64)
+    predictors = np.asarray(X @ common[:-1] + common[-1], dtype=np.float64)
+    for weights, rows in zip(theta, groups.rows, strict=True):
+        predictors[rows] = X[rows] @ weights[:-1] + weights[-1]
+    return predictors
+
+
+_PATH_KNOTS = 129  # of the spread maps that a path stores, one array for all
+
+
+def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
+    """Train with the weight of the options, or with one that is chosen on a path."""
+    problem = build_problem(data, options)
+    n_steps = options.max_iter if options.parity_weight is not None else 0
+    with progress(f"{options.distance.name} training", n_steps, show=options.verbose) as bar:
+
+        def report(iteration: int, penalty: float, loss: float) -> None:
+            bar.advance(iteration, f"penalty {penalty:.4f}, loss {loss:.4f}")
+
+        run = _PathRun(problem, report)
+        if options.parity_weight is None:
+            trained = run.fit_automatic(AutomaticWeight(options.max_disparity))
+        else:
+            trained = run.fit(options.parity_weight)
+    return _result(trained, problem, data)
+
+
+def train_lbfgs_path(data: TrainingData, options: TrainingOptions, weights: Sequence[float]) -> list[FitResult]:
+    """Train with each of several ascending weights, each fit started from the one before."""
+    problem = build_problem(data, options)
+    results = []
+    for trained in _PathRun(problem).fit_path(weights):
+        fixed = replace(options, parity_weight=trained.point.weight, max_disparity=None)
+        results.append(_result(trained, replace(problem, options=fixed), data))
+    return results
+
+
+@dataclass(frozen=True, eq=False)
+class _Trained:
+    """A point of the path, why it was chosen (empty where it was not), and whether its goal was reached."""
+
+    point: PathPoint
+    path: WeightPath
+    reason: str = ""
+    reached: bool = True
+
+
+class _PathRun:
+    """Runs of one problem with several weights."""
+
+    def __init__(self, problem: ParityProblem, report: Report | None = None) -> None:
+        self._problem, self._report = problem, report
+        self._solver = problem.solver()
+
+    @cached_property
+    def _coarse_solver(self) -> LbfgsSolver:
+        """A solver that stops early and uses some rows of large groups, for fits that others start from."""
+        problem = self._problem
+        n_rows = len(problem.loss.outcomes)
+        picked, shares = problem.subsample(np.arange(n_rows))
+        loss, comparisons = problem.loss, problem.comparisons.penalised
+        if picked.size < n_rows:
+            loss, comparisons = problem.loss_of(picked, shares), comparisons.restricted(picked, shares * picked.size)
+        return problem.coarse_solver(loss, comparisons, problem.start, self._solver.factors)
+
+    def fit(self, weight: float) -> _Trained:
+        """Train with one weight, started from coarse fits of smaller ones.
+
+        The penalty is not convex. Fits that come from small weights end near the same local minimum, so that more
+        weight means less disparity.
+        """
+        start = self._problem.start
+        for smaller in PATH_WEIGHTS:
+            if smaller < 0.5 * weight:
+                start = self._coarse_solver.run(smaller, start).parameters
+        path = WeightPath(self._coarse_fit, self._problem.evaluator)
+        return _Trained(self._final_fit(path, weight, start), path)
+
+    def fit_path(self, weights: Sequence[float]) -> list[_Trained]:
+        """Train with each of several ascending weights."""
+        path, start, points = WeightPath(self._coarse_fit, self._problem.evaluator), self._problem.start, []
+        for weight in weights:
+            points.append(self._final_fit(path, weight, start))
+            start = points[-1].result.parameters
+        return [_Trained(point, path) for point in points]
+
+    def fit_automatic(self, rule: AutomaticWeight) -> _Trained:
+        """Train with the weight that a rule chooses on a path of coarse fits."""
+        problem = self._problem
+        path = self._cross_fitted_path() if problem.is_flexible else WeightPath(self._coarse_fit, problem.evaluator)
+        chosen, reason, reached = rule.choose(path)
+        final = chosen
+        if chosen.weight > 0.0:
+            result = self._solver.run(chosen.weight, chosen.result.parameters)
+            fine, coarse = (
+                problem.evaluator.evaluate(problem.scores(one.parameters)) for one in (result, chosen.result)
+            )
+            # Near a limit, the last iterations may cross it; the coarse fit is kept then.
+            if rule.accepts(fine, coarse):
+                final = PathPoint(chosen.weight, result, chosen.metrics if problem.is_flexible else fine)
+                if not reached and rule.is_reached(final):
+                    reason, reached = rule.goal, True
+        return _Trained(final, path, reason, reached)
+
+    def _cross_fitted_path(self) -> WeightPath:
+        """Return a path on which models are evaluated on rows that they were not trained on."""
+        folds = CrossFit(self._problem)
+
+        def fit(weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
+            return self._coarse_fit(weight, previous)[0], folds.scores(weight)
+
+        return WeightPath(fit, replace(self._problem.evaluator, initial_scores=folds.initial_scores))
+
+    def _final_fit(self, path: WeightPath, weight: float, start: NDArray[np.float64]) -> PathPoint:
+        result = self._solver.run(weight, start, self._report)
+        point = PathPoint(weight, result, self._problem.evaluator.evaluate(self._problem.scores(result.parameters)))
+        path.points.append(point)
+        return point
+
+    def _coarse_fit(self, weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
+        start = self._problem.start if previous is None else previous.parameters
+        if weight == 0.0 and not self._problem.options.group_specific:
+            result = LbfgsResult(start, True, "the initial model", 0, [])
+        else:
+            result = self._coarse_solver.run(weight, start, self._report)
+        return result, self._problem.scores(result.parameters)
+
+
+def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> FitResult:
+    """Return what an estimator stores of a training."""
+    options, point, comparisons = problem.options, trained.point, problem.comparisons.penalised
+    run, weight = point.result, point.weight
+    ordered_scores = problem.scores(run.parameters)
+    initial_scores = problem.in_given_order(problem.evaluator.initial_scores)
+    theta, common = problem.weights(run.parameters)
+    figures = metrics_before_and_after(problem.evaluator, ordered_scores)
+    target = stored_target(options, initial_scores, data.groups, data.weights, response=data.response)
+    compared = data.resolve(options)
+    targets = target[None] if compared.is_everywhere else stratum_targets(options, initial_scores, data, compared)
+    groups = Groups.from_spec(data.groups.to_spec())
+    problem.penalty.value_and_gradient(ordered_scores, comparisons)  # whose duals are read below
+    records = np.array(run.records, dtype=np.float64).reshape(-1, 2)
+    return FitResult(
+        response=data.response,
+        initial=problem.initial,
+        groups=groups,
+        group_sizes=data.groups.counts,
+        strata=None if data.strata is None else Strata.from_spec(data.strata.to_spec()),
+        theta=theta,
+        common=common,
+        parity_weight=weight,
+        target=target,
+        # Evaluating the initial model, where it is the answer, counts as one iteration: scikit-learn requires it.
+        n_iter=max(1, run.n_iter),
+        information_kept=point.metrics.information_kept,
+        before_after=figures,
+        history={
+            "update": np.arange(1.0, len(records) + 1.0), "disparity": records[:, 0], "loss": records[:, 1],
+        },
+        spread=spread_points(
+            problem.in_given_order(ordered_scores), initial_scores, data.groups.rows, data.weights,
+            data.response.loss.bounds,
+        ),
+        path=_path_table(trained.path, problem, initial_scores, data),
+        duals=options.distance.duals(problem.penalty, comparisons, groups),
+        memory=memory_from_rows(
+            data, theta,
+            compared=compared,
+            targets=targets,
+            parity=_stream_parity(trained, problem),
+            anchor=1.0,
+            has_intercept=problem.initial.has_intercept,
+            options=options,
+        ),
+        outcome=describe_criterion(_outcome(trained, problem, figures), options.criterion, problem.comparisons.strata),
+    )  # fmt: skip
+
+
+def _stream_parity(trained: _Trained, problem: ParityProblem) -> float:
+    """Return the factor of the penalty for ``partial_fit``, also where training saw no disparity."""
+    options, weight = problem.options, trained.point.weight
+    if problem.unit == 0.0 < weight or (weight == 0.0 and options.parity_weight is None):
+        information = trained.path.evaluator.information
+        return parity_without_disparity(weight or None, information, options, len(problem.rows.groups))
+    return weight * problem.unit
+
+
+def _path_table(
+    path: WeightPath, problem: ParityProblem, initial_scores: NDArray[np.float64], data: TrainingData
+) -> dict[str, NDArray[np.float64]]:
+    """Return the path as columns: weights, metrics, and the model and spread map of each point."""
+    table, thetas, spreads = path.table(), [], []
+    for point in path.points:
+        theta, common = problem.weights(point.result.parameters)
+        scores = data.response.loss.scores(group_predictors(data.X, theta, common, data.groups))
+        points = spread_points(scores, initial_scores, data.groups.rows, data.weights, data.response.loss.bounds)
+        levels = np.linspace(0.0, 1.0, _PATH_KNOTS)
+        knots = np.interp(levels, np.linspace(0.0, 1.0, points.shape[1]), points[0])
+        thetas.append(np.vstack((theta, common)))
+        spreads.append(np.vstack((knots, np.interp(knots, *points))))
+    return {**table, "theta": np.array(thetas), "spread": np.array(spreads)}
+
+
+def _outcome(trained: _Trained, problem: ParityProblem, figures: dict[str, tuple[float, float]]) -> Notice:
+    options, point = problem.options, trained.point
+    if not problem.comparisons.penalised.active.size and options.parity_weight != 0.0:
+        return Notice(within_chance())
+    return describe_lbfgs(
+        n_iter=point.result.n_iter,
+        converged=point.result.converged,
+        max_iter=options.max_iter,
+        parity_weight=point.weight,
+        metrics=point.metrics,
+        figures=figures,
+        reason=trained.reason,
+        reached=trained.reached,
+        max_disparity=options.max_disparity,
+        group_specific=options.group_specific,
+        response=problem.rows.response,
+    )
+
+
+# Fourth stage of ``fit``: the stochastic solver, which moves each group, label and stratum to a fixed target.
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTrainer:
+    """A trainer before its first update, with the initial model and the comparisons that it was made from."""
+
+    trainer: Trainer
+    initial: InitialModel
+    initial_scores: NDArray[np.float64]
+    comparisons: GroupComparisons
+    target: NDArray[np.float64]
+    targets: NDArray[np.float64]
+
+
+def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> PreparedTrainer:
+    """Fit the initial model, fix the target, and choose step sizes."""
+    rng = np.random.default_rng(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
+    response = data.response
+    initial = prepare_initial_model(
+        options.estimator, data.X, data.y, data.weights, response=response, feature_names=data.feature_names
+    )
+    scores = initial.scores(data.X)
+    check_scores_vary(scores)
+    target = stored_target(options, scores, data.groups, data.weights, response=response)
+    comparisons = compare_groups(data, scores, options)
+    strata = comparisons.strata
+    targets = stratum_targets(options, scores, data, strata)
+    problem = TrainingProblem.build(
+        data.X, data.outcomes, data.groups, targets, data.weights, strata=strata, loss=response.loss
+    )
+    dual = options.distance.dual_problem(settings, rng)
+    dual_step = settings.dual_step if settings.dual_step is not None else dual.default_step if dual else 0.0
+    without_loss = np.isinf(options.sgd_weight)  # as in the paper
+    objective = Objective(
+        parity=1.0 if without_loss else options.sgd_weight * _unit(data, scores, comparisons),
+        anchor=0.0 if without_loss else 1.0,
+        ridge=initial.ridge,
+        dual=dual,
+        dual_step=float(dual_step),
+    )
+    batch_size = settings.batch_size or options.distance.batch_size
+    if settings.parameter_step is not None:
+        steps = plain_steps(float(settings.parameter_step), problem.n_columns)
+    else:
+        steps = automatic_steps(
+            problem.X,
+            problem.groups.rows,
+            batch_size=batch_size,
+            n_updates=settings.n_updates,
+            weight=objective.anchor + objective.parity,
+            ridge=objective.anchor * objective.ridge,
+            rng=rng,
+        )
+    trainer = Trainer(
+        problem,
+        objective,
+        steps if initial.has_intercept else steps.without_intercept(),
+        theta=np.tile(initial.theta, (len(data.groups) if options.group_specific else 1, 1)),
+        batch_size=batch_size,
+        seed=int(rng.integers(2**62)),
+        budget=settings.n_updates,
+    )
+    return PreparedTrainer(trainer, initial, scores, comparisons, target, targets)
+
+
+def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> FitResult:
+    """Run all updates and return what an estimator stores."""
+    prepared = prepare_trainer(data, options, settings)
+    trainer, initial_scores, weight = prepared.trainer, prepared.initial_scores, options.sgd_weight
+    run = trainer.run(
+        trainer.budget,
+        average=settings.average,
+        verbose=options.verbose,
+        title=f"{options.distance.name} training",
+    )
+    common = run.theta.mean(axis=0)
+    response = data.response
+    scores = response.loss.scores(group_predictors(data.X, run.theta, common, data.groups))
+    evaluator = ScoreEvaluator(response, data.outcomes, data.shares, prepared.comparisons, initial_scores)
+    metrics, figures = evaluator.evaluate(scores), metrics_before_and_after(evaluator, scores)
+    losses = notices_of_losses(metrics.information_kept, figures, metrics.excess, response)
+    outcome = f"{run.outcome}; {losses.text}" if losses.text else run.outcome
+    parity = trainer.objective.parity
+    if parity == 0.0 < weight:
+        outcome = within_chance(run.outcome)
+        parity = parity_without_disparity(weight, evaluator.information, options, len(data.groups))
+    groups = Groups.from_spec(data.groups.to_spec())
+    return FitResult(
+        response=response,
+        initial=prepared.initial,
+        groups=groups,
+        group_sizes=data.groups.counts,
+        strata=None if data.strata is None else Strata.from_spec(data.strata.to_spec()),
+        theta=run.theta,
+        common=common,
+        parity_weight=weight,
+        target=prepared.target,
+        n_iter=run.n_updates,
+        information_kept=metrics.information_kept,
+        before_after=figures,
+        history=run.history,
+        spread=spread_points(scores, initial_scores, data.groups.rows, data.weights, response.loss.bounds),
+        path=empty_path(response),
+        duals=options.distance.sgd_duals(run, groups),
+        memory=memory_from_rows(
+            data, run.theta,
+            compared=prepared.comparisons.strata,
+            targets=prepared.targets,
+            parity=parity,
+            anchor=trainer.objective.anchor,
+            has_intercept=prepared.initial.has_intercept,
+            options=options,
+        ),
+        outcome=describe_criterion(
+            Notice(outcome, losses.warnings), options.criterion, prepared.comparisons.strata
+        ),
+    )  # fmt: skip
+
+
+def _unit(data: TrainingData, scores: NDArray[np.float64], comparisons: GroupComparisons) -> float:
+    """Return the factor of the sum of distances to the target at weight 1."""
+    weighted = comparisons.penalised
+    information = ScoreEvaluator(data.response, data.outcomes, data.shares, comparisons, scores).information
+    plain = comparisons.strata.comparisons(weighted.targets)
+    terms = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, plain)
+    reliable = float(weighted.weights @ terms.distances)
+    return information * reliable / terms.value**2 if terms.value > 0.0 else 0.0

@@ -1,0 +1,352 @@
+"""First stage of ``fit``: the validated rows, with the groups that the sensitive columns define."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from fairtransport._sklearn import check_stream_parameters
+from fairtransport._validation import check_choice, check_count, check_flag, check_real, check_weights
+from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, compares_each_other, pairs_of_groups, resolve_criterion
+from fairtransport.criteria.penalty import SCALES, ContinuousPenalty, DiscretePenalty, Duals, duals_by_group
+from fairtransport.groups import Groups, make_groups
+from fairtransport.linear.sgd_problem import SgdSettings, as_copies, sgd_settings
+from fairtransport.strata import make_strata
+from fairtransport.transport.dual import DualProblem
+from fairtransport.transport.fourier import draw_features, quadrature_features
+from fairtransport.transport.line import Sample
+from fairtransport.transport.regularizers import get_regularizer
+from fairtransport.transport.targets import resolve_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.criteria import ComparedStrata
+    from fairtransport.criteria.comparisons import Comparisons
+    from fairtransport.criteria.penalty import TransportPenalty
+    from fairtransport.linear._sgd_solver import Result
+    from fairtransport.strata import Strata
+    from fairtransport.training.responses import Response
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Features, y, groups and weights of the rows that a model is trained on."""
+
+    X: Any
+    y: NDArray[Any]
+    response: Response
+    groups: Groups
+    weights: NDArray[np.float64] | None = None
+    feature_names: NDArray[Any] | None = None
+    strata: Strata | None = None
+
+    @cached_property
+    def outcomes(self) -> NDArray[np.float64]:
+        """What the loss compares predictions with: 1 for the second class and 0 for the first, or a standardised y."""
+        return self.response.outcomes(self.y)
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """Weights of the rows, which sum to 1."""
+        n = self.X.shape[0]
+        return np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
+
+    def select(self, rows: NDArray[np.int64]) -> TrainingData:
+        """Return some rows, in the order of their indices, which may repeat."""
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            groups=self.groups.select(rows),
+            weights=None if self.weights is None else self.weights[rows],
+            strata=None if self.strata is None else self.strata.select(rows),
+        )
+
+    def resolve(self, options: TrainingOptions) -> ComparedStrata:
+        """Return where the criterion compares groups."""
+        return resolve_criterion(
+            self.response.criterion_within_strata(options.criterion),
+            self.groups,
+            labels=self.outcomes,
+            strata=self.strata,
+            row_weights=self.weights,
+            stratum_weight=options.stratum_weight,
+        )
+
+
+def validate_training_data(
+    X: Any,
+    y: NDArray[Any],
+    *,
+    make_response: Callable[[NDArray[Any], NDArray[np.float64] | None], Response],
+    sensitive_features: Any,
+    strata: Any,
+    sample_weight: ArrayLike | None,
+    options: TrainingOptions,
+    feature_names: NDArray[Any] | None = None,
+) -> TrainingData:
+    """Return the rows of one ``fit``, once groups, strata, weights and target are known to work."""
+    weights = check_weights(sample_weight, size=X.shape[0])
+    response = make_response(y, weights)
+    groups = make_training_groups(sensitive_features, X.shape[0], options, weights)
+    check_target(groups, weights, options, response)
+    groups.to_spec()  # raises for labels that a model file cannot store
+    parts = response.compared_strata(y, make_training_strata(strata, groups), options.criterion, len(groups))
+    data = TrainingData(X, y, response, groups, weights, feature_names, parts)
+    data.resolve(options)  # raises where there is nothing to compare
+    copies = as_copies(weights)
+    return data if copies is None else replace(data.select(copies), weights=None)
+
+
+def make_training_strata(strata: Any, groups: Groups) -> Strata | None:
+    """Return the strata of the rows, or None without any."""
+    if strata is None:
+        return None
+    made = make_strata(strata, n_groups=len(groups))
+    if made.n_rows != groups.n_rows:
+        raise ValueError(f"strata has {made.n_rows} rows, but X has {groups.n_rows}.")
+    made.to_spec()  # raises for values that a model file cannot store
+    return made
+
+
+def make_training_groups(
+    sensitive_features: Any, n_rows: int, options: TrainingOptions, weights: NDArray[np.float64] | None = None
+) -> Groups:
+    """Return the groups of the rows, with small groups kept, pooled or dropped."""
+    if sensitive_features is None:
+        raise ValueError("fit needs sensitive_features: the column or columns that define groups.")
+    groups = make_groups(sensitive_features, grouping=options.grouping, missing=options.missing)
+    if groups.n_rows != n_rows:
+        raise ValueError(f"sensitive_features has {groups.n_rows} rows, but X has {n_rows}.")
+    sizes = None if weights is None else [np.count_nonzero(weights[rows]) for rows in groups.rows]
+    groups = groups.settle(options.small_groups, options.min_group_size, sizes)
+    groups.require(min_size=1, at_least=2)
+    if options.group_specific and groups.overlapping:
+        raise ValueError("group_specific=True needs groups that do not overlap: use grouping='crossed'.")
+    return groups
+
+
+def check_target(
+    groups: Groups, weights: NDArray[np.float64] | None, options: TrainingOptions, response: Response
+) -> None:
+    """Raise for a target or weights that cannot work, before anything is trained."""
+    if weights is not None and not all(weights[rows].sum() > 0 for rows in groups.rows):
+        raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
+    if not options.each_other:
+        resolve_target(
+            options.target,
+            [Sample.from_values([0.5])] * len(groups),  # any scores
+            groups.counts,
+            labels=groups.labels,
+            names=groups.names,
+            score_range=response.loss.bounds,
+        )
+
+
+# The parameters of a transport model, validated: what all later stages of ``fit`` read.
+
+#: Whose spread the scores have: that of the trained or that of the initial model.
+SPREADS = ("trained", "initial")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingOptions:
+    """Validated parameters of a transport classifier or regressor."""
+
+    estimator: Any
+    distance: TransportDistance
+    criterion: str
+    stratum_weight: str | None
+    parity_weight: float | None
+    max_disparity: float | None
+    target: Any
+    scale: str
+    group_specific: bool
+    sgd: SgdSettings | None
+    tol: float
+    max_iter: int
+    grouping: str
+    missing: str
+    small_groups: str
+    min_group_size: int
+    half_life: float
+    verbose: bool
+
+    @classmethod
+    def validated(cls, parameters: Mapping[str, Any], distance: TransportDistance) -> TrainingOptions:
+        """Check the parameters of an estimator; each error names the parameter and what is allowed."""
+        sgd = sgd_settings(parameters["solver"])
+        if sgd is not None:
+            distance.check_settings(sgd)
+        weight, max_disparity = parameters["parity_weight"], parameters["max_disparity"]
+        if isinstance(weight, str):
+            check_choice(weight, ("auto",), name="parity_weight")
+        else:
+            check_real(weight, name="parity_weight", finite=sgd is None)
+        if max_disparity is not None:
+            check_real(max_disparity, name="max_disparity")
+            if not isinstance(weight, str):
+                raise ValueError("max_disparity chooses the weight: leave parity_weight at 'auto', or it at None.")
+            if sgd is not None:
+                raise ValueError("max_disparity needs the path of solver='lbfgs'.")
+        stratum_weight = parameters["stratum_weight"]
+        if stratum_weight is not None:
+            check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+        check_real(parameters["amount"], name="amount", most=1.0)
+        check_choice(parameters["spread"], SPREADS, name="spread")
+        check_stream_parameters(parameters["half_life"], parameters["new_groups"])
+        scale, target = check_choice(parameters["scale"], SCALES, name="scale"), parameters["target"]
+        if sgd is not None:  # the paper's algorithm moves scores as they are to one fixed distribution
+            scale, target = "score", "barycenter" if compares_each_other(target) else target
+        return cls(
+            estimator=parameters["estimator"],
+            distance=distance,
+            criterion=check_choice(parameters["criterion"], CRITERIA, name="criterion"),
+            stratum_weight=stratum_weight,
+            parity_weight=None if isinstance(weight, str) else float(weight),
+            max_disparity=None if max_disparity is None else float(max_disparity),
+            target=target,
+            scale=scale,
+            group_specific=check_flag(parameters["group_specific"], name="group_specific"),
+            sgd=sgd,
+            tol=check_real(parameters["tol"], name="tol", strict=True),
+            max_iter=check_count(parameters["max_iter"], name="max_iter"),
+            grouping=parameters["grouping"],
+            missing=parameters["missing"],
+            small_groups=parameters["small_groups"],
+            min_group_size=check_count(parameters["min_group_size"], name="min_group_size"),
+            half_life=float(parameters["half_life"]),
+            verbose=check_flag(parameters["verbose"], name="verbose"),
+        )
+
+    @property
+    def each_other(self) -> bool:
+        """Whether groups are compared with each other, not with a fixed target."""
+        return compares_each_other(self.target)
+
+    @property
+    def target_word(self) -> Any:
+        """The target; where groups are compared with each other, the barycenter that is shown beside them."""
+        return "barycenter_w2" if self.each_other else self.target
+
+    @property
+    def sgd_weight(self) -> float:
+        """Weight of the penalty for the stochastic solver, whose default leaves the loss out."""
+        return np.inf if self.parity_weight is None else self.parity_weight
+
+    def n_pairs(self, n_groups: int) -> int:
+        """Return how many distances are summed."""
+        return max(1, len(pairs_of_groups(n_groups)) if self.each_other else n_groups)
+
+
+# The two transport distances: what continuous and discrete transport classifiers differ in.
+
+
+class TransportDistance(ABC):
+    """A distance between distributions of scores, for both solvers."""
+
+    name: ClassVar[str]
+    batch_size: ClassVar[int]
+
+    @abstractmethod
+    def penalty(self, scale: str, *, n_slices: int | None = None) -> TransportPenalty:
+        """Return a new penalty, without a warm start."""
+
+    @abstractmethod
+    def dual_problem(self, settings: SgdSettings, rng: np.random.Generator) -> DualProblem | None:
+        """Return the dual problem with random features, or None where there are no dual potentials."""
+
+    @abstractmethod
+    def duals(self, penalty: TransportPenalty, comparisons: Comparisons, groups: Groups) -> Duals | None:
+        """Return the dual potentials that a penalty of this distance found last."""
+
+    @abstractmethod
+    def sgd_duals(self, result: Result, groups: Groups) -> Duals | None:
+        """Return the dual potentials of a run of the stochastic solver."""
+
+    @abstractmethod
+    def check_settings(self, settings: SgdSettings) -> None:
+        """Raise for settings of the stochastic solver that this distance does not have."""
+
+
+@dataclass(frozen=True)
+class ContinuousDistance(TransportDistance):
+    """The regularized distance of continuous optimal transport (COT); its parameters are those of the classifier."""
+
+    name: ClassVar[str] = "COT"
+    batch_size: ClassVar[int] = 100
+
+    regularizer: str
+    strength: float
+    opposite_duals: bool
+    n_fourier_features: int
+    kernel_variance: float
+    n_slices: ClassVar[int] = 32
+
+    def __post_init__(self) -> None:
+        get_regularizer(self.regularizer)
+        check_real(self.strength, name="strength", strict=True)
+        check_flag(self.opposite_duals, name="opposite_duals")
+        check_count(self.n_fourier_features, name="n_fourier_features")
+        check_real(self.kernel_variance, name="kernel_variance", strict=True)
+
+    def penalty(self, scale: str, *, n_slices: int | None = None) -> ContinuousPenalty:
+        """Return the penalty with deterministic Fourier features and exact duals."""
+        features = quadrature_features(self.n_fourier_features, self.kernel_variance)
+        regularizer = get_regularizer(self.regularizer)
+        problem = DualProblem(features, regularizer, float(self.strength), bool(self.opposite_duals), "all")
+        return ContinuousPenalty(problem, n_slices=n_slices or self.n_slices, scale=scale)
+
+    def dual_problem(self, settings: SgdSettings, rng: np.random.Generator) -> DualProblem:
+        """Return the dual problem of the paper, with random Fourier features."""
+        features = draw_features(self.n_fourier_features, self.kernel_variance, rng)
+        regularizer = get_regularizer(self.regularizer)
+        return DualProblem(features, regularizer, float(self.strength), bool(self.opposite_duals), settings.pairs)
+
+    def duals(self, penalty: TransportPenalty, comparisons: Comparisons, groups: Groups) -> Duals | None:
+        """Return the dual potentials of every group."""
+        return duals_by_group(penalty, comparisons, groups) if isinstance(penalty, ContinuousPenalty) else None
+
+    def sgd_duals(self, result: Result, groups: Groups) -> Duals:
+        """Return the dual potentials of every group."""
+        return Duals(result.features, result.duals, result.target_duals, groups)
+
+    def check_settings(self, settings: SgdSettings) -> None:
+        """Accept all settings."""
+
+
+@dataclass(frozen=True)
+class DiscreteDistance(TransportDistance):
+    """The exact Wasserstein-1 distance of discrete optimal transport (DOT)."""
+
+    name: ClassVar[str] = "DOT"
+    batch_size: ClassVar[int] = 200
+    n_slices: ClassVar[int] = 200
+
+    def penalty(self, scale: str, *, n_slices: int | None = None) -> DiscretePenalty:
+        """Return the penalty of exact distances."""
+        return DiscretePenalty(n_slices=n_slices or self.n_slices, scale=scale)
+
+    def dual_problem(self, settings: SgdSettings, rng: np.random.Generator) -> None:
+        """Return None: sorting couples a batch, without dual potentials."""
+
+    def duals(self, penalty: TransportPenalty, comparisons: Comparisons, groups: Groups) -> None:
+        """Return None."""
+
+    def sgd_duals(self, result: Result, groups: Groups) -> None:
+        """Return None."""
+
+    def check_settings(self, settings: SgdSettings) -> None:
+        """Raise for settings of dual potentials."""
+        if settings.dual_step is not None or settings.pairs != "matched":
+            raise ValueError(
+                "Discrete transport has no dual potentials: leave dual_step at None and pairs at 'matched' in its "
+                "SgdSettings."
+            )

@@ -1,1 +1,0 @@
-"""Updates of a fitted linear model by batches of a stream."""

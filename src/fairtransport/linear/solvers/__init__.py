@@ -1,1 +1,0 @@
-"""Solvers of linear models with a transport penalty: L-BFGS on all rows, and the stochastic algorithm of the paper."""

@@ -1,1 +1,0 @@
-"""Stages of ``fit``: validated data, initial model, comparisons of groups, solver, result."""

@@ -1,0 +1,372 @@
+"""Display of the score distributions of groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from fairtransport._sklearn import score_with_groups
+from fairtransport._text import score_text, shorten
+from fairtransport._validation import check_choice, check_count, check_vector
+from fairtransport.histograms import GroupHistograms, count_scores
+from fairtransport.report._what_if import score_title, shown_histograms
+from fairtransport.report.displays._base import (
+    THEME,
+    Display,
+    GroupLines,
+    font_size,
+    is_narrow,
+    label_axes,
+    legend_above,
+    percent_axis,
+    set_tick_count,
+)
+from fairtransport.transport.targets import resolve_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.auditing import Audit
+
+# Kernel density estimates of scores.
+
+N_CELLS = 240
+_MIN_BANDWIDTH, _MAX_BANDWIDTH = 0.012, 0.08  # as shares of the range of scores
+
+
+def kernel_density(
+    scores: NDArray[np.float64], masses: NDArray[np.float64], size: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Estimate the density of weighted scores with a Gaussian kernel that is reflected at 0 and 1.
+
+    Notes
+    -----
+    The bandwidth is Silverman's :math:`0.9 \, \sigma \, n^{-1/5}`, between 0.012 and 0.08.
+    """
+    shares = masses / masses.sum()
+    cells = np.clip(np.ceil(scores * N_CELLS - 1e-9).astype(np.int64) - 1, 0, N_CELLS - 1)
+    histogram = np.bincount(cells, weights=shares, minlength=N_CELLS)
+    deviation = float(np.sqrt(max(0.0, shares @ scores**2 - (shares @ scores) ** 2)))
+    width = N_CELLS * min(_MAX_BANDWIDTH, max(_MIN_BANDWIDTH, 0.9 * deviation * max(size, 2.0) ** -0.2))
+    reach = int(np.ceil(3 * width))
+    kernel = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * width**2))
+    smooth = np.convolve(histogram, kernel / kernel.sum())
+    density = smooth[reach : reach + N_CELLS].copy()
+    density[:reach] += smooth[:reach][::-1]
+    density[N_CELLS - reach :] += smooth[reach + N_CELLS :][::-1]
+    return (np.arange(N_CELLS) + 0.5) / N_CELLS, density * N_CELLS
+
+
+# Base classes of the displays of scores by group: constructors from an audit, from scores or from a classifier.
+
+
+class ScoreDisplay(Display):
+    """Base class of the displays that can be drawn from the scores of a classifier; each has `from_predictions`."""
+
+    from_predictions: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any, ax: Any = None, **options: Any) -> Self:
+        """Draw the scores that a classifier predicts."""
+        if not hasattr(estimator, "predict_proba"):
+            raise TypeError(f"estimator must have predict_proba; {type(estimator).__name__} has none.")
+        scores = score_with_groups(estimator, X, sensitive_features)
+        return cls.from_predictions(scores, sensitive_features=sensitive_features, ax=ax, **options)
+
+
+class HistogramDisplay(ScoreDisplay):
+    """Base class of the displays of score histograms."""
+
+    score_title: str = "Score"
+    in_units: bool = False  # whether distances are in units of the score, rather than shares of its range
+
+    def __init__(self, histograms: GroupHistograms, *, min_judged_rows: int = 30) -> None:
+        self.histograms = histograms
+        self.min_judged_rows = min_judged_rows
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """Groups with at least ``min_judged_rows`` effective rows."""
+        return self.histograms.effective_sizes >= self.min_judged_rows
+
+    @classmethod
+    def from_audit(cls, audit: Audit, *, ax: Any = None, **options: Any) -> Self:
+        """Draw the scores of an audit."""
+        shown = shown_histograms(audit.histograms)
+        display = cls(shown, min_judged_rows=audit.settings.min_judged_rows, **options)
+        display.score_title = score_title(audit)
+        display.in_units = not audit.settings.bounded
+        return display.plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        scores: ArrayLike,
+        *,
+        sensitive_features: Any,
+        sample_weight: ArrayLike | None = None,
+        range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw scores."""
+        values = check_vector(scores, name="scores")
+        in_units = range is None and bool(values.min() < 0 or values.max() > 1)
+        shown_range = (float(values.min()), float(values.max())) if in_units else range
+        if in_units and shown_range is not None and shown_range[0] == shown_range[1]:
+            shown_range = (shown_range[0] - 1.0, shown_range[1])
+        histograms = count_scores(
+            values, sensitive_features=sensitive_features, sample_weight=sample_weight, range=shown_range
+        )
+        display = cls(histograms.filled(), **options)
+        display.in_units = in_units
+        return display.plot(ax)
+
+    def _pair_indices(self, pair: tuple[Any, Any] | None) -> tuple[int, int]:
+        """Return the indices of two groups; by default of the two farthest apart among those that are judged."""
+        if pair is not None:
+            one, other = pair
+            return self.histograms.groups.index_of(one), self.histograms.groups.index_of(other)
+        judged = np.flatnonzero(self.judged)
+        if judged.size < 2:
+            judged = np.arange(len(self.histograms.groups))
+        distances = self.histograms.distances()[np.ix_(judged, judged)]
+        one, other = np.unravel_index(int(np.argmax(distances)), distances.shape)
+        if one == other:  # all distances are 0
+            one, other = 0, 1
+        return int(judged[one]), int(judged[other])
+
+
+class GroupDistributionDisplay(HistogramDisplay):
+    """Distribution of the scores of each group, with the target distribution shaded.
+
+    Use `from_audit`, `from_predictions` or `from_estimator` to create a display.
+
+    Parameters
+    ----------
+    histograms : GroupHistograms
+        Histogram of the scores of each group; no group is empty.
+    min_judged_rows : int, default=30
+        Groups with fewer rows are marked: they have too few to be judged.
+    kind : {"density", "histogram"}, default="density"
+        Kernel density estimates, or shares of the group in bins of equal width.
+    target : str, label, array-like or None, default="barycenter"
+        Distribution that is shaded, as in `fairtransport.metrics.wasserstein_disparity`; None shades nothing.
+    n_bins : int, default=20
+        Number of bins of a histogram.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Axes with the display.
+    figure_ : matplotlib.figure.Figure
+        Figure that contains the axes.
+    lines_ : list of matplotlib.lines.Line2D
+        One line for each group.
+    target_ : matplotlib.collections.PolyCollection or None
+        The shaded area of the target.
+
+    See Also
+    --------
+    CdfDisplay : Cumulative distribution functions of the same scores.
+    fairtransport.Audit.plot : Draws this display with ``kind="distribution"``.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from fairtransport.report import GroupDistributionDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> scores, sex = rng.beta(2, 5, size=300), np.repeat(["F", "M"], 150)
+    >>> display = GroupDistributionDisplay.from_predictions(scores, sensitive_features=sex)
+    >>> len(display.lines_), display.ax_.get_xlabel()
+    (2, 'Score')
+    """
+
+    lines_: list[Any]
+    target_: Any
+
+    def __init__(
+        self,
+        histograms: GroupHistograms,
+        *,
+        min_judged_rows: int = 30,
+        kind: str = "density",
+        target: Any = "barycenter",
+        n_bins: int = 20,
+    ) -> None:
+        super().__init__(histograms, min_judged_rows=min_judged_rows)
+        self.kind = kind
+        self.target = target
+        self.n_bins = n_bins
+
+    def _check_and_size(self) -> tuple[float, float]:
+        check_choice(self.kind, ("density", "histogram"), name="kind")
+        check_count(self.n_bins, name="n_bins")
+        return super()._check_and_size()
+
+    def _draw(self, *, new_figure: bool) -> None:
+        ax, histograms = self.ax_, self.histograms
+        drawn = GroupLines(histograms.groups, histograms.group_rows, self.judged)
+        self.target_ = self._draw_target()
+        for sample, size in zip(histograms.samples(unit=True), histograms.effective_sizes, strict=True):
+            drawn.draw(ax, *self._curve(sample.values, sample.weights, float(size)))
+        self.lines_ = drawn.lines
+        self._set_limits()
+        set_tick_count(ax)
+        if self.in_units and self.kind == "density":
+            ax.set_yticks([])  # shares per unit: a factor of ten would overlap the legend, and says nothing
+        width = (histograms.grid.high - histograms.grid.low) / self.n_bins
+        label_axes(ax, xlabel=self.score_title, ylabel="Density" if self.kind == "density" else f"Share in {width:.3g}")
+        target = [] if self.target_ is None else [(self.target_, "Target")]
+        legend_above(ax, drawn.entries, target, grow=new_figure)
+
+    def _curve(self, scores: Any, masses: Any, size: float) -> tuple[Any, Any]:
+        grid = self.histograms.grid
+        if self.kind == "density":
+            points, density = kernel_density(scores, masses, size)
+            return grid.from_unit(points), density / (grid.high - grid.low)
+        edges = np.linspace(0, 1, self.n_bins + 1)
+        # A node stands for the scores between it and the node below: just above an edge it may hold those on the edge.
+        within = (scores - grid.resolution) * self.n_bins - 1e-9
+        cells = np.clip(np.ceil(within).astype(np.int64) - 1, 0, self.n_bins - 1)
+        shares = np.bincount(cells, weights=masses, minlength=self.n_bins) / np.sum(masses)
+        return np.repeat(grid.from_unit(edges), 2)[1:-1], np.repeat(shares, 2)
+
+    def _draw_target(self) -> Any:
+        if self.target is None:
+            return None
+        histograms = self.histograms
+        target = resolve_target(
+            histograms.unit_target(self.target),
+            histograms.samples(unit=True),
+            histograms.weights,
+            labels=histograms.groups.labels,
+            names=histograms.groups.names,
+            everyone=histograms.sample_of_everyone(unit=True),
+        )
+        x, y = self._curve(target.values, target.weights, float(histograms.effective_sizes.sum()))
+        return self.ax_.fill_between(x, y, color=THEME.target, linewidth=0, zorder=1)
+
+    def _set_limits(self) -> None:
+        """Set the height by the target and by the groups that are judged."""
+        ax, grid = self.ax_, self.histograms.grid
+        ax.set_xlim(grid.low, grid.high)
+        judged = [line for line, judged in zip(self.lines_, self.judged, strict=True) if judged] or self.lines_
+        heights = [float(np.max(line.get_ydata())) for line in judged]
+        if self.target_ is not None:
+            heights.append(float(self.target_.get_datalim(ax.transData).y1))
+        ax.set_ylim(0, 1.05 * max(heights))
+        if self.kind == "histogram":
+            percent_axis(ax)
+
+
+# Display of the cumulative distribution functions of groups.
+
+_MAX_POINTS = 1024
+
+
+class CdfDisplay(HistogramDisplay):
+    r"""Cumulative distribution function of the scores of each group, with the distance of two groups as an area.
+
+    Use `from_audit`, `from_predictions` or `from_estimator` to create a display.
+
+    Parameters
+    ----------
+    histograms : GroupHistograms
+        Histogram of the scores of each group; no group is empty.
+    min_judged_rows : int, default=30
+        Groups with fewer rows are marked: they have too few to be judged.
+    pair : pair of labels or names, default=None
+        Groups whose distance is shaded; if None, the two farthest apart among those that are judged.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Axes with the display.
+    figure_ : matplotlib.figure.Figure
+        Figure that contains the axes.
+    lines_ : list of matplotlib.lines.Line2D
+        One line for each group.
+    area_ : matplotlib.collections.PolyCollection
+        The shaded area.
+    distance_ : float
+        Wasserstein-1 distance of the pair, as a share of the range of scores, or in units of scores without bounds.
+
+    See Also
+    --------
+    GroupDistributionDisplay : Densities or histograms of the same scores.
+    PairwiseDisparityDisplay : Distances between all pairs of groups.
+    fairtransport.Audit.plot : Draws this display with ``kind="cdf"``.
+
+    Notes
+    -----
+    The area between the distribution functions of two groups is their Wasserstein-1 distance,
+
+    .. math:: W_1 = \int |F_a(v) - F_b(v)| \, dv,
+
+    and the sum over all pairs of groups is the strong pairwise demographic disparity (SPDD).
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from fairtransport.report import CdfDisplay
+    >>> display = CdfDisplay.from_predictions([0.1, 0.3, 0.5, 0.9], sensitive_features=["a", "a", "b", "b"])
+    >>> round(display.distance_, 3)
+    0.5
+    """
+
+    lines_: list[Any]
+    area_: Any
+    distance_: float
+
+    def __init__(
+        self, histograms: GroupHistograms, *, min_judged_rows: int = 30, pair: tuple[Any, Any] | None = None
+    ) -> None:
+        super().__init__(histograms, min_judged_rows=min_judged_rows)
+        self.pair = pair
+
+    def _draw(self, *, new_figure: bool) -> None:
+        ax, histograms, grid = self.ax_, self.histograms, self.histograms.grid
+        one, other = self._pair_indices(self.pair)
+        self.distance_ = float(np.abs(histograms.cdf[one] - histograms.cdf[other])[:-1].sum() / grid.n_bins)
+        if self.in_units:
+            self.distance_ *= grid.high - grid.low
+        # A subset of the nodes, at which the functions are exact.
+        nodes = np.unique(np.linspace(0, grid.n_bins, min(grid.n_nodes, _MAX_POINTS + 1)).round().astype(np.int64))
+        points, cdf = grid.nodes[nodes], histograms.cdf[:, nodes]
+        self.area_ = ax.fill_between(points, cdf[one], cdf[other], color=THEME.target, linewidth=0, zorder=1)
+        drawn = GroupLines(histograms.groups, histograms.group_rows, self.judged)
+        for values in cdf:
+            drawn.draw(ax, points, values)
+        self.lines_ = drawn.lines
+        ax.set(xlim=(grid.low, grid.high), ylim=(0, 1))
+        set_tick_count(ax)
+        percent_axis(ax)
+        label_axes(ax, xlabel=self.score_title, ylabel="Share at or below")
+        self._label_area(one, other)
+        legend_above(ax, drawn.entries, [(self.area_, f"Distance {score_text(self.distance_)}")], grow=new_figure)
+
+    def _label_area(self, one: int, other: int) -> None:
+        """Name the two groups in the corner that distribution functions leave free."""
+        names = self.histograms.groups.names
+        if len(names) == 2:
+            return
+        max_chars = 20 if is_narrow(self.ax_) else 36
+        self.ax_.text(
+            0.985,
+            0.03,
+            "\n".join(["Area between", shorten(names[one], max_chars), shorten(names[other], max_chars)]),
+            transform=self.ax_.transAxes,
+            ha="right",
+            va="bottom",
+            fontsize=font_size(self.ax_) - 1,
+            color=THEME.quiet,
+            bbox={"facecolor": THEME.paper, "edgecolor": "none", "alpha": 0.75, "pad": 1.5},
+            zorder=6,
+            parse_math=False,
+        )

@@ -1,0 +1,346 @@
+"""Display of the error rates of groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fairtransport._extras import load_extra
+from fairtransport.histograms import display_points
+from fairtransport.report._what_if import ERROR_RATES
+from fairtransport.report.displays._base import (
+    THEME,
+    Display,
+    GroupLines,
+    label_axes,
+    legend_above,
+    percent_axis,
+    set_tick_count,
+)
+
+if TYPE_CHECKING:
+    from fairtransport.auditing import Audit
+
+_TITLES = {
+    "true_positive_rate": "True positive rate",
+    "false_positive_rate": "False positive rate",
+    "false_negative_rate": "False negative rate",
+    "positive_predictive_value": "Predictive value",
+    "negative_predictive_value": "Negative\npredictive value",
+    "accuracy": "Accuracy",
+}
+
+
+class ErrorRateDisplay(Display):
+    """Error rates of each group at a threshold, with their confidence intervals.
+
+    Use `from_audit` to create a display.
+
+    Parameters
+    ----------
+    audit : Audit
+        Result of `fairtransport.audit`.
+    threshold : float, default=None
+        One of the thresholds of the audit; if None, the first.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Axes with the display.
+    figure_ : matplotlib.figure.Figure
+        Figure that contains the axes.
+    points_ : list of matplotlib.container.ErrorbarContainer
+        One for each group that has a style of its own.
+
+    See Also
+    --------
+    ReliabilityDisplay : Reliability curves of the groups.
+    fairtransport.Audit.plot : Draws this display with ``kind="errors"``.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import fairtransport as ft
+    >>> scores, labels, group = [0.1, 0.8, 0.3, 0.9], [0, 1, 1, 0], ["a", "a", "b", "b"]
+    >>> audit = ft.audit(scores, labels, sensitive_features=group, n_bootstrap=99)
+    >>> len(ft.report.ErrorRateDisplay.from_audit(audit).points_)
+    2
+    """
+
+    points_: list[Any]
+
+    def __init__(self, audit: Audit, *, threshold: float | None = None) -> None:
+        self.audit = audit
+        self.threshold = threshold
+
+    @classmethod
+    def from_audit(cls, audit: Audit, *, threshold: float | None = None, ax: Any = None) -> Self:
+        """Draw the error rates of an audit with labels.
+
+        Parameters
+        ----------
+        audit : Audit
+            Result of `fairtransport.audit`.
+        threshold : float, default=None
+            One of the thresholds of the audit; if None, the first.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+
+        Returns
+        -------
+        ErrorRateDisplay
+        """
+        return cls(audit, threshold=threshold).plot(ax)
+
+    @property
+    def _rates(self) -> Any:
+        at = {rates.threshold: rates for rates in self.audit.error_rates}
+        if not at:
+            raise ValueError("The audit has no labels, so that there are no error rates; pass y_true to audit.")
+        threshold = self.audit.error_rates[0].threshold if self.threshold is None else float(self.threshold)
+        if threshold not in at:
+            raise ValueError(f"threshold must be one of the audit's: {', '.join(f'{one:g}' for one in at)}.")
+        return at[threshold]
+
+    def _check_and_size(self) -> tuple[float, float]:
+        n_shown = min(len(self._rates.groups), 12)
+        return (5.8, 2.2 + 0.12 * len(ERROR_RATES) * n_shown)
+
+    def _draw(self, *, new_figure: bool) -> None:
+        ax, rates = self.ax_, self._rates
+        judged = [group.judged for group in self.audit.groups]
+        drawn = GroupLines(self.audit.histograms.groups, self.audit.histograms.group_rows, judged)
+        shown = [index for index, style in enumerate(drawn.styles) if style.named]
+        offsets = np.linspace(-0.32, 0.32, len(shown)) if len(shown) > 1 else np.zeros(1)
+        self.points_ = []
+        for index in range(len(rates.groups)):
+            drawn.draw(ax, [], [])  # the entry in the legend
+            if index not in shown:
+                continue
+            found = [(at, rates.groups[index].rates[name]) for at, name in enumerate(ERROR_RATES)]
+            defined = [(at, one) for at, one in found if one is not None]
+            values = np.array([one.value for _, one in defined])
+            ends = [[one.value - one.low for _, one in defined], [one.high - one.value for _, one in defined]]
+            self.points_.append(
+                ax.errorbar(
+                    values,
+                    [at + offsets[shown.index(index)] for at, _ in defined],
+                    xerr=np.maximum(ends, 0.0),
+                    fmt="o",
+                    color=drawn.styles[index].colour,
+                    alpha=1.0 if judged[index] else 0.45,
+                    markersize=4,
+                    linewidth=1.2,
+                )
+            )
+        ax.set_yticks(range(len(ERROR_RATES)), [_TITLES[name] for name in ERROR_RATES])
+        ax.set(xlim=(0, 1), ylim=(len(ERROR_RATES) - 0.5, -0.5))
+        ax.xaxis.set_major_formatter(load_extra("matplotlib.ticker").PercentFormatter(1.0, decimals=0))
+        label_axes(ax, xlabel=f"Rate above {rates.threshold:g}", ylabel="")
+        legend_above(ax, drawn.entries, grow=new_figure)
+
+
+# Display of the reliability curves of groups.
+
+
+class ReliabilityDisplay(Display):
+    """Reliability curves: the share of positive rows among those with about the same score, by group.
+
+    Use `from_audit` to create a display.
+
+    Parameters
+    ----------
+    audit : Audit
+        Result of `fairtransport.audit`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Axes with the display.
+    figure_ : matplotlib.figure.Figure
+        Figure that contains the axes.
+    lines_ : list of matplotlib.lines.Line2D
+        One line for each group.
+
+    See Also
+    --------
+    ErrorRateDisplay : Error rates of the groups at a threshold.
+    fairtransport.Audit.plot : Draws this display with ``kind="reliability"``.
+
+    Notes
+    -----
+    Scores on the diagonal are calibrated. Bars are the confidence intervals of the audit; groups with too few rows to
+    be judged have none.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import fairtransport as ft
+    >>> scores, labels, group = [0.1, 0.3, 0.5, 0.9], [0, 1, 0, 1], ["a", "a", "b", "b"]
+    >>> audit = ft.audit(scores, labels, sensitive_features=group, n_bootstrap=99)
+    >>> len(ft.report.ReliabilityDisplay.from_audit(audit).lines_)
+    2
+    """
+
+    lines_: list[Any]
+
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+
+    @classmethod
+    def from_audit(cls, audit: Audit, *, ax: Any = None) -> Self:
+        """Draw the reliability curves of an audit with labels.
+
+        Parameters
+        ----------
+        audit : Audit
+            Result of `fairtransport.audit`.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+
+        Returns
+        -------
+        ReliabilityDisplay
+        """
+        return cls(audit).plot(ax)
+
+    def _check_and_size(self) -> tuple[float, float]:
+        if self.audit.calibration is None:
+            raise ValueError("The audit has no labels, so that there are no reliability curves; pass y_true to audit.")
+        return (5.0, 4.6)
+
+    def _draw(self, *, new_figure: bool) -> None:
+        ax, audit = self.ax_, self.audit
+        low, high = audit.settings.range
+        (diagonal,) = ax.plot([low, high], [0, 1], color=THEME.quiet, linewidth=1, linestyle=(0, (4, 3)), zorder=2)
+        judged = np.array([group.judged for group in audit.groups])
+        drawn = GroupLines(audit.histograms.groups, audit.histograms.group_rows, judged)
+        groups = () if audit.calibration is None else audit.calibration.groups
+        for index, group in enumerate(groups):
+            scores = [part.mean_score for part in group.bins]
+            rates = [part.rate.value for part in group.bins]
+            drawn.draw(ax, scores, rates)
+            style = drawn.styles[index]
+            if style.named and judged[index]:
+                ends = [[part.rate.value - part.rate.low for part in group.bins]]
+                ends.append([part.rate.high - part.rate.value for part in group.bins])
+                ax.errorbar(
+                    scores, rates, yerr=np.maximum(ends, 0.0), fmt="o", color=style.colour, markersize=3.5, linewidth=1
+                )
+        self.lines_ = drawn.lines
+        ax.set(xlim=(low, high), ylim=(0, 1))
+        set_tick_count(ax)
+        percent_axis(ax)
+        label_axes(ax, xlabel="Mean score", ylabel="Share that is positive")
+        legend_above(ax, drawn.entries, [(diagonal, "Calibrated")], grow=new_figure)
+
+
+# Display of the distribution functions of groups among people with the same outcome.
+
+_N_POINTS = 513
+_SEPARATION_TITLES = {0: "Negative outcome", 1: "Positive outcome"}
+_PANEL_WIDTH, _GAP = 0.455, 0.09  # shares of the axes
+
+
+class SeparationDisplay(Display):
+    r"""Cumulative distribution function of the scores of each group, among people with each outcome.
+
+    Use `from_audit` to create a display.
+
+    Parameters
+    ----------
+    audit : Audit
+        Result of `fairtransport.audit`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Axes with the display.
+    axes_ : dict of int to matplotlib.axes.Axes
+        The panel of label 0 and that of label 1.
+    figure_ : matplotlib.figure.Figure
+        Figure that contains the axes.
+    lines_ : dict of int to list of matplotlib.lines.Line2D
+        For each label, one line for each group.
+
+    See Also
+    --------
+    CdfDisplay : The same among all people.
+    fairtransport.Audit.plot : Draws this display with ``kind="separation"``.
+
+    Notes
+    -----
+    Equalized odds at every threshold mean that the lines agree in both panels, equal opportunity that they agree in the
+    second. One minus the height of a line is the group's false positive rate at that threshold in the first panel, and
+    its true positive rate in the second.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import fairtransport as ft
+    >>> scores, labels, group = [0.1, 0.8, 0.3, 0.9], [0, 1, 0, 1], ["a", "a", "b", "b"]
+    >>> audit = ft.audit(scores, labels, sensitive_features=group, criterion="equalized_odds", n_bootstrap=99)
+    >>> len(ft.report.SeparationDisplay.from_audit(audit).lines_[1])
+    2
+    """
+
+    axes_: dict[int, Any]
+    lines_: dict[int, list[Any]]
+
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+
+    @classmethod
+    def from_audit(cls, audit: Audit, *, ax: Any = None) -> Self:
+        """Draw the distribution functions of an audit with labels.
+
+        Parameters
+        ----------
+        audit : Audit
+            Result of `fairtransport.audit`.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+
+        Returns
+        -------
+        SeparationDisplay
+        """
+        return cls(audit).plot(ax)
+
+    def _check_and_size(self) -> tuple[float, float]:
+        if not self.audit.histograms.has_labels:
+            raise ValueError("The audit has no labels, so that outcomes are not known; pass y_true to audit.")
+        return (7.6, 3.8)
+
+    def _draw(self, *, new_figure: bool) -> None:
+        outer, audit = self.ax_, self.audit
+        outer.set_axis_off()
+        points = display_points(audit.histograms, _N_POINTS)
+        curves = audit.error_curves(points)
+        judged = [group.judged for group in audit.groups]
+        self.axes_, self.lines_ = {}, {}
+        for label, rate in ((0, "false_positive_rate"), (1, "true_positive_rate")):
+            panel = outer.inset_axes([label * (_PANEL_WIDTH + _GAP), 0, _PANEL_WIDTH, 1])
+            drawn = GroupLines(audit.histograms.groups, audit.histograms.group_rows, judged)
+            for values in curves[rate]:
+                drawn.draw(panel, points, 1 - values)
+            panel.set(xlim=(points[0], points[-1]), ylim=(0, 1))
+            set_tick_count(panel)
+            percent_axis(panel)
+            label_axes(panel, xlabel="Score", ylabel="" if label else "Share at or below")
+            # Distribution functions leave this corner free.
+            panel.text(
+                0.97,
+                0.04,
+                _SEPARATION_TITLES[label],
+                transform=panel.transAxes,
+                ha="right",
+                va="bottom",
+                color=THEME.quiet,
+            )
+            self.axes_[label], self.lines_[label] = panel, drawn.lines
+        legend_above(outer, drawn.entries, grow=new_figure)

@@ -1,1 +1,0 @@
-"""Pages of one audit, and of two audits side by side."""

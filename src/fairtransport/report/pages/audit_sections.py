@@ -1,0 +1,516 @@
+"""Calibration by group: small charts of the reliability curves, and tables of errors, slopes and areas."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._text import one_line, percent, score_text, shorten, three_digits
+from fairtransport.auditing.records import RATES, cut_text
+from fairtransport.report._what_if import ERROR_RATES
+from fairtransport.report.pages.tables import EMPTY_CELL, Cell, Row, Table, estimate_cell, interval_cell, number_cell
+from fairtransport.report.style.figures import MOST_NAMED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairtransport.auditing import Audit, CorrectedEstimate, Estimate, GroupCalibration, Reading
+    from fairtransport.causal import CounterfactualAudit, GroupEffects, PathEffect
+    from fairtransport.report._what_if import WhatIf
+
+_SIZE = 100.0  # of the square that a curve is drawn in
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The reliability curve of a group, in the coordinates of its chart: 100 by 100, the origin at the top left."""
+
+    group: int | None
+    title: str
+    description: str
+    points: tuple[tuple[float, float, float, float], ...]
+    line: str
+    everyone: str
+
+
+def collect_panels(audit: Audit) -> list[Panel]:
+    """Return the reliability curves of everyone and of the largest groups that are judged; none without labels."""
+    if audit.calibration is None:
+        return []
+    judged = [index for index, group in enumerate(audit.groups) if group.judged]
+    shown = judged if len(judged) >= 2 else range(len(audit.groups))
+    largest = sorted(sorted(shown, key=lambda index: -audit.groups[index].effective_rows)[:MOST_NAMED])
+    everyone = _path(_points(audit, audit.calibration.overall))
+    panels = [_panel(audit, audit.calibration.overall, None, everyone)]
+    return [*panels, *(_panel(audit, audit.calibration.groups[index], index, everyone) for index in largest)]
+
+
+def _panel(audit: Audit, one: GroupCalibration, group: int | None, everyone: str) -> Panel:
+    title = "Everyone" if group is None else one_line(one.name)
+    bins = "; ".join(f"{score_text(part.mean_score)}: {percent(part.rate.value)}" for part in one.bins)
+    return Panel(
+        group=group,
+        title=title,
+        description=f"Reliability curve of {title}. Mean score and share that is positive, by bin: {bins}.",
+        points=tuple(_points(audit, one)),
+        line=_path(_points(audit, one)),
+        everyone="" if group is None else everyone,
+    )
+
+
+def _points(audit: Audit, one: GroupCalibration) -> list[tuple[float, float, float, float]]:
+    low, high = audit.settings.range
+    points = []
+    for part in one.bins:
+        x = _SIZE * (part.mean_score - low) / (high - low)
+        points.append((x, *(_SIZE * (1 - rate) for rate in (part.rate.value, part.rate.low, part.rate.high))))
+    return [tuple(round(value, 1) for value in point) for point in points]  # type: ignore[misc]
+
+
+def _path(points: list[tuple[float, float, float, float]]) -> str:
+    return "".join(f"{'L' if number else 'M'}{x} {y}" for number, (x, y, _, _) in enumerate(points))
+
+
+def collect_calibration_tables(audit: Audit) -> list[Table]:
+    """Return the calibration of each group, and the areas under ROC curves between groups; none without labels."""
+    if audit.calibration is None or audit.cross_auc is None:
+        return []
+    tables = [_calibration_table(audit)]
+    return [*tables, _cross_table(audit)] if len(audit.groups) <= MOST_NAMED else tables
+
+
+def _calibration_table(audit: Audit) -> Table:
+    calibration = audit.calibration
+    if calibration is None:
+        raise ValueError("The audit has no labels.")
+    interval = f"{audit.settings.confidence:.0%} interval"
+    rows = []
+    for index, one in enumerate((*calibration.groups, calibration.overall)):
+        error = one.expected_error
+        cells = (
+            Cell(percent(one.positive_rate.value), one.positive_rate.value),
+            estimate_cell(error, three_digits),
+            EMPTY_CELL if error is None else interval_cell(error.low, error.high, three_digits),
+            _with_interval(one.intercept),
+            _with_interval(one.slope),
+            estimate_cell(audit.auc if index == len(audit.groups) else audit.groups[index].auc, _two_digits),
+        )
+        rows.append(
+            Row(
+                "Everyone" if index == len(audit.groups) else one.name,
+                cells,
+                index if index < len(audit.groups) else None,
+            )
+        )
+    return Table(
+        key="calibration",
+        title="Calibration",
+        caption="The expected calibration error is the mean distance between scores and shares of positive rows. It is "
+        "above 0 even by chance, for which its interval is corrected. An intercept above 0 means scores that are too "
+        "low, a slope below 1 scores that are too extreme. AUC is the area under the ROC curve."
+        if calibration.probabilities
+        else "Scores outside [0, 1] are not probabilities, so that there is no calibration error.",
+        columns=("Group", "Positive", "Calibration error", interval, "Intercept", "Slope", "AUC"),
+        rows=tuple(rows),
+        wide=frozenset({3, 4, 5}),
+    )
+
+
+def _with_interval(estimate: Estimate | None) -> Cell:
+    if estimate is None:
+        return EMPTY_CELL
+    text = f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})".replace("-", "\N{MINUS SIGN}")
+    return Cell(text, estimate.value)
+
+
+def _cross_table(audit: Audit) -> Table:
+    crossed = audit.cross_auc
+    if crossed is None:
+        raise ValueError("The audit has no labels.")
+    names = [shorten(audit.groups[index].name, 18) for index in crossed.groups]
+    rows = tuple(
+        Row(audit.groups[index].name, tuple(estimate_cell(area, _two_digits) for area in areas), index)
+        for index, areas in zip(crossed.groups, crossed.areas, strict=True)
+    )
+    return Table(
+        key="cross-auc",
+        title="Ranking between groups",
+        caption="The probability that a positive row of the group on the left scores above a negative row of the group "
+        "on top (cross-group area under the ROC curve, xAUC). Where a figure and its mirror image differ, errors of "
+        "ranking fall on one group more than on the other.",
+        columns=("Positive rows of", *names),
+        rows=rows,
+    )
+
+
+def collect_calibration_sheets(audit: Audit) -> dict[str, list[list[Any]]]:
+    """Return the reliability curves of all groups for a spreadsheet."""
+    if audit.calibration is None:
+        return {}
+    rows: list[list[Any]] = [["Group", "Above", "Up to", "Mean score", "Positive", "Low", "High", "Weight"]]
+    for one in (audit.calibration.overall, *audit.calibration.groups):
+        for part in one.bins:
+            scores = [part.low, part.high, part.mean_score]
+            rows.append([one_line(one.name), *scores, part.rate.value, part.rate.low, part.rate.high, part.weight])
+    return {"reliability": rows}
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "\N{EN DASH}"
+
+
+# Errors by group: the table that follows the sliders, as it is before the reader moves them, and fixed tables.
+
+#: Name of each rate, and its description.
+RATE_NAMES = {
+    "true_positive_rate": ("True positive rate", "of the positive rows, the share above the threshold"),
+    "false_positive_rate": ("False positive rate", "of the negative rows, the share above the threshold"),
+    "false_negative_rate": ("False negative rate", "of the positive rows, the share at or below it"),
+    "positive_predictive_value": ("Predictive value", "of those above the threshold, the share that is positive"),
+    "negative_predictive_value": ("Negative predictive value", "of those at or below it, the share that is negative"),
+    "accuracy": ("Accuracy", "share on the right side of the threshold"),
+}
+_DASH = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """The rates of a group, or of everyone, which the script keeps up to date."""
+
+    group: int | None
+    cells: tuple[tuple[str, str, str], ...]
+
+
+def collect_error_rows(what_if: WhatIf) -> list[ErrorRow]:
+    """Return the rates at the first threshold, without repair; none without labels."""
+    outcome = what_if.at(what_if.audit.thresholds[0].threshold)
+    if outcome.error_rates is None or outcome.overall_rates is None:
+        return []
+    rows = [
+        ErrorRow(group, tuple((rate, *_value_and_interval(rates[rate])) for rate in ERROR_RATES))
+        for group, rates in enumerate(outcome.error_rates)
+    ]
+    everyone = ((rate, outcome.overall_rates[rate]) for rate in ERROR_RATES)
+    return [
+        *rows,
+        ErrorRow(None, tuple((rate, _DASH if value is None else percent(value), "") for rate, value in everyone)),
+    ]
+
+
+def _value_and_interval(estimate: Estimate | None) -> tuple[str, str]:
+    if estimate is None:
+        return _DASH, ""
+    return percent(estimate.value), f"{percent(estimate.low)} to {percent(estimate.high)}"
+
+
+def collect_error_tables(audit: Audit) -> list[Table]:
+    """Return the differences from the reference group, and the largest differences between groups."""
+    if not audit.error_rates:
+        return []
+    return [_reference_table(audit), _gap_table(audit)]
+
+
+def _reference_table(audit: Audit) -> Table:
+    first = audit.error_rates[0]
+    interval = f"{audit.settings.confidence:.0%} interval"
+    shown = ("true_positive_rate", "false_positive_rate", "positive_predictive_value")
+    rows = []
+    for index, group in enumerate(first.groups):
+        estimates = [group.differences[rate] for rate in shown]
+        note = "the reference" if group.name == first.reference else ""
+        rows.append(Row(group.name, tuple(cell for one in estimates for cell in _point_cells(one)), index, note))
+    heads = [head for rate in shown for head in (RATE_NAMES[rate][0], interval)]
+    reference = shorten(first.reference, 40)
+    return Table(
+        key="errors-reference",
+        title=f"Errors above {cut_text(audit, first.threshold)} compared with {reference}",
+        caption=f"Each group's rate minus that of {reference}, in percentage points. The CSV file has all rates, their "
+        "differences and their ratios at all thresholds of the audit.",
+        columns=("Group", *heads),
+        rows=tuple(rows),
+        wide=frozenset({2, 4, 6}),
+    )
+
+
+def _point_cells(estimate: Estimate | None) -> tuple[Cell, Cell]:
+    if estimate is None:
+        return EMPTY_CELL, EMPTY_CELL
+    low, high = (_signed(100 * limit) for limit in (estimate.low, estimate.high))
+    return Cell(_signed(100 * estimate.value), estimate.value), Cell(f"{low} to {high}", f"{low} to {high}")
+
+
+def _signed(points: float) -> str:
+    return f"{points:+.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _gap_table(audit: Audit) -> Table:
+    first = audit.error_rates[0]
+    rows = []
+    for rate, (name, description) in RATE_NAMES.items():
+        gap = first.gaps[rate]
+        lowest, highest = (EMPTY_CELL, EMPTY_CELL)
+        if gap is not None:
+            groups = [audit.groups[index].name for index in (gap.lowest, gap.highest)]
+            lowest, highest = (Cell(shorten(each, 40), one_line(each)) for each in groups)
+        rows.append(
+            Row(name, (*_gap_cells(None if gap is None else gap.difference), lowest, highest), note=description)
+        )
+    rows += [
+        Row(name, (*_gap_cells(estimate), EMPTY_CELL, EMPTY_CELL), note=note) for name, estimate, note in _odds(audit)
+    ]
+    return Table(
+        key="errors-largest",
+        title="Largest differences of errors",
+        caption="The largest difference between two groups, among those with enough rows for the rate, in percentage "
+        f"points above {cut_text(audit, first.threshold)} unless said otherwise. “Corrected” is the value without the "
+        "upward bias of the largest of several differences, which the interval takes into account as well.",
+        columns=(
+            "Rate",
+            "Difference",
+            f"{audit.settings.confidence:.0%} interval",
+            "Corrected",
+            "Lowest",
+            "Highest",
+        ),
+        rows=tuple(rows),
+        wide=frozenset({3, 4, 5}),
+    )
+
+
+def _gap_cells(estimate: CorrectedEstimate | Reading | None) -> tuple[Cell, Cell, Cell]:
+    if estimate is None:
+        return EMPTY_CELL, EMPTY_CELL, EMPTY_CELL
+    low, high = f"{100 * estimate.low:.1f}", f"{100 * estimate.high:.1f}"
+    return (
+        Cell(f"{100 * estimate.value:.1f}", estimate.value),
+        Cell(f"{low} to {high}", f"{estimate.low} to {estimate.high}"),
+        Cell(f"{100 * estimate.corrected:.1f}", estimate.corrected),
+    )
+
+
+def _odds(audit: Audit) -> Iterator[tuple[str, CorrectedEstimate | Reading | None, str]]:
+    first, separation = audit.error_rates[0], audit.separation
+    yield "Equalized odds", first.equalized_odds, "the larger one of true and false positive rates"
+    rate = "true" if audit.settings.favourable == "high" else "false"
+    yield "Equal opportunity", first.equal_opportunity, f"that of {rate} positive rates"
+    if separation is None:
+        return
+    if separation.equalized_odds is not None:
+        at = f"{separation.equalized_odds.threshold:.3g}"
+        yield "Equalized odds, worst threshold", separation.equalized_odds.maximum, f"at {at}, of all thresholds"
+        yield "Equalized odds, mean", separation.equalized_odds.mean, "over all thresholds"
+    if separation.disparity is not None:
+        name = "Separation"
+        yield name, separation.disparity, "distances between scores with the same outcome, mean of both outcomes"
+    for part, rows in ((separation.positives, "positive"), (separation.negatives, "negative")):
+        if part is not None:
+            name = f"Separation of {rows} rows"
+            yield name, part.disparity, "distances between their scores, summed over all pairs of groups"
+
+
+def collect_error_sheets(audit: Audit) -> dict[str, list[list[Any]]]:
+    """Return all rates at all thresholds for a spreadsheet, in place of the table of differences."""
+    if not audit.error_rates:
+        return {}
+    head = ["Threshold", "Group", "Rate", "Value", "Low", "High", "Reference", "Difference", "Low", "High"]
+    rows: list[list[Any]] = [[*head, "Ratio", "Low", "High"]]
+    for at in audit.error_rates:
+        for group in at.groups:
+            for rate in RATES:
+                parts = (group.rates[rate], group.differences[rate], group.ratios[rate])
+                cells = [["", "", ""] if one is None else [one.value, one.low, one.high] for one in parts]
+                reference = one_line(at.reference)
+                rows.append([at.threshold, one_line(group.name), rate, *cells[0], reference, *cells[1], *cells[2]])
+    return {"errors-reference": rows}
+
+
+# Effects along the paths of a causal graph: a figure for each group, and a table.
+
+_WIDTH, _ROW, _TOP = 520, 54, 64  # of the figure, in units of its own
+_BOX, _SIDE = 126, 78  # widths of the boxes of mediators, and of the sensitive column and the score
+_MOST_STROKE = 9.0
+
+
+@dataclass(frozen=True)
+class NodeBox:
+    """A node: its text and the box around it."""
+
+    text: str
+    x: float
+    y: float
+    width: float
+
+
+@dataclass(frozen=True)
+class EffectArrow:
+    """An edge: its path, and for an effect its width, its figure and the share of the gap."""
+
+    path: str
+    kind: str
+    stroke: float = 1.0
+    label: str = ""
+    share: str = ""
+    x: float = 0.0
+    y: float = 0.0
+
+
+@dataclass(frozen=True)
+class EffectsFigure:
+    """The graph of one group's effects."""
+
+    group: str
+    description: str
+    width: int
+    height: int
+    boxes: tuple[NodeBox, ...]
+    arrows: tuple[EffectArrow, ...]
+
+
+def collect_effects(effects: CounterfactualAudit | None) -> dict[str, object] | None:
+    """Return what the page says about effects along paths; None without any."""
+    if effects is None:
+        return None
+    edges = ", ".join(f"{one_line(one)} \N{RIGHTWARDS ARROW} {one_line(other)}" for one, other in effects.graph.edges)
+    return {
+        "title": f"Which paths lead from {one_line(effects.sensitive)} to the score, under this graph",
+        "to": one_line(effects.to),
+        "graph": edges,
+        "figures": [_figure(effects, group) for group in effects.groups],
+    }
+
+
+def collect_effect_tables(effects: CounterfactualAudit | None) -> list[Table]:
+    """Return one table for each group: its effects in all units, with intervals and what chance shows."""
+    return [] if effects is None else [_table(effects, index, one) for index, one in enumerate(effects.groups)]
+
+
+# ------------------------------------------------------------------------------------------------------------- figure
+
+
+def _figure(effects: CounterfactualAudit, one: GroupEffects) -> EffectsFigure:
+    through = {effect.name.removeprefix("through "): effect for effect in one.paths if effect.name != "direct"}
+    nodes = [node for node in effects.graph.nodes if node in through]
+    rows = {node: _TOP + index * _ROW for index, node in enumerate(nodes)}
+    middle = _TOP + (len(nodes) - 1) * _ROW / 2
+    left, right = _SIDE, _WIDTH - _SIDE
+    first, last = (_WIDTH - _BOX) / 2 + 28, (_WIDTH + _BOX) / 2 + 28
+    largest = max(abs(effect.mean) for effect in one.paths) or 1.0
+    arrows = [
+        EffectArrow(f"M{last} {rows[a]}C{last + 26} {rows[a]} {last + 26} {rows[b]} {last + 3} {rows[b]}", "passes")
+        for a, b in effects.graph.edges
+        if a in rows and b in rows
+    ]
+    arrows += [EffectArrow(f"M{last} {y}L{right - 3} {middle}", "passes") for y in rows.values()]
+    for node, y in rows.items():
+        bend = left + 46  # the rest is level, below the figures
+        path = f"M{left} {middle}C{left + 26} {middle} {left + 16} {y} {bend} {y}H{first - 5}"
+        arrows.append(_effect_arrow(through[node], one, path, largest, ((left + 30 + first) / 2, y)))
+    over = f"M{_SIDE / 2} {middle - 15}V20H{_WIDTH - _SIDE / 2}V{middle - 19}"
+    arrows.append(_effect_arrow(one.effects["direct"], one, over, largest, (_WIDTH / 2, 20.0)))
+    boxes = [
+        NodeBox(shorten(one_line(effects.sensitive), 12), 0.0, middle, _SIDE),
+        *(NodeBox(shorten(one_line(node), 18), first, y, _BOX) for node, y in rows.items()),
+        NodeBox("score", float(right), middle, _SIDE),
+    ]
+    said = "; ".join(f"{one_line(effect.name)} {_signed_effect(effect.mean)}" for effect in one.paths)
+    name = one_line(one.group)
+    return EffectsFigure(
+        name,
+        f"Effects on the mean score if {name} were {one_line(effects.to)}, under this graph: {said}.",
+        _WIDTH,
+        int(_TOP + max(len(nodes) - 1, 0) * _ROW + 34),
+        tuple(boxes),
+        tuple(arrows),
+    )
+
+
+def _effect_arrow(
+    effect: PathEffect, one: GroupEffects, path: str, largest: float, place: tuple[float, float]
+) -> EffectArrow:
+    stroke = 1.0 + (_MOST_STROKE - 1.0) * abs(effect.mean) / largest
+    return EffectArrow(
+        path,
+        "direct" if effect.name == "direct" else "effect",
+        round(stroke, 2),
+        _signed_effect(effect.mean),
+        _share(effect.mean, one.gap),
+        round(place[0], 1),
+        round(place[1] - stroke / 2 - 5.0, 1),
+    )
+
+
+def _share(value: float, gap: float) -> str:
+    """Return the share of the gap, where there is a gap to speak of."""
+    return f"{value / gap:.0%}".replace("-0%", "0%") if abs(gap) >= 0.001 * max(1.0, abs(value)) else ""
+
+
+def _signed_effect(value: float) -> str:
+    return f"{value:+.3f}" if abs(value) < 100 else f"{value:+,.0f}"
+
+
+# -------------------------------------------------------------------------------------------------------------- table
+
+
+def _table(effects: CounterfactualAudit, index: int, one: GroupEffects) -> Table:
+    name, to = one_line(one.group), one_line(effects.to)
+    columns = ["Path", "Mean change", f"{effects.confidence:.0%} interval", "By chance", "Of the gap"]
+    columns += ["Distance", "Rank distance", "Per person"]
+    if effects.threshold is not None:
+        columns.append(f"Above {effects.threshold:g}")
+    rows = [_row(effects, one, effect) for effect in one.effects.values()]
+    n_empty = len(columns) - 3
+    for label, value in (("interaction of paths", one.interaction), ("no effect of the group", one.not_caused)):
+        cells = (
+            number_cell(value, _signed_effect),
+            EMPTY_CELL,
+            EMPTY_CELL,
+            Cell(_share(value, one.gap), value / one.gap),
+        )
+        rows.append(Row(label, (*cells, *[EMPTY_CELL] * (n_empty - 2))))
+    caption = (
+        f"What scores of {name} ({one.rows:,} rows) would be if they were {to}, minus what they are; the mean score of "
+        f"{to} is {_signed_effect(one.gap)} higher. By chance: the mean size in {effects.n_permutations} tables with "
+        "shuffled groups. Distances are between the distributions of scores, and of ranks among all people; per person "
+        f"is the mean absolute change. {_order_sentence(one)}{_support_sentence(one)}"
+    )
+    return Table(
+        f"effects-{index}", f"Effects of paths: {name}", caption, tuple(columns), tuple(rows), frozenset({5, 6})
+    )
+
+
+def _row(effects: CounterfactualAudit, one: GroupEffects, effect: PathEffect) -> Row:
+    low, high = effect.intervals["mean"]
+    interval = (
+        Cell(f"{_signed_effect(low)} to {_signed_effect(high)}", f"{low} to {high}")
+        if not math.isnan(low)
+        else EMPTY_CELL
+    )
+    cells = [
+        number_cell(effect.mean, _signed_effect),
+        interval,
+        number_cell(effect.floors["mean"], lambda value: f"{value:.4f}"),
+        Cell(_share(effect.mean, one.gap), effect.mean / one.gap if one.gap else ""),
+        *(number_cell(value, lambda value: f"{value:.4f}") for value in (effect.distance, effect.rank_distance)),
+        number_cell(effect.individual, lambda value: f"{value:.4f}"),
+    ]
+    if effects.threshold is not None:
+        cells.append(number_cell(effect.rate, lambda value: f"{100 * value:+.1f} pp"))
+    return Row(effect.name, tuple(cells))
+
+
+def _order_sentence(one: GroupEffects) -> str:
+    low, high = one.effects["total"].order_range
+    if not high - low >= 0.0005:
+        return ""
+    return f"With categories in other orders the total is between {_signed_effect(low)} and {_signed_effect(high)}. "
+
+
+def _support_sentence(one: GroupEffects) -> str:
+    return (
+        f"{1 - one.support:.0%} of these people have counterfactuals outside what was seen."
+        if one.support < 0.99
+        else ""
+    )

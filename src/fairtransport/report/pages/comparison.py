@@ -1,0 +1,212 @@
+"""Page of two audits side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fairtransport._text import isolated, one_line, percent, shorten, three_digits
+from fairtransport.auditing.records import distance_text, threshold_heading
+from fairtransport.report._what_if import WhatIf
+from fairtransport.report.pages.audit import (
+    collect_common,
+    collect_script_data,
+    collect_sources,
+    collect_threshold_rows,
+)
+from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
+from fairtransport.report.pages.tables import (
+    METRIC_NAMES,
+    Cell,
+    Row,
+    Table,
+    collect_comparison_notes,
+    collect_sheets,
+    farthest_pairs,
+    pair_distances,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from fairtransport.auditing import AuditComparison, Change
+
+# Tables of the page of two audits.
+
+
+def collect_comparison_tables(comparison: AuditComparison) -> list[Table]:
+    """Return the tables of two audits: metrics, selection rates at each common threshold, and farthest pairs."""
+    names = tuple(shorten(name, 24) for name in comparison.names)
+    interval = f"{comparison.before.settings.confidence:.0%} interval"
+    columns = (*names, "Change", interval, "Beyond noise")
+    tables = [_change_table(comparison, columns)]
+    for number, threshold in enumerate(comparison.thresholds):
+        rows = tuple(
+            Row(group.name, _change_cells(change, percents=True), index)
+            for index, (group, change) in enumerate(zip(comparison.before.groups, threshold.rates, strict=True))
+        )
+        ratios = " and ".join("none" if ratio is None else f"{ratio:.2f}" for ratio in threshold.ratios)
+        caption = (
+            f"Lowest over highest rate: {ratios}. Groups are judged one by one; a few may seem to change by chance."
+        )
+        summary = next(at for at in comparison.before.thresholds if at.threshold == threshold.threshold)
+        title = f"Selected {threshold_heading(comparison.before, summary)}"
+        tables.append(Table(f"selected-{number + 1}", title, caption, ("Group", *columns), rows, frozenset({4})))
+    tables.append(_pair_table(comparison, names))
+    return tables
+
+
+def _change_table(comparison: AuditComparison, columns: tuple[str, ...]) -> Table:
+    rows = []
+    for metric, change in comparison.changes.items():
+        name, description = METRIC_NAMES[metric]
+        text = partial(distance_text, comparison.before, metric=metric)
+        cells = _change_cells(change, percents=metric == "error_rate", text=text)
+        rows.append(Row(name, cells, note=description))
+    if comparison.auc is not None:
+        note = "Probability that a positive row scores above a negative one."
+        rows.append(Row("Area under the ROC curve", _change_cells(comparison.auc), note=note))
+    caption = (
+        "A change is beyond noise when its interval does not contain 0; the two audits are treated as independent."
+    )
+    return Table("changes", "What changed", caption, ("Metric", *columns), tuple(rows), frozenset({4}))
+
+
+def _pair_table(comparison: AuditComparison, names: tuple[str, ...]) -> Table:
+    before, after = comparison.before, comparison.after
+    rows = []
+    for one, other, distance in farthest_pairs(before):
+        later = float(pair_distances(after)[comparison.positions[one], comparison.positions[other]])
+        partner = before.groups[other].name
+        cells = (
+            Cell(shorten(partner, 60), one_line(partner)),
+            Cell(three_digits(distance), distance),
+            Cell(three_digits(later), later),
+        )
+        rows.append(Row(before.groups[one].name, cells, one))
+    return Table(
+        key="pairs",
+        title=f"Farthest apart in {names[0]}",
+        caption="Distance between two groups, in both audits.",
+        columns=("Group", "And", *names),
+        rows=tuple(rows),
+    )
+
+
+def _change_cells(
+    change: Change, *, percents: bool = False, text: Callable[[float], str] = three_digits
+) -> tuple[Cell, ...]:
+    def show(value: float) -> str:
+        return percent(value) if percents else text(value)
+
+    def signed(value: float) -> str:
+        shown = f"{100 * value:.1f}" if percents else text(value)
+        return f"{'' if shown.startswith('-') else '+'}{shown}".replace("-", "\N{MINUS SIGN}")
+
+    unit = " points" if percents else ""
+    beyond_noise = "yes" if change.beyond_noise else "no"
+    return (
+        Cell(show(change.before), change.before),
+        Cell(show(change.after), change.after),
+        Cell(f"{signed(change.value)}{unit}", change.value),
+        Cell(f"{signed(change.low)} to {signed(change.high)}", f"{change.low} to {change.high}"),
+        Cell(beyond_noise, beyond_noise),
+    )
+
+
+# Two audits in plain words.
+
+
+@dataclass(frozen=True)
+class ComparisonVerdict:
+    """Verdict on two audits."""
+
+    status: str
+    sentence: str
+    points: tuple[str, ...]
+
+
+def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
+    """State whether the disparity has changed, by how much, and with what uncertainty."""
+    settings = comparison.before.settings
+    change = comparison.changes[settings.pairs_metric]
+    status = "same" if not change.beyond_noise else "smaller" if change.value < 0 else "larger"
+    opening = {
+        "smaller": "The groups are closer together",
+        "larger": "The groups are farther apart",
+        "same": "No change beyond noise",
+    }[status]
+    one, other = (isolated(name, 24) for name in comparison.names)
+    points = 100 / comparison.before.verdict.n_pairs
+    mean = " on average" if comparison.before.verdict.n_pairs > 1 else ""
+    over = "all thresholds" if settings.bounded else "all shares of people selected"
+    sentence = (
+        f"{opening}: averaged over {over}, the shares of two groups above the threshold lie "
+        f"{points * change.before:.1f} percentage points apart{mean} in {one} and {points * change.after:.1f} in "
+        f"{other}, a change of {_signed(points * change.value)} ({_interval(comparison, change, points)}), "
+        f"{_noise(change)}."
+    )
+    return ComparisonVerdict(status, sentence, tuple(_points(comparison)))
+
+
+def _points(comparison: AuditComparison) -> Iterator[str]:
+    if "error_rate" in comparison.changes:
+        error = comparison.changes["error_rate"]
+        yield (
+            f"Wrong decisions: {100 * error.before:.1f}% and {100 * error.after:.1f}%, a change of "
+            f"{_signed(100 * error.value)} percentage points ({_interval(comparison, error, 100.0)}), {_noise(error)}."
+        )
+    for threshold in comparison.thresholds[:1]:
+        ratios = [f"{ratio:.2f}" if ratio is not None else "none" for ratio in threshold.ratios]
+        where = threshold_heading(comparison.before, comparison.before.thresholds[0])
+        yield f"Lowest over highest rate, {where}: {ratios[0]} and {ratios[1]}; four fifths is 0.80."
+
+
+def _noise(change: Change) -> str:
+    return "beyond noise" if change.beyond_noise else "within noise"
+
+
+def _interval(comparison: AuditComparison, change: Change, factor: float) -> str:
+    low, high = _signed(factor * change.low), _signed(factor * change.high)
+    return f"{comparison.before.settings.confidence:.0%} interval {low} to {high}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+def audit_comparison_page(comparison: AuditComparison, path: Any = None, **options: Any) -> Path | str:
+    """Write the page of two audits."""
+    check_destination(path)
+    return write_page(render_audit_page(collect_audit_comparison_page(comparison, **options)), path)
+
+
+def collect_audit_comparison_page(
+    comparison: AuditComparison, *, title: str | None = None, written: datetime | None = None
+) -> dict[str, Any]:
+    """Collect what the page of two audits shows."""
+    before, after = comparison.before, comparison.after
+    what_ifs = [WhatIf.of(audit, before, after, repair_target=None) for audit in (before, after)]
+    indices = [range(len(comparison.positions)), comparison.positions]
+    tables = collect_comparison_tables(comparison)
+    names = [shorten(name, 24) for name in comparison.names]
+    script_data = collect_script_data(what_ifs, names=names, indices=indices)
+    return {
+        **collect_common(what_ifs, written),
+        "title": one_line(title) if title is not None else f"{names[0]} and {names[1]}",
+        "verdict": (verdict := comparison_verdict(comparison)),
+        "points": verdict.points,
+        "cards": [],
+        "data": {**script_data, "sheets": collect_sheets(tables)},
+        "names": names,
+        "threshold_rows": collect_threshold_rows(what_ifs, indices),
+        "repairable": False,
+        "repair_call": "",
+        "tables": tables,
+        "matrix": None,
+        "method": collect_comparison_notes(what_ifs, names),
+        "sources": collect_sources(dict(zip(names, (comparison.before, comparison.after), strict=True))),
+    }

@@ -1,0 +1,261 @@
+"""Page that compares methods; it needs neither network nor script."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport import __version__
+from fairtransport._text import count_word, one_line, three_digits
+from fairtransport.report._comparison import METRICS
+from fairtransport.report.displays._method_panels import distribution_figure
+from fairtransport.report.style.figures import THEMES, figure_bytes, group_styles, image_address
+from fairtransport.report.style.web_pages import color_scheme, date_text, software_versions, template_environment
+from fairtransport.storage import write_atomically
+
+if TYPE_CHECKING:
+    import os
+    from datetime import datetime
+
+    from fairtransport.report._comparison import Comparison, MethodOutcome
+
+# The result of a comparison in plain words.
+
+_METRIC = "strong_pairwise_disparity"
+_BEYOND_CHANCE = 2.0  # multiple of the noise floor
+
+
+def verdict(comparison: Comparison) -> str:
+    """State how differently the first method scores the groups and what the last one changes.
+
+    Notes
+    -----
+    Groups are scored differently if the strong pairwise demographic disparity (SPDD) is at least twice its noise
+    floor. Errors are counted at threshold 0.5 and compared per 100 people.
+    """
+    floor = comparison.floor.get(_METRIC, 0.0)
+    first = _first(comparison, floor)
+    if len(comparison.outcomes) == 1:
+        return first
+    return f"{first} {_second(comparison, floor)}"
+
+
+def _first(comparison: Comparison, floor: float) -> str:
+    value = comparison.baseline.metrics[_METRIC]
+    groups = f"the {count_word(len(comparison.groups))} groups"
+    if floor and value < _BEYOND_CHANCE * floor:
+        text = f"scores {groups} alike: pairwise disparity {value:.2f}, noise floor {floor:.2f}."
+    elif floor:
+        text = (
+            f"scores {groups} differently: pairwise disparity {value:.2f}, {_times(value / floor)} times the noise "
+            f"floor of {floor:.2f}."
+        )
+    else:
+        text = f"scores {groups} with a pairwise disparity of {value:.2f}."
+    return f"{_method(comparison.baseline)} {text}"
+
+
+def _second(comparison: Comparison, floor: float) -> str:
+    before, after = (round(outcome.metrics[_METRIC], 2) for outcome in (comparison.baseline, comparison.featured))
+    verb = "leaves it at" if after == before else "brings it to" if after < before else "raises it to"
+    relation = ""
+    if floor and after <= round(floor, 2):
+        relation = ", no more than chance would show,"
+    elif floor:
+        relation = f", {_times(comparison.featured.metrics[_METRIC] / floor)} times the floor,"
+    return f"{_method(comparison.featured)} {verb} {after:.2f}{relation} and makes {_errors(comparison)}."
+
+
+def _errors(comparison: Comparison) -> str:
+    extra = 100 * (comparison.featured.metrics["error_rate"] - comparison.baseline.metrics["error_rate"])
+    if abs(extra) < 0.05:
+        return "as many errors"
+    return f"{abs(extra):.1f} {'more' if extra > 0 else 'fewer'} errors per 100 people"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.1f}"
+
+
+def _method(outcome: MethodOutcome) -> str:
+    name, title = one_line(outcome.name), one_line(outcome.title)
+    # Within a sentence a title starts with a small letter, unless its first word is an abbreviation.
+    start = title[:1].lower() if title[1:2].islower() else title[:1]
+    return f"{name} ({start}{title[1:]})" if title else name
+
+
+# A comparison as CSV and JSON, for programs and spreadsheets; no file contains the row of a person.
+
+_FORMULA = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}", "\N{FULLWIDTH HYPHEN-MINUS}",
+            "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
+
+
+def to_csv(comparison: Comparison) -> str:
+    """Return a comparison as CSV: one line for each method, and the noise floor last."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["method", "title", *METRICS, "seconds", "note"])
+    for outcome in comparison.outcomes:
+        values = [repr(float(outcome.metrics[metric])) for metric in METRICS]
+        name, title, note = map(safe_cell, (outcome.name, outcome.title, outcome.note))
+        writer.writerow([name, title, *values, f"{outcome.seconds:.3f}", note])
+    if comparison.floor:
+        values = [repr(float(comparison.floor[metric])) if metric in comparison.floor else "" for metric in METRICS]
+        writer.writerow(["noise floor", "the same metric with groups assigned at random", *values, "", ""])
+    return file.getvalue()
+
+
+def safe_cell(text: object) -> str:
+    """Return text that no spreadsheet interprets as a formula."""
+    line = one_line(text)
+    return f"'{line}" if line.startswith(_FORMULA) else line
+
+
+def to_dict(comparison: Comparison) -> dict[str, Any]:
+    """Collect the results of a comparison, without any rows."""
+    groups = zip(comparison.groups.names, comparison.groups.counts.tolist(), strict=True)
+    return {
+        "dataset": comparison.dataset,
+        "verdict": verdict(comparison),
+        "groups": [{"name": name, "rows": rows} for name, rows in groups],
+        "methods": [
+            {
+                "name": outcome.name,
+                "title": outcome.title,
+                "metrics": {metric: float(outcome.metrics[metric]) for metric in METRICS},
+                "seconds": float(outcome.seconds),
+                "note": outcome.note,
+            }
+            for outcome in comparison.outcomes
+        ],
+        "noise_floor": {metric: float(value) for metric, value in comparison.floor.items()},
+        "settings": {str(key): str(value) for key, value in comparison.settings.items()},
+    }
+
+
+def to_json(comparison: Comparison) -> str:
+    """Return the results of `to_dict` as JSON."""
+    return json.dumps(to_dict(comparison), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+COMPARISON_FILES = ("index.html", "comparison.png", "comparison.csv", "comparison.json")
+"""Files that `write_comparison` writes to its folder."""
+
+_DESCRIPTIONS = {
+    "error_rate": ("Errors", "Error rate at threshold 0.5: share of people whose score is on the wrong side of it."),
+    "wasserstein_disparity": (
+        "To the target",
+        "Wasserstein-1 disparity: sum of the distances from each group's scores to the target.",
+    ),
+    "strong_demographic_disparity": (
+        "To everyone",
+        "Strong demographic disparity: sum of the distances from each group's scores to everyone's.",
+    ),
+    "strong_pairwise_disparity": (
+        "Between groups",
+        "Strong pairwise demographic disparity: sum of the distances between the scores of any two groups.",
+    ),
+}
+"""Name of each metric in the table, and its description below."""
+
+
+def write_comparison(comparison: Comparison, folder: str | os.PathLike[str]) -> Path:
+    """Write the page of a comparison and its data to a folder; files of an earlier run are replaced."""
+    contents = {
+        "comparison.png": figure_bytes(distribution_figure(comparison), "png"),
+        "comparison.csv": to_csv(comparison).encode(),
+        "comparison.json": to_json(comparison).encode(),
+        "index.html": render_comparison_page(collect_comparison_page(comparison)).encode(),
+    }
+    destination = Path(folder)
+    destination.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_atomically(destination / name, content)
+    return destination / "index.html"
+
+
+def render_comparison_page(context: dict[str, Any]) -> str:
+    """Fill the template."""
+    environment = template_environment("fairtransport.report.pages")
+    page: str = environment.get_template("methods/page.html").render(context, colours=color_scheme())
+    return page
+
+
+def collect_comparison_page(comparison: Comparison, *, written: datetime | None = None) -> dict[str, Any]:
+    """Collect what the page shows."""
+    methods, groups = len(comparison.outcomes), len(comparison.groups)
+    plural = "methods" if methods > 1 else "method"
+    return {
+        "title": one_line(f"{comparison.dataset}: {count_word(methods)} {plural}, {count_word(groups)} groups"),
+        "verdict": verdict(comparison),
+        "figures": {
+            f"{layout}_{theme}": image_address(
+                figure_bytes(distribution_figure(comparison, layout=layout, theme=theme), "svg"), "svg"
+            )
+            for layout in ("wide", "tall")
+            for theme in THEMES
+        },
+        "alternative_text": _alternative_text(comparison),
+        "metrics": [
+            {"abbreviation": METRICS[metric], "name": name, "description": description}
+            for metric, (name, description) in _DESCRIPTIONS.items()
+        ],
+        "methods": _methods(comparison),
+        "floor": [three_digits(comparison.floor[m]) if m in comparison.floor else "" for m in _DESCRIPTIONS],
+        "groups": _groups(comparison),
+        "settings": [(one_line(key), one_line(value)) for key, value in comparison.settings.items()],
+        "rows": f"{comparison.groups.n_rows:,}",
+        "version": __version__,
+        "software": software_versions(),
+        "written": date_text(written),
+    }
+
+
+def _methods(comparison: Comparison) -> list[dict[str, Any]]:
+    best = {metric: comparison.best(metric) for metric in _DESCRIPTIONS}
+    return [
+        {
+            "name": one_line(outcome.name),
+            "title": one_line(outcome.title),
+            "note": one_line(outcome.note),
+            "seconds": f"{outcome.seconds:.1f}",
+            "cells": [
+                {"value": three_digits(outcome.metrics[metric]), "best": outcome.name in best[metric]}
+                for metric in _DESCRIPTIONS
+            ],
+        }
+        for outcome in comparison.outcomes
+    ]
+
+
+def _groups(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return each group with its line style and the share that each method scores above 0.5."""
+    groups = comparison.groups
+    entries = zip(groups.names, groups.rows, group_styles(groups), strict=True)
+    return [
+        {
+            "name": one_line(name),
+            "rows": f"{rows.size:,}",
+            "style": style,
+            "dashes": style.dash_array,
+            "shares": [f"{100 * np.mean(outcome.scores[rows] > 0.5):.1f}" for outcome in comparison.outcomes],
+        }
+        for name, rows, style in entries
+    ]
+
+
+def _alternative_text(comparison: Comparison) -> str:
+    """Describe the figure for readers who do not see it."""
+    values = ", ".join(
+        f"{one_line(outcome.name)} {outcome.metrics['strong_pairwise_disparity']:.2f}"
+        for outcome in comparison.outcomes
+    )
+    return (
+        "For each method, the share of each group scored above every threshold, drawn over the target, and below "
+        f"it the gap to the target. The closer the lines, the smaller the pairwise disparity: {values}."
+    )

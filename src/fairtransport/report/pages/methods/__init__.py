@@ -1,1 +1,0 @@
-"""Page that compares several methods on the same test rows."""

@@ -1,0 +1,221 @@
+"""Rows of a raw table: which can be used, and their groups and strata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from fairtransport._sklearn import take_rows
+from fairtransport.tabular.column_plans import (
+    ColumnRules,
+    LeftOut,
+    encode_text,
+    has_numeric_type,
+    parse_numbers,
+    plan_column,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.groups import Groups
+    from fairtransport.strata import Strata
+
+# Columns of a raw table that define strata: numbers as numbers, everything else as text.
+
+
+def find_numeric(
+    columns: dict[str, Any], names: Sequence[str], *, categorical: Collection[str], decimal: str
+) -> list[str]:
+    """Return which of the columns contain numbers that are amounts, not codes; `TableEncoder` decides the same."""
+    numeric = []
+    for name in names:
+        try:
+            plan, _ = plan_column(name, columns[name], ColumnRules(decimal=decimal), categorical=name in categorical)
+            is_number = plan.kind == "number"
+        except LeftOut:  # constant, for instance
+            is_number = has_numeric_type(columns[name]) and name not in categorical
+        if is_number:
+            numeric.append(name)
+    return numeric
+
+
+def read_strata(
+    columns: dict[str, Any], names: Sequence[str], rows: NDArray[np.int64], *, numeric: Collection[str], decimal: str
+) -> dict[str, NDArray[Any]]:
+    """Return some rows of these columns as `fairtransport.strata.make_strata` takes them, missing values as such."""
+    strata: dict[str, NDArray[Any]] = {}
+    for name in names:
+        column = take_rows(columns[name], rows)
+        if name in numeric:
+            strata[name] = parse_numbers(column, name, decimal)[0]
+        else:
+            words, codes = encode_text(column, name)
+            strata[name] = np.array([*words, None], dtype=object)[codes]
+    return strata
+
+
+NO_LABEL, NO_GROUP, NEW_GROUP, NEW_STRATUM = "no label", "no group", "unknown group", "unknown stratum"
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Encoded rows of a raw table.
+
+    Parameters
+    ----------
+    kept : ndarray of bool
+        Which rows of the table these are; the others have no label or no known group.
+    X : csr_matrix
+        Encoded features.
+    labels : ndarray
+        1 where a row has the positive label and 0 elsewhere; the numbers to predict for a regressor. Empty where labels
+        were not read.
+    sensitive_features : dict of str to ndarray
+        The sensitive columns, as text.
+    set_aside : dict of str to int
+        Rows of the table that are not among these, by reason.
+    strata : dict of str to ndarray, optional
+        The columns of the strata; None without any.
+    """
+
+    kept: NDArray[np.bool_]
+    X: Any
+    labels: NDArray[Any]
+    sensitive_features: dict[str, NDArray[Any]]
+    set_aside: dict[str, int]
+    strata: dict[str, NDArray[Any]] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """Scores of the rows of a raw table.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,)
+        Probabilities of the positive label, or a regressor's predictions; NaN where a row has no score.
+    reasons : dict of int to str
+        Why a row has no score, by its number from 0; without any value of the row.
+    counts : dict of str to int
+        Of a `TableModel`, what its encoder replaced. ``unreadable``: cells of numeric or date columns that contain
+        something else, treated as missing. ``unseen category``: cells with a category that training did not see.
+        ``rare or unseen category``: the same where rare categories share an indicator column; a model keeps no rare
+        texts, so these are not distinguished.
+    """
+
+    scores: NDArray[np.float64]
+    reasons: dict[int, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reads the groups and strata of raw rows."""
+
+    sensitive_features: Sequence[str]
+    strata: Sequence[str]
+    numeric_strata: Sequence[str]
+    missing: str
+    decimal: str
+
+    def usable(
+        self,
+        columns: dict[str, Any],
+        has_label: NDArray[np.bool_],
+        *,
+        groups: Groups | None = None,
+        strata: Strata | None = None,
+    ) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
+        """Return which rows have a label and a usable group, and the others by reason.
+
+        With ``groups``, or ``strata``, rows of others than these are not usable.
+        """
+        has_group = np.ones(has_label.size, dtype=bool)
+        if self.missing == "set_aside":
+            for name in self.sensitive_features:
+                has_group &= encode_text(columns[name], name)[1] >= 0
+        usable = has_label & has_group
+        set_aside = {NO_LABEL: ~has_label, NO_GROUP: has_label & ~has_group}
+        if groups is not None and usable.any():
+            is_known = np.zeros(has_label.size, dtype=bool)
+            is_known[usable] = groups.is_known(self.groups_of(columns, usable))
+            set_aside[NEW_GROUP] = usable & ~is_known
+            usable &= is_known
+        usable, new = self.in_strata(columns, usable, strata)
+        return usable, {reason: rows for reason, rows in {**set_aside, **new}.items() if rows.any()}
+
+    def in_strata(
+        self, columns: dict[str, Any], usable: NDArray[np.bool_], strata: Strata | None
+    ) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
+        """Return which of the usable rows have a known stratum, and the others."""
+        if strata is None or not usable.any():
+            return usable, {}
+        new = np.zeros(usable.size, dtype=bool)
+        new[usable] = strata.encode(self.strata_of(columns, usable)).codes == len(strata)
+        return usable & ~new, {NEW_STRATUM: new}
+
+    def groups_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+        """Return the sensitive columns as text; a missing value is the text "missing"."""
+        groups = {}
+        for name in self.sensitive_features:
+            words, codes = encode_text(columns[name], name)
+            groups[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
+        return groups
+
+    def strata_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]] | None:
+        """Return the columns of the strata, or None without any."""
+        if not self.strata:
+            return None
+        return read_strata(
+            columns, self.strata, np.flatnonzero(kept), numeric=self.numeric_strata, decimal=self.decimal
+        )
+
+
+def count_rows(set_aside: dict[str, NDArray[np.bool_]]) -> dict[str, int]:
+    """Return how many rows are set aside, by reason."""
+    return {reason: int(np.count_nonzero(rows)) for reason, rows in set_aside.items()}
+
+
+# Search for the rows of a batch that make an operation fail.
+
+Row = TypeVar("Row")
+Result = TypeVar("Result")
+
+
+def separate_failures(
+    rows: Sequence[Row], operation: Callable[[Sequence[Row]], Result]
+) -> tuple[list[Row], Result | None, list[tuple[Row, Exception]]]:
+    """Apply an operation to a batch, without the rows for which it fails.
+
+    Notes
+    -----
+    The whole batch is tried first. If it fails, its halves are added one after the other, and halved again where they
+    fail: for k failing rows of n the operation is called about 2 k log2(n) times. A row that fails alone is never kept,
+    and the operation succeeds for the kept rows together. ``KeyboardInterrupt``, ``SystemExit`` and ``MemoryError`` are
+    not failures of a row and are raised.
+    """
+    kept: list[Row] = []
+    result: Result | None = None
+    failures: list[tuple[Row, Exception]] = []
+    waiting = [rows] if rows else []
+    while waiting:
+        part = waiting.pop()
+        candidate = [*kept, *part]
+        try:
+            result = operation(candidate)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is a failure of these rows
+            if len(part) == 1:
+                failures.append((part[0], error))
+            else:
+                middle = len(part) // 2
+                waiting += [part[middle:], part[:middle]]
+        else:
+            kept = candidate
+    return kept, result, failures

@@ -1,0 +1,312 @@
+"""The outcome of training in words, and warnings where parity cost too much or was not reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from fairtransport._warnings import FairnessWarning
+from fairtransport.criteria import criterion_text, needs_labels
+from fairtransport.criteria.penalty import DiscretePenalty
+from fairtransport.metrics.ranks import pooled_ranks
+from fairtransport.training.weight_path import MIN_INFORMATION
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.criteria import ComparedStrata
+    from fairtransport.criteria.comparisons import Comparisons
+    from fairtransport.training.evaluation import ScoreMetrics
+    from fairtransport.training.responses import Response, ScoredResponse
+
+_MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
+_CONSTANT = 0.01  # of the initial spread: nearly constant scores
+_LOWERED, _FOLLOWED = 0.25, 0.5  # a reduction of SPDD that matters, and the share of it that ranks should show
+_ABOVE_CHANCE = 1.3  # times the mean disparity under chance
+_MANY_SET_ASIDE = 1 / 3  # of the rows, which are compared with nobody
+
+Figures = dict[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A remark for ``outcome_`` and the warnings that go with it."""
+
+    text: str = ""
+    warnings: tuple[tuple[str, type[Warning]], ...] = ()
+
+
+def describe_criterion(outcome: Notice, criterion: str, strata: ComparedStrata) -> Notice:
+    """Add to an outcome which criterion was trained for, and what could not be compared."""
+    if strata.is_everywhere:
+        return outcome
+    has_strata = strata.compared[0].stratum is not None
+    of_y = needs_labels(criterion) and strata.compared[0].label is None  # ranges of a real y are strata
+    text, warnings = criterion_text(criterion, has_strata=has_strata and not of_y), outcome.warnings
+    if has_strata:
+        aside = f", {len(strata.set_aside)} set aside" if strata.set_aside else ""
+        n = len(strata.compared)
+        text += f" ({n} {'stratum' if n == 1 else 'strata'}{' of y' if of_y else ''}{aside})"
+    if strata.share_set_aside > _MANY_SET_ASIDE:
+        message = (
+            f"{strata.share_set_aside:.0%} of the rows have only one group in their stratum and were set aside: "
+            f"nothing is compared in {len(strata.set_aside)} of {len(strata.set_aside) + len(strata.compared)} strata. "
+            "Use fewer or coarser strata."
+        )
+        warnings = (*warnings, (message, FairnessWarning))
+    return Notice(f"{text}: {outcome.text}", warnings)
+
+
+def within_chance(ending: str = "nothing was moved") -> str:
+    """Return the outcome where groups of the initial model differ no more than by chance."""
+    return f"the groups of the initial model differ no more than by chance; {ending}"
+
+
+def describe_evidence(
+    outcome: Notice, evidence: ParityEvidence, response: ScoredResponse, *, reached: bool, remedy: str, rows: str
+) -> Notice:
+    """Add to the outcome of an automatic weight what rows show about parity, where nothing was said of it."""
+    if any(category is FairnessWarning for _, category in outcome.warnings):
+        return outcome
+    disparity, floor, limit = (response.score_unit * x for x in (evidence.disparity, evidence.floor, evidence.limit))
+    figures = f"the disparity of {evidence.n_rows:,} {rows} is {disparity:.3g}, its noise floor {floor:.3g}"
+    points = f"{100 * evidence.rate_limit:.1f} percentage points"
+    advice = f"The smallest group has {evidence.smallest_group:,} rows. Audit the model on new rows."
+    if evidence.shows_difference:
+        text = f"groups of the {rows} differ by more than chance"
+        message = (
+            f"Groups differ by more than chance: {figures} (p = {evidence.p_value:.2g}). All pairs of groups count the "
+            f"same in it, also those of small groups. {advice} {remedy} with the group at hand goes further."
+        )
+    elif evidence.shows_parity and (reached or evidence.excludes_difference):
+        return Notice(f"{outcome.text}; groups differ by at most {points} (95 % confidence)", outcome.warnings)
+    else:
+        text = f"{rows} cannot exclude a difference of {points}"
+        message = (
+            f"Parity cannot be shown: {figures}, and that of new rows may be up to {limit:.3g} with 95 % confidence, "
+            f"{points} at equal shares selected. {advice} More rows, or fewer and larger groups (small_groups), show "
+            "more."
+        )
+    return Notice(f"{outcome.text}; {text}", (*outcome.warnings, (message, FairnessWarning)))
+
+
+def describe_lbfgs(
+    *,
+    n_iter: int,
+    converged: bool,
+    max_iter: int,
+    parity_weight: float,
+    metrics: ScoreMetrics,
+    figures: Figures,
+    reason: str,
+    reached: bool,
+    max_disparity: float | None,
+    group_specific: bool,
+    response: Response,
+) -> Notice:
+    """Describe a run of L-BFGS."""
+    warnings: tuple[tuple[str, type[Warning]], ...] = ()
+    text = f"converged after {n_iter} iterations"
+    if not converged:
+        text = f"stopped after max_iter={max_iter} iterations, before convergence"
+        warnings = ((f"The solver {text}. Raise max_iter or tol; the model so far is kept.", ConvergenceWarning),)
+    if parity_weight > 0.0:
+        losses = notices_of_losses(metrics.information_kept, figures, metrics.excess, response)
+    else:
+        losses = _notice_of_group_weights(metrics.information_kept, response)
+    remedy = f"Repair ({response.repair})"
+    if not group_specific:
+        remedy = f"Own weights for each group ({response.aware_option}) or repair ({response.repair})"
+    return describe_weight(
+        Notice(text, warnings),
+        losses,
+        parity_weight=parity_weight,
+        metrics=metrics,
+        reason=reason,
+        reached=reached,
+        max_disparity=max_disparity,
+        remedy=remedy,
+    )
+
+
+def describe_weight(
+    ending: Notice,
+    losses: Notice,
+    *,
+    parity_weight: float,
+    metrics: ScoreMetrics,
+    reason: str,
+    reached: bool,
+    max_disparity: float | None,
+    remedy: str,
+    rows: str = "training rows",
+) -> Notice:
+    """Describe how training ended, why its weight was chosen, and what parity cost."""
+    text, warnings = ending.text, [*ending.warnings, *losses.warnings]
+    if reason:
+        text = f"{reason} (parity_weight {parity_weight:.3g}); {text}"
+        if not reached:
+            warnings += _warnings_of_disparity(metrics, reason, max_disparity, remedy=remedy, rows=rows)
+    return Notice(f"{text}; {losses.text}" if losses.text else text, tuple(warnings))
+
+
+def notices_of_losses(information_kept: float, figures: Figures, excess: float, response: ScoredResponse) -> Notice:
+    """Describe what parity cost: nearly constant scores, lost information, or scores that only shrank."""
+    spread = figures["spread"]
+    if spread[1] < _CONSTANT * spread[0]:
+        remark = "the scores are nearly constant"
+    elif information_kept < MIN_INFORMATION:
+        remark = f"{max(information_kept, 0.0):.0%} of the initial model's information is left"
+    else:
+        return _notice_of_shrinkage(figures, excess, response.shrinkage_remedies)
+    before, after = figures[response.quality_name]
+    message = (
+        f"Parity cost most of the model: {remark}; the {response.quality_text} fell from {before:.3f} to {after:.3f}. "
+        "These features allow no more at this weight. Use a smaller parity_weight or amount, parity_weight='auto', "
+        f"repair with the group at hand ({response.repair}, {response.aware_option}), or another criterion."
+    )
+    return Notice(remark, ((message, FairnessWarning),))
+
+
+def _notice_of_shrinkage(figures: Figures, excess: float, remedies: str) -> Notice:
+    before, after = figures["disparity"]
+    lowered = 1.0 - after / before if before > 0.0 else 0.0
+    ranks = figures["rank_disparity"]
+    ranks_lowered = 1.0 - ranks[1] / max(ranks[0], 1e-300)
+    if not (lowered > _LOWERED and ranks_lowered < _FOLLOWED * lowered and excess > _ABOVE_CHANCE):
+        return Notice()
+    message = (
+        f"Scores were squeezed: the disparity fell by {lowered:.0%}, but the order of people is nearly as unequal as "
+        f"before (rank disparity {ranks[0]:.3f} to {ranks[1]:.3f}). Use {remedies}."
+    )
+    return Notice("scores were squeezed more than their order was equalised", ((message, FairnessWarning),))
+
+
+def _notice_of_group_weights(information_kept: float, response: Response) -> Notice:
+    """Describe weights for each group that lose the information without any parity: there are too few rows."""
+    if information_kept >= MIN_INFORMATION:
+        return Notice()
+    share = f"{max(information_kept, 0.0):.0%}"
+    remark = f"weights for each group keep {share} of the initial model's information on rows left out"
+    message = (
+        f"There are too few rows for group_specific=True: {remark}. Use shared weights, or repair with the group at "
+        f"hand ({response.repair})."
+    )
+    return Notice(remark, ((message, FairnessWarning),))
+
+
+def _warnings_of_disparity(
+    metrics: ScoreMetrics, reason: str, max_disparity: float | None, *, remedy: str, rows: str
+) -> list[tuple[str, type[Warning]]]:
+    if max_disparity is not None:
+        remaining = f"max_disparity={max_disparity:g} was not reached on {rows}: {metrics.disparity:.4g}"
+    elif metrics.excess > _ABOVE_CHANCE and metrics.rank_distance > _MATERIAL:
+        remaining = (
+            f"at equal shares selected, groups still differ by {100 * metrics.rank_distance:.1f} percentage "
+            f"points, {metrics.excess:.1f} times what chance shows"
+        )
+    else:
+        return []
+    message = f"Parity was not reached: {remaining}; {reason}. {remedy} with the group at hand goes further."
+    return [(message, FairnessWarning)]
+
+
+# What rows can show about parity: a test of the disparity, and an upper confidence limit.
+
+_LEVEL = 0.05  # of the test, and of the upper limit
+_MATERIAL_RATE, _IMMATERIAL = (
+    0.05,
+    0.02,
+)  # mean differences of selection rates: one that must be excluded, and a small one
+_SAMPLES = 400  # of the noise
+_SLICES, _NOISE_SLICES = 256, 128
+_MAX_ENTRIES = 1 << 21  # of the noise, in memory at a time
+
+
+@dataclass(frozen=True)
+class ParityEvidence:
+    """The disparity of rows that a model was not trained on, and what their number can show."""
+
+    disparity: float
+    floor: float
+    p_value: float
+    limit: float
+    rate_limit: float
+    n_rows: int
+    smallest_group: int
+
+    @property
+    def shows_difference(self) -> bool:
+        """Whether groups differ by more than chance, and by an amount that may matter."""
+        return self.p_value <= _LEVEL and not self.excludes_difference
+
+    @property
+    def shows_parity(self) -> bool:
+        """Whether these rows exclude that groups differ by an amount that matters."""
+        return not self.shows_difference and self.rate_limit <= _MATERIAL_RATE
+
+    @property
+    def excludes_difference(self) -> bool:
+        """Whether these rows exclude that groups differ by even a small amount."""
+        return self.rate_limit <= _IMMATERIAL
+
+
+def parity_evidence(scores: NDArray[np.float64], comparisons: Comparisons) -> ParityEvidence:
+    r"""Return what the scores of some rows show about parity.
+
+    Notes
+    -----
+    The disparity is a norm of the differences D between the groups' distribution functions. With sampling noise h it is
+    observed as :math:`\|D + h\|`, so that
+
+    .. math:: \|D\| \le \|D + h\| + \|h\| .
+
+    The limit adds the 95 % quantile of :math:`\|h\|`. The triangle inequality makes it valid for every direction of the
+    differences and every number of groups; it is wide where there are many. With F the distribution function of all
+    scores, the noise of a group of n rows is that of a Brownian bridge B, :math:`B(F) / \sqrt{n}`; permuted groups
+    differ by the same amount. The limit of selection rates is that of the same sum for ranks.
+    """
+    exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
+    ranks = pooled_ranks(scores, comparisons.row_weights)
+    disparity, of_ranks = (float(exact.value_and_gradient(values, comparisons).value) for values in (scores, ranks))
+    noise, noise_of_ranks = _noise(_quantile_steps(scores, comparisons.row_weights), comparisons)
+    varies = bool(np.ptp(scores) > 0.0)
+    rates = (of_ranks + float(np.quantile(noise_of_ranks, 1.0 - _LEVEL))) / float(comparisons.weights.sum())
+    return ParityEvidence(
+        disparity=disparity,
+        floor=float(noise.mean()),
+        p_value=(1 + int(np.count_nonzero(noise >= disparity))) / (1 + _SAMPLES),
+        limit=disparity + float(np.quantile(noise, 1.0 - _LEVEL)),
+        rate_limit=rates if varies else 0.0,
+        n_rows=len(scores),
+        smallest_group=min(cell.size for cell in comparisons.cells),
+    )
+
+
+def _quantile_steps(scores: NDArray[np.float64], row_weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the differences between equidistant quantiles of all scores."""
+    order = np.argsort(scores)
+    mass = np.ones(scores.size) if row_weights is None else row_weights[order]
+    levels = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+    return np.diff(np.interp(np.linspace(0.0, 1.0, _NOISE_SLICES + 1), levels, scores[order]))
+
+
+def _noise(widths: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
+    """Return samples of both disparities, of scores and of ranks, under chance: shape (2, n_samples)."""
+    rng, edges = np.random.default_rng(0), np.linspace(0.0, 1.0, _NOISE_SLICES + 1)
+    heights = 0.5 * (edges[1:] + edges[:-1])
+    steps = np.sqrt(np.diff(heights, prepend=0.0, append=1.0))
+    errors = 1.0 / np.sqrt(np.maximum(comparisons.sizes, 1e-300))[:, None, None]
+    both = np.column_stack((widths, np.diff(edges)))
+    block = max(1, _MAX_ENTRIES // (len(errors) * len(steps)))
+    samples = []
+    for first in range(0, _SAMPLES, block):
+        shape = (len(errors), min(block, _SAMPLES - first), len(steps))
+        walks = np.cumsum(rng.normal(size=shape) * steps, axis=2)
+        bridges = errors * (walks[:, :, :-1] - heights * walks[:, :, -1:])
+        pairs = zip(comparisons.pairs, comparisons.weights, strict=True)
+        samples.append(sum(weight * (np.abs(bridges[a] - bridges[b]) @ both) for (a, b), weight in pairs))
+    return np.concatenate(samples).T

@@ -1,0 +1,617 @@
+"""What a linear model predicts, one of two classes or a real number, and the units in which it is trained."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+
+from fairtransport._columns import read_columns
+from fairtransport.metrics.ranks import pooled_ranks
+from fairtransport.strata import cross_strata, make_strata
+from fairtransport.transport.kernels.functions import logistic_loss
+from fairtransport.transport.regularizers import AFFINE, AFFINE_SLOPE, LOGISTIC, affine_score, sigmoid
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.criteria.penalty import Duals
+    from fairtransport.strata import Strata
+
+
+class ScoredResponse(ABC):
+    """What the evaluation of scores and the words about a training need to know of a response."""
+
+    loss_name: ClassVar[str]
+    quality_name: ClassVar[str]
+    quality_text: ClassVar[str]
+    repair: ClassVar[str]
+    aware_option: ClassVar[str] = "group_specific=True"
+    shrinkage_remedies: ClassVar[str] = (
+        "scale='standardized', own weights for each group (group_specific=True) or repair with the group at hand"
+    )
+
+    @property
+    def score_unit(self) -> float:
+        """A score of 1, in units of y."""
+        return 1.0
+
+    @property
+    def loss_unit(self) -> float:
+        """A loss of 1, in (squared) units of y."""
+        return 1.0
+
+    @abstractmethod
+    def mean_loss(
+        self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]
+    ) -> float:
+        """Return the mean loss of scores."""
+
+    @abstractmethod
+    def constant_loss(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return the mean loss of the best constant."""
+
+    @abstractmethod
+    def quality(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return the measure of quality."""
+
+    def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:  # noqa: ARG002
+        """Return a pair of disparities in other units, by name."""
+        return {}
+
+
+class Response(ScoredResponse):
+    """The response of a linear model: its loss, and the map between y as given and the outcomes that training sees."""
+
+    loss: ClassVar[Loss]
+    summary_metrics: ClassVar[tuple[str, ...]]
+    needed_attributes: ClassVar[tuple[str, ...]]
+    needed_estimator: ClassVar[str]
+
+    def mean_loss(
+        self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]
+    ) -> float:
+        """Return the mean loss of scores."""
+        return self.loss.mean(scores, outcomes, shares)
+
+    def constant_loss(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return the mean loss of the best constant."""
+        return self.loss.best_constant(outcomes, shares)[1]
+
+    @abstractmethod
+    def outcomes(self, y: NDArray[Any]) -> NDArray[np.float64]:
+        """Return what the loss compares linear predictors with."""
+
+    @abstractmethod
+    def to_given(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return weights, the intercept last, for predictions in units of y."""
+
+    @abstractmethod
+    def to_standard(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return weights for standardised predictions: the inverse of `to_given`."""
+
+    @abstractmethod
+    def scores_as_given(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scores in units of y."""
+
+    @abstractmethod
+    def scores_of_given(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores of predictions in units of y: the inverse of `scores_as_given`."""
+
+    def duals_as_given(self, duals: Duals) -> Duals:
+        """Return dual potentials as functions of predictions in units of y."""
+        low = float(self.scores_as_given(np.zeros(1))[0])
+        return replace(duals, center=low + self.score_unit * duals.center, unit=self.score_unit * duals.unit)
+
+    def duals_of_given(self, duals: Duals) -> Duals:
+        """Return dual potentials as functions of scores: the inverse of `duals_as_given`."""
+        low = float(self.scores_as_given(np.zeros(1))[0])
+        return replace(duals, center=(duals.center - low) / self.score_unit, unit=duals.unit / self.score_unit)
+
+    @abstractmethod
+    def fold_columns(self, outcomes: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
+        """Return columns within whose values folds are balanced."""
+
+    def criterion_within_strata(self, criterion: str) -> str:
+        """Return the criterion that remains to be met within the strata of `compared_strata`."""
+        return criterion
+
+    def compared_strata(self, y: NDArray[Any], strata: Strata | None, criterion: str, n_groups: int) -> Strata | None:  # noqa: ARG002
+        """Return the strata within which groups are compared: those of the user and, where y is cut, its ranges."""
+        return strata
+
+    def n_y_columns(self, strata: Strata) -> int:  # noqa: ARG002
+        """Return how many columns of the strata of a fitted model are ranges of y."""
+        return 0
+
+    def stratum_columns(self, y: NDArray[Any] | None, strata: Any, known: Strata) -> Any:  # noqa: ARG002
+        """Return the columns of new rows from which the strata of a fitted model are read."""
+        return strata
+
+    # ---------------------------------------------------------------- initial models
+
+    @abstractmethod
+    def default_estimator(self) -> Any:
+        """Return an unfitted linear model."""
+
+    @abstractmethod
+    def estimator_with(self, theta: NDArray[np.float64]) -> Any:
+        """Return a fitted linear model with these weights, in units of y."""
+
+    @abstractmethod
+    def check_estimator(self, estimator: Any) -> None:
+        """Raise TypeError for a model of the other kind, with the name of the class that takes it."""
+
+    @abstractmethod
+    def check_shape(self, model: Any, coef: NDArray[np.float64], n_features: int) -> None:
+        """Raise ValueError unless a fitted model has these columns and, if any, the classes of y."""
+
+    @abstractmethod
+    def check_predictions(self, model: Any, X: Any, predictors: NDArray[np.float64]) -> None:
+        """Raise TypeError unless a model predicts what its weights say."""
+
+    @abstractmethod
+    def ridge_of(self, model: Any, total: float) -> float:
+        """Return the ridge with which a model was fitted, for the mean loss of rows of this total weight."""
+
+
+# Losses of linear models: logistic for classifiers, squared for regressors.
+
+_SATURATED = 0.01  # least curvature that the solvers assume: saturated scores have none here, but nearby
+
+
+class Loss(ABC):
+    """A loss, and the map of the linear predictor to the score."""
+
+    name: ClassVar[str]
+    link: ClassVar[int]
+    max_curvature: ClassVar[float]
+    bounds: ClassVar[tuple[float, float] | None]
+
+    @abstractmethod
+    def terms(
+        self,
+        predictors: NDArray[np.float64],
+        outcomes: NDArray[np.float64],
+        shares: NDArray[np.float64],
+        *,
+        equal_shares: bool,
+    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """Return the mean loss, the scores, and the derivative of the former with respect to each predictor."""
+
+    @abstractmethod
+    def losses(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the loss of each row."""
+
+    @abstractmethod
+    def residuals(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the derivative of each row's loss with respect to its predictor."""
+
+    @abstractmethod
+    def scores(self, predictors: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the scores."""
+
+    @abstractmethod
+    def predictors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the linear predictors of scores; of scores at a bound, that of a score next to it."""
+
+    @abstractmethod
+    def score_slopes(self, scores: NDArray[np.float64]) -> Any:
+        """Return the derivative of each score with respect to its predictor."""
+
+    @abstractmethod
+    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the second derivative of each row's loss with respect to its predictor."""
+
+    @abstractmethod
+    def mean(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return the mean loss of scores."""
+
+    @abstractmethod
+    def best_constant(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
+        """Return the linear predictor of the best constant model, and its mean loss."""
+
+    @abstractmethod
+    def expected_gain(self, scores: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
+        """Return the gain over a constant that calibrated scores expect to have, and the loss of the constant."""
+
+    def solver_curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the curvature, bounded from below."""
+        return np.maximum(self.curvature(scores), _SATURATED)
+
+
+class LogisticLoss(Loss):
+    """Log-loss of labels 0 and 1; the score is a probability."""
+
+    name = "logistic"
+    link = LOGISTIC
+    max_curvature = 0.25
+    bounds = (0.0, 1.0)
+
+    def terms(
+        self,
+        predictors: NDArray[np.float64],
+        outcomes: NDArray[np.float64],
+        shares: NDArray[np.float64],
+        *,
+        equal_shares: bool,
+    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """See `Loss.terms`."""
+        scores, slopes = np.empty_like(predictors), np.empty_like(predictors)
+        return logistic_loss(predictors, outcomes, shares, equal_shares, scores, slopes), scores, slopes
+
+    def losses(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log-loss of each row."""
+        return np.asarray(np.logaddexp(0.0, predictors) - outcomes * predictors)
+
+    def residuals(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return probability less label."""
+        return np.asarray(sigmoid(predictors) - outcomes)
+
+    def scores(self, predictors: NDArray[Any]) -> NDArray[np.float64]:
+        """Return probabilities."""
+        return np.asarray(sigmoid(predictors))
+
+    def predictors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return logits."""
+        inside = np.clip(scores, 1e-6, 1.0 - 1e-6)
+        return np.asarray(np.log(inside) - np.log1p(-inside))
+
+    def score_slopes(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return s (1 - s)."""
+        return scores * (1.0 - scores)
+
+    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return s (1 - s)."""
+        return scores * (1.0 - scores)
+
+    def mean(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return the mean log-loss."""
+        inside = np.clip(scores, 1e-15, 1.0 - 1e-15)
+        return float(-shares @ np.where(outcomes > 0.0, np.log(inside), np.log1p(-inside)))
+
+    def best_constant(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
+        """Return the logit of the share of positive labels, and its entropy."""
+        rate = float(shares @ outcomes)
+        return float(np.log(rate / (1.0 - rate))), float(_entropy(rate))
+
+    def expected_gain(self, scores: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
+        """Return the entropy of the mean score less the mean entropy of the scores, and the former."""
+        rate = np.clip(shares @ scores, 1e-12, 1.0 - 1e-12)
+        constant = float(_entropy(rate))
+        return constant - float(shares @ _entropy(np.clip(scores, 1e-12, 1.0 - 1e-12))), constant
+
+
+class SquaredLoss(Loss):
+    r"""Half of the squared error of a standardised y.
+
+    Scores are the linear predictor in units in which three standard deviations of y to both sides of its mean are
+    [0, 1], so that a strength, a kernel variance and a Huber width mean what they mean for probabilities.
+    """
+
+    name = "squared"
+    link = AFFINE
+    max_curvature = 1.0
+    bounds = None
+
+    def terms(
+        self,
+        predictors: NDArray[np.float64],
+        outcomes: NDArray[np.float64],
+        shares: NDArray[np.float64],
+        *,
+        equal_shares: bool,  # noqa: ARG002
+    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """See `Loss.terms`."""
+        residuals = predictors - outcomes
+        slopes = shares * residuals
+        return 0.5 * float(slopes @ residuals), affine_score(predictors), slopes
+
+    def losses(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return half of the squared error of each row."""
+        return np.asarray(0.5 * (predictors - outcomes) ** 2)
+
+    def residuals(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return prediction less outcome."""
+        return np.asarray(predictors - outcomes)
+
+    def scores(self, predictors: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the predictors in units of scores."""
+        return np.asarray(affine_score(predictors))
+
+    def predictors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the predictors."""
+        return np.asarray((scores - 0.5) / AFFINE_SLOPE)
+
+    def score_slopes(self, scores: NDArray[np.float64]) -> float:  # noqa: ARG002
+        """Return the constant slope."""
+        return AFFINE_SLOPE
+
+    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ones."""
+        return np.ones_like(scores)
+
+    def mean(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return half of the mean squared error."""
+        return float(shares @ self.losses(self.predictors(scores), outcomes))
+
+    def best_constant(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
+        """Return the mean, and half of the variance."""
+        mean = float(shares @ outcomes)
+        return mean, 0.5 * float(shares @ (outcomes - mean) ** 2)
+
+    def expected_gain(self, scores: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
+        """Return half of the variance of the predictions, twice: nothing is known of the noise around them."""
+        gain = self.best_constant(self.predictors(scores), shares)[1]
+        return gain, gain
+
+
+def _entropy(p: Any) -> Any:
+    return -(p * np.log(p) + (1.0 - p) * np.log1p(-p))
+
+
+#: Losses by name.
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (LogisticLoss(), SquaredLoss())}
+
+
+# The response of classifiers: one of two classes.
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryResponse(Response):
+    """One of two classes; the second is positive."""
+
+    loss = LOSSES["logistic"]
+    loss_name = "log_loss"
+    quality_name = "auc"
+    quality_text = "AUC"
+    summary_metrics = ("disparity", "rank_disparity", "auc")
+    repair = "QuantileRepairClassifier"
+    needed_attributes = ("predict_proba", "classes_")
+    needed_estimator = "a linear logistic model with coef_, intercept_ and predict_proba, such as LogisticRegression"
+
+    classes: NDArray[Any]
+
+    def outcomes(self, y: NDArray[Any]) -> NDArray[np.float64]:
+        """Return 1 for the second class and 0 for the first."""
+        return (y == self.classes[1]).astype(np.float64)
+
+    def to_given(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weights unchanged."""
+        return theta
+
+    def to_standard(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weights unchanged."""
+        return theta
+
+    def scores_as_given(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores unchanged."""
+        return scores
+
+    def scores_of_given(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores unchanged."""
+        return predictions
+
+    def quality(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return the area under the ROC curve, from the mean rank of the positive rows."""
+        rate = float(shares @ outcomes)
+        mean = float((shares * outcomes) @ pooled_ranks(scores, shares)) / rate
+        return (mean - 0.5 * rate) / (1.0 - rate)
+
+    def fold_columns(self, outcomes: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
+        """Return the labels."""
+        return (outcomes,)
+
+    # ---------------------------------------------------------------- initial models
+
+    def default_estimator(self) -> LogisticRegression:
+        """Return logistic regression."""
+        return LogisticRegression(max_iter=1000)
+
+    def estimator_with(self, theta: NDArray[np.float64]) -> LogisticRegression:
+        """Return logistic regression with these weights."""
+        model = LogisticRegression()
+        model.classes_, model.n_features_in_ = self.classes, len(theta) - 1
+        model.coef_, model.intercept_ = theta[None, :-1].copy(), theta[-1:].copy()
+        model.n_iter_ = np.ones(1, dtype=np.int32)
+        return model
+
+    def check_estimator(self, estimator: Any) -> None:
+        """Raise TypeError for a regressor."""
+        if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
+            raise TypeError(
+                f"estimator must be {self.needed_estimator}; {type(estimator).__name__} is a regressor, which "
+                "ContinuousTransportRegressor and DiscreteTransportRegressor take."
+            )
+
+    def check_shape(self, model: Any, coef: NDArray[np.float64], n_features: int) -> None:
+        """Raise ValueError unless a model has these columns, and the classes of y."""
+        if coef.shape != (1, n_features):
+            raise ValueError(
+                f"estimator was fitted on {coef.shape[1]} features and {len(model.classes_)} classes; "
+                f"X has {n_features} features and 2 classes are needed."
+            )
+        if not np.array_equal(np.asarray(model.classes_), self.classes):
+            raise ValueError("estimator was fitted on other class labels than those of y.")
+
+    def check_predictions(self, model: Any, X: Any, predictors: NDArray[np.float64]) -> None:
+        """Raise TypeError unless the probabilities are the logistic function of the logits."""
+        if not np.allclose(self.loss.scores(predictors), np.asarray(model.predict_proba(X))[:, 1], atol=1e-3):
+            raise TypeError(
+                f"{type(model).__name__} is not a linear logistic model: its probabilities are not the logistic "
+                "function of coef_ and intercept_. Use LogisticRegression or SGDClassifier(loss='log_loss')."
+            )
+
+    def ridge_of(self, model: Any, total: float) -> float:
+        """Return the ridge of scikit-learn's models, which minimise C * sum of losses + |w|^2 / 2."""
+        if getattr(model, "penalty", "l2") in (None, "l1", "elasticnet") or getattr(model, "l1_ratio", None):
+            return 0.0
+        inverse = getattr(model, "C_", getattr(model, "C", None))
+        if inverse is None:
+            return 0.0
+        strength = float(np.ravel(inverse)[0])
+        return 1.0 / (strength * total) if np.isfinite(strength) and strength > 0 else 0.0
+
+
+# The response of regressors: a real number, which is standardised for training.
+
+# Standardised values of y are rounded to multiples of it, so that rounding errors of an affine map of y are gone before
+# training and do not grow from one iteration of a solver to the next.
+_GRID = 2.0**-30
+#: Name of the column of y among strata.
+Y_COLUMN = "y"
+
+_CONSTANT = 1e-14  # of the largest value: a deviation that consists of rounding errors
+
+
+@dataclass(frozen=True, eq=False)
+class RealResponse(Response):
+    """A real number, standardised for training."""
+
+    loss = LOSSES["squared"]
+    loss_name = "mean_squared_error"
+    quality_name = "r2"
+    quality_text = "R2"
+    summary_metrics = ("standardized_disparity", "rank_disparity", "r2")
+    repair = "QuantileRepairRegressor"
+    needed_attributes = ("predict",)
+    needed_estimator = "a linear regression with coef_ and intercept_, such as LinearRegression or Ridge"
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, y: NDArray[np.float64], shares: NDArray[np.float64]) -> Self:
+        """Return the response with the mean and the standard deviation of y; ValueError where it is constant."""
+        peak = float(np.abs(y).max())
+        unit = peak if peak > 0.0 else 1.0  # in units of the largest value squares neither overflow nor vanish
+        mean = float(shares @ (y / unit))
+        deviation = float(np.sqrt(shares @ (y / unit - mean) ** 2))
+        if deviation <= _CONSTANT or not deviation * unit > 0.0:
+            raise ValueError(
+                "y has the same value in every row, so there is nothing to learn and nothing to transport."
+            )
+        return cls(mean * unit, deviation * unit)
+
+    @property
+    def score_unit(self) -> float:
+        """A score of 1, in units of y."""
+        return float(self.deviation / self.loss.score_slopes(np.zeros(1)))
+
+    @property
+    def loss_unit(self) -> float:
+        """Half of a squared standardised error of 1, in squared units of y."""
+        return 2.0 * self.deviation**2
+
+    def outcomes(self, y: NDArray[Any]) -> NDArray[np.float64]:
+        """Return standardised values."""
+        return np.asarray(np.round((y - self.mean) / self.deviation / _GRID) * _GRID)
+
+    def to_given(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return weights, the intercept last, for predictions in units of y."""
+        given = self.deviation * theta
+        given[..., -1] += self.mean
+        return np.asarray(given)
+
+    def to_standard(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return weights for standardised predictions."""
+        standard = np.array(theta, dtype=np.float64)
+        standard[..., -1] -= self.mean
+        return standard / self.deviation
+
+    def scores_as_given(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return predictions in units of y."""
+        return self.mean + self.deviation * self.loss.predictors(scores)
+
+    def scores_of_given(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores of predictions in units of y."""
+        return self.loss.scores((predictions - self.mean) / self.deviation)
+
+    def quality(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return the coefficient of determination."""
+        return 1.0 - self.loss.mean(scores, outcomes, shares) / self.loss.best_constant(outcomes, shares)[1]
+
+    def fold_columns(self, outcomes: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:  # noqa: ARG002
+        """Return nothing: rows are in canonical order, whose remainders are as good as random."""
+        return ()
+
+    def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:
+        """Return a pair of disparities in standard deviations of y."""
+        return {"standardized_disparity": (pair[0] / self.deviation, pair[1] / self.deviation)}
+
+    def criterion_within_strata(self, criterion: str) -> str:  # noqa: ARG002
+        """Return demographic parity: people with about the same y are a stratum."""
+        return "demographic_parity"
+
+    def compared_strata(self, y: NDArray[Any], strata: Strata | None, criterion: str, n_groups: int) -> Strata | None:
+        """Return the strata of the user, crossed with ranges of y where the criterion compares people of the same y."""
+        if criterion == "demographic_parity":
+            return strata
+        # Cut where it is standardised, so that ranges do not depend on the rounding errors of another unit.
+        cells = n_groups * (1 if strata is None else len(strata))
+        ranges = make_strata({Y_COLUMN: self.outcomes(y)}, n_groups=cells)
+        cuts = tuple(None if points is None else self.mean + self.deviation * points for points in ranges.cuts)
+        # Values of a y that has few are strata themselves.
+        ranges = make_strata({Y_COLUMN: y}) if cuts[0] is None else replace(ranges, cuts=cuts)
+        return ranges if strata is None else cross_strata(ranges, strata)
+
+    def n_y_columns(self, strata: Strata) -> int:
+        """Return 1 where y is among the strata."""
+        return int(strata.columns[0] == Y_COLUMN)
+
+    def stratum_columns(self, y: NDArray[Any] | None, strata: Any, known: Strata) -> Any:
+        """Return the columns of the user, after y where it is among the strata."""
+        if not self.n_y_columns(known):
+            return strata
+        columns = {} if strata is None else read_columns(strata)
+        return {Y_COLUMN: y, **{name.replace("sensitive_feature_", "stratum_"): c for name, c in columns.items()}}
+
+    # ---------------------------------------------------------------- initial models
+
+    def default_estimator(self) -> Ridge:
+        """Return ridge regression."""
+        return Ridge()
+
+    def estimator_with(self, theta: NDArray[np.float64]) -> Ridge:
+        """Return ridge regression with these weights."""
+        model = Ridge()
+        model.n_features_in_ = len(theta) - 1
+        model.coef_, model.intercept_ = theta[:-1].copy(), float(theta[-1])
+        return model
+
+    def check_estimator(self, estimator: Any) -> None:
+        """Raise TypeError for a classifier."""
+        if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
+            raise TypeError(
+                f"estimator must be {self.needed_estimator}; {type(estimator).__name__} is a classifier, which "
+                "ContinuousTransportClassifier and DiscreteTransportClassifier take."
+            )
+
+    def check_shape(self, model: Any, coef: NDArray[np.float64], n_features: int) -> None:  # noqa: ARG002
+        """Raise ValueError unless a model has these columns and one output."""
+        if coef.shape != (1, n_features):
+            raise ValueError(
+                f"estimator was fitted on {coef.shape[1]} features and {coef.shape[0]} outputs; X has {n_features} "
+                "features and 1 output is needed."
+            )
+        if not self.deviation > 0.0:
+            raise ValueError("estimator predicts the same for every row, so there is nothing to transport.")
+
+    def check_predictions(self, model: Any, X: Any, predictors: NDArray[np.float64]) -> None:
+        """Raise TypeError unless predictions are the linear predictors."""
+        predicted = np.asarray(model.predict(X), dtype=np.float64).ravel()
+        if not np.allclose(predictors, predicted, rtol=1e-6, atol=1e-3 * self.deviation):
+            raise TypeError(
+                f"{type(model).__name__} is not a linear model: its predictions are not those of coef_ and intercept_. "
+                "Use LinearRegression or Ridge."
+            )
+
+    def ridge_of(self, model: Any, total: float) -> float:
+        """Return the ridge of scikit-learn's ridge regression, which minimises sum of squares + alpha |w|^2."""
+        if not isinstance(model, (Ridge, RidgeCV)):
+            return 0.0
+        return float(np.ravel(getattr(model, "alpha_", model.alpha if isinstance(model, Ridge) else 0.0))[0]) / total

@@ -1,0 +1,174 @@
+"""A path of parity weights, each fit started from the one before, and the rule that chooses a weight on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.training.evaluation import ScoreEvaluator, ScoreMetrics
+    from fairtransport.training.responses import Response
+
+#: Columns of ``path_``, the path that a fitted model stores, beside the one of its loss.
+_METRICS = ("disparity", "rank_disparity", "information_kept")
+PATH_COLUMNS = ("weight", *_METRICS, "theta", "spread")
+
+#: Weights that are tried in turn.
+PATH_WEIGHTS = (0.1, 0.3, 1.0, 4.0, 15.0, 60.0)
+
+#: Share of the initial model's information that an automatic weight keeps.
+MIN_INFORMATION = 0.5
+
+_BISECTIONS = 1
+_MAX_BISECTIONS = 4  # where the information falls steeply between two weights
+_CLOSE_TO_MIN = MIN_INFORMATION + 0.1
+_NO_GAIN = 0.01  # of the information: a smaller weight would keep no more
+_MIN_DECREASE = 0.1  # relative decrease of the disparity over two weights, for another one to be tried
+_HEAVY = 1.0  # weight from which that is required
+_NOISE_FLOOR = 1.2  # times the mean rank disparity under chance
+
+Fit = Callable[[float, Any], "tuple[Any, NDArray[np.float64]]"]
+
+
+@dataclass(frozen=True, eq=False)
+class PathPoint:
+    """A model on the path: its weight, the result of its training, and the metrics of its scores."""
+
+    weight: float
+    result: Any
+    metrics: ScoreMetrics
+
+
+class WeightPath:
+    """Fits along increasing weights, each from the result of the next smaller one."""
+
+    def __init__(self, fit: Fit, evaluator: ScoreEvaluator) -> None:
+        self._fit, self.evaluator = fit, evaluator
+        self.points: list[PathPoint] = []
+
+    def at(self, weight: float) -> PathPoint:
+        """Return the point of a weight, fitted from the nearest one below it."""
+        below = [point for point in self.points if point.weight <= weight]
+        if below and below[-1].weight == weight:
+            return below[-1]
+        result, scores = self._fit(weight, below[-1].result if below else None)
+        point = PathPoint(weight, result, self.evaluator.evaluate(scores))
+        self.points.insert(len(below), point)
+        return point
+
+    def table(self) -> dict[str, NDArray[np.float64]]:
+        """Return the weights and metrics as columns."""
+        columns = {"weight": np.array([point.weight for point in self.points])}
+        for name in _METRICS:
+            columns[name] = np.array([getattr(point.metrics, name) for point in self.points])
+        columns[self.evaluator.response.loss_name] = np.array([point.metrics.loss for point in self.points])
+        return columns
+
+
+def empty_path(response: Response) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of a path without points."""
+    return {name: np.zeros(0) for name in (*PATH_COLUMNS, response.loss_name)}
+
+
+@dataclass(frozen=True)
+class AutomaticWeight:
+    """The rule of ``parity_weight="auto"`` and of ``max_disparity``."""
+
+    max_disparity: float | None = None
+    weights: tuple[float, ...] = PATH_WEIGHTS
+
+    def choose(self, path: WeightPath) -> tuple[PathPoint, str, bool]:
+        """Return the chosen point of the path, the reason for it, and whether the goal was reached."""
+        last = path.at(0.0)
+        if self.is_reached(last):
+            return last, f"{self.goal} without any weight", True
+        for weight in self.weights:
+            point = path.at(weight)
+            if self.max_disparity is None and point.metrics.information_kept < MIN_INFORMATION:
+                largest = self._largest_informative(path, last, point)
+                if self.is_reached(largest):
+                    return self._bisect(path, last, largest), self.goal, True
+                share = f"{max(largest.metrics.information_kept, 0.0):.0%} of the initial model's information is left"
+                return largest, f"{share}, and more weight would leave less than half", False
+            if self.is_reached(point):
+                return self._bisect(path, last, point), self.goal, True
+            if self._has_stalled(path):
+                break
+            last = point
+        allowed = [
+            p for p in path.points if self.max_disparity is not None or p.metrics.information_kept >= MIN_INFORMATION
+        ]
+        allowed = allowed or path.points[:1]  # weights for each group may lose half before any parity
+        chosen = self._nearly_lowest(path, allowed)
+        return chosen, "more weight no longer lowers the disparity: these features allow no more", False
+
+    def accepts(self, metrics: ScoreMetrics, before: ScoreMetrics) -> bool:
+        """Whether a model meets the limits, or misses them by no more than another one."""
+        if self.max_disparity is not None:
+            return metrics.disparity <= max(self.max_disparity, before.disparity)
+        return metrics.information_kept >= min(MIN_INFORMATION, before.information_kept)
+
+    @property
+    def goal(self) -> str:
+        """What was to be reached, in words."""
+        if self.max_disparity is None:
+            return "the rank disparity is at its noise floor"
+        return f"the disparity is at most {self.max_disparity:g}"
+
+    def _disparity(self, point: PathPoint) -> float:
+        return point.metrics.excess if self.max_disparity is None else point.metrics.disparity
+
+    def is_reached(self, point: PathPoint) -> bool:
+        """Whether a point is at the noise floor, or within the limit."""
+        return self._disparity(point) <= (_NOISE_FLOOR if self.max_disparity is None else self.max_disparity)
+
+    def _has_stalled(self, path: WeightPath) -> bool:
+        """Whether the last two weights, at which parity counts more than the loss, lowered the disparity little."""
+        if path.points[-2].weight < _HEAVY:
+            return False
+        before, now = self._disparity(path.points[-3]), min(self._disparity(p) for p in path.points[-2:])
+        return now > (1.0 - _MIN_DECREASE) * before
+
+    def _nearly_lowest(self, path: WeightPath, allowed: list[PathPoint]) -> PathPoint:
+        """Return about the smallest weight that nearly reaches the lowest disparity.
+
+        The disparity is interpolated linearly between two weights of the path, so that a rounding error changes the
+        weight a little and does not choose its neighbour.
+        """
+        enough = (1.0 + _MIN_DECREASE) * min(map(self._disparity, allowed))
+        index = next(i for i, point in enumerate(allowed) if self._disparity(point) <= enough)
+        high = allowed[index]
+        if not index:
+            return high
+        low = allowed[index - 1]
+        part = (self._disparity(low) - enough) / (self._disparity(low) - self._disparity(high))
+        smallest = max(low.weight, 0.1 * high.weight)
+        return path.at(float(f"{smallest * (high.weight / smallest) ** part:.3g}"))
+
+    def _bisect(self, path: WeightPath, low: PathPoint, high: PathPoint) -> PathPoint:
+        """Return about the smallest weight at which the goal is reached, as it is at the higher of two points."""
+        # A limit that the user has set is met closely; for the noise floor a weight nearby is as good.
+        for _ in range(_BISECTIONS if self.max_disparity is None else _MAX_BISECTIONS):
+            if low.metrics.information_kept - high.metrics.information_kept < _NO_GAIN:
+                break
+            middle = path.at(_geometric_mean(low, high))
+            low, high = (low, middle) if self.is_reached(middle) else (middle, high)
+        return high
+
+    def _largest_informative(self, path: WeightPath, low: PathPoint, high: PathPoint) -> PathPoint:
+        """Return about the largest weight that keeps half of the information, as the lower of two points does."""
+        for _ in range(_MAX_BISECTIONS):
+            if low.weight > 0.0 and low.metrics.information_kept < _CLOSE_TO_MIN:
+                break
+            middle = path.at(_geometric_mean(low, high))
+            low, high = (low, middle) if middle.metrics.information_kept < MIN_INFORMATION else (middle, high)
+        return low
+
+
+def _geometric_mean(low: PathPoint, high: PathPoint) -> float:
+    return float(np.sqrt(max(low.weight, 0.1 * high.weight) * high.weight))

@@ -1,0 +1,442 @@
+"""Areas between distribution functions, in one pass over sorted scores.
+
+On the line the area between two distribution functions is their Wasserstein-1 distance. No function needs memory for
+groups times scores. The plain twins are in ``tests/transport/kernels/test_areas.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from fairtransport._columns.compilation import cached_njit
+from fairtransport.transport.kernels.options import FAST_MATH
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_BLOCK = 256  # gaps that are summed before they are added to the total, so that rounding does not grow with n
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def group_areas(
+    values: NDArray[np.float64],
+    codes: NDArray[Any],
+    masses: NDArray[np.float64] | None,
+    totals: NDArray[np.float64],
+    separate: bool,
+) -> tuple[NDArray[np.float64], float]:
+    """Return the areas between the groups' distribution functions and everyone's, in one pass over sorted scores.
+
+    Notes
+    -----
+    Each score raises the distribution function of one group, so the order of the functions is kept by moving that one
+    up, past those that it overtakes.
+    """
+    n_groups = totals.shape[0] - 1
+    mass, pooled_mass = np.zeros(n_groups), 0.0
+    level = np.zeros(n_groups + 1)  # ascending
+    level[n_groups] = np.inf
+    rank, owner = np.arange(n_groups), np.arange(n_groups)
+    ranked, block = np.zeros(n_groups), np.zeros(n_groups)
+    total = 0.0
+    for start in range(0, values.shape[0] - 1, _BLOCK):
+        block[:] = 0.0
+        block_total = 0.0
+        for i in range(start, min(start + _BLOCK, values.shape[0] - 1)):
+            group, weight = codes[i], 1.0 if masses is None else masses[i]
+            if group == n_groups:
+                pooled_mass += weight
+            else:
+                if not separate:
+                    pooled_mass += weight
+                mass[group] += weight
+                reached = mass[group] / totals[group]
+                k = rank[group]
+                if level[k + 1] < reached:
+                    while level[k + 1] < reached:
+                        level[k], owner[k] = level[k + 1], owner[k + 1]
+                        rank[owner[k]] = k
+                        k += 1
+                    owner[k], rank[group] = group, k
+                level[k] = reached
+            gap = values[i + 1] - values[i]
+            if gap > 0.0:
+                middle, distance = pooled_mass / totals[n_groups], 0.0
+                for j in range(n_groups):
+                    above = level[j] - middle
+                    block[j] += gap * above
+                    distance += abs(above)
+                block_total += gap * distance
+        ranked += block
+        total += block_total
+    return ranked, total
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def areas_between_groups(
+    values: NDArray[np.float64], codes: NDArray[Any], masses: NDArray[np.float64] | None, totals: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the area between the distribution functions of any two groups; the parameters are those of `group_areas`.
+
+    Each score raises the function of one group, so only that group's areas are updated: the work is proportional to
+    groups times scores, not to pairs times scores.
+    """
+    n_groups = totals.shape[0] - 1
+    mass, level = np.zeros(n_groups), np.zeros(n_groups)
+    last = np.full(n_groups, values[0])  # where each function was raised last
+    areas = np.zeros((n_groups, n_groups))
+    for i in range(values.shape[0]):
+        group = codes[i]
+        if group == n_groups:
+            continue
+        for other in range(n_groups):
+            gap = values[i] - max(last[group], last[other])
+            areas[group, other] += gap * abs(level[group] - level[other])
+        mass[group] += 1.0 if masses is None else masses[i]
+        level[group] = mass[group] / totals[group]
+        last[group] = values[i]
+    for one in range(n_groups):
+        for other in range(one):
+            gap = values[-1] - max(last[one], last[other])
+            area = areas[one, other] + areas[other, one] + gap * abs(level[one] - level[other])
+            areas[one, other] = areas[other, one] = area
+    return areas
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def area_between(
+    values: NDArray[np.float64],
+    levels: NDArray[np.float64],
+    other_values: NDArray[np.float64],
+    other_levels: NDArray[np.float64],
+) -> float:
+    """Return the area between two distribution functions, given by ascending values and the levels reached there."""
+    i = j = 0
+    level = other_level = area = 0.0
+    at = min(values[0], other_values[0])
+    while i < values.shape[0] or j < other_values.shape[0]:
+        first = j == other_values.shape[0] or (i < values.shape[0] and values[i] <= other_values[j])
+        point = values[i] if first else other_values[j]
+        area += (point - at) * abs(level - other_level)
+        at = point
+        if first:
+            level = levels[i]
+            i += 1
+        else:
+            other_level = other_levels[j]
+            j += 1
+    return area
+
+
+# Monotone maps of the line, at many points.
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_LOOKS = 4  # knots that every point is compared with; as many lie at infinity beyond the last one
+
+
+class MapIndex(NamedTuple):
+    """A map that is linear between its knots and constant beyond them, with a guide to the knots."""
+
+    knots: NDArray[np.float64]
+    images: NDArray[np.float64]
+    guide: NDArray[np.int32]
+    scale: float
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32]) -> None:
+    """Write for each cell the last knot of the cells before it, or the first knot of all.
+
+    The cell of a point is ``int((point - knots[0]) * scale)``, or the last one.
+    """
+    last_cell = guide.shape[0] - 1
+    cell = 0
+    for i in range(knots.shape[0]):
+        end = min(int((knots[i] - knots[0]) * scale), last_cell) if scale > 0.0 else 0
+        while cell <= end:
+            guide[cell] = max(i - 1, 0)
+            cell += 1
+    guide[cell:] = knots.shape[0] - 1
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def _last_below(knots: NDArray[np.float64], low: np.uint64, point: float) -> np.uint64:
+    # The last knot at or below the point, searched from one that is: steps double, then halve.
+    size, step = np.uint64(knots.shape[0]), _ONE
+    while low + step < size and knots[low + step] <= point:
+        low += step
+        step <<= _ONE
+    while step > _ZERO:
+        if low + step < size and knots[low + step] <= point:
+            low += step
+        step >>= _ONE
+    return low
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def map_points(points: NDArray[np.float64], index: MapIndex, amount: float) -> None:
+    """Move points towards their images under a map, in place: (1 - amount) * point + amount * image."""
+    knots, images, guide, scale = index
+    # Indices are unsigned, because numba checks whether a signed one counts from the end.
+    lowest, last_cell = knots[0], np.uint64(guide.shape[0] - 1)
+    for i in range(points.shape[0]):
+        point = max(points[i], lowest)
+        cell = (point - lowest) * scale if scale > 0.0 else 0.0
+        k = np.uint64(guide[np.uint64(cell) if cell < last_cell else last_cell])
+        begin = k
+        for look in range(1, _LOOKS + 1):
+            k += np.uint64(knots[begin + np.uint64(look)] <= point)
+        if knots[k + _ONE] <= point:
+            k = _last_below(knots, k, point)
+        share = (point - knots[k]) / (knots[k + _ONE] - knots[k])
+        image, next_image = images[k], images[k + _ONE]
+        # Rounding may not overshoot the next image. Every operation keeps the order and the range of the points, so
+        # the map is monotone to the last bit.
+        mapped = min(image + share * (next_image - image), next_image)
+        points[i] = (1.0 - amount) * points[i] + amount * mapped
+
+
+# Quantile functions of sorted samples, in one pass.
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def level_positions(levels: NDArray[np.float64], queries: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return ``np.searchsorted(levels, queries, side="left")``, in one pass where the queries ascend."""
+    positions = np.empty(queries.shape[0], np.int64)
+    at, n_levels = 0, levels.shape[0]
+    for i in range(queries.shape[0]):
+        low, high, step = at, at, 1
+        if at > 0 and levels[at - 1] >= queries[i]:
+            low, high = 0, at - 1
+        else:
+            while high < n_levels and levels[high] < queries[i]:
+                low, high, step = high + 1, high + step, 2 * step
+            high = min(high, n_levels)
+        while low < high:
+            middle = (low + high) >> 1
+            if levels[middle] < queries[i]:
+                low = middle + 1
+            else:
+                high = middle
+        positions[i] = at = low
+    return positions
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def mean_quantiles(
+    tops: NDArray[np.float64], levels: NDArray[np.float64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the means of a quantile function between neighbours of 0 and ``tops``: ascending, the last exactly 1.
+
+    The quantile function is ``values[j]`` on the levels above ``levels[j - 1]``, up to ``levels[j]``.
+    """
+    images = np.empty(tops.shape[0])
+    at, j = 0.0, 0
+    for i in range(tops.shape[0]):
+        lowest, mass, rise = values[j], 0.0, 0.0
+        while True:
+            edge = min(levels[j], tops[i])
+            mass += edge - at
+            rise += (edge - at) * (values[j] - lowest)
+            at = edge
+            if levels[j] >= tops[i]:
+                break
+            j += 1
+        # The mean is taken above the lowest value, so that equal values give themselves to the last bit.
+        images[i] = min(lowest + rise / mass, values[j])
+        if levels[j] == tops[i]:
+            j += 1
+    return images
+
+
+# Slice means and their derivatives over rows in a sorted order; the plain twins are in `transport.slices`.
+
+#: An array that `radix_order` sorts has less than 2 to the power of this many values.
+INDEX_BITS = 30
+
+_INDEX_BITS, _INDEX_MASK = INDEX_BITS, (1 << INDEX_BITS) - 1
+_RADIX_BITS = 11
+_RADIX = 1 << _RADIX_BITS
+
+
+@cached_njit(nogil=True)
+def radix_order(values, low, scale):
+    """Return the positions in ascending order of the keys (value - low) * scale of 33 bits: three stable passes."""
+    n = values.shape[0]
+    keys, other = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    for i in range(n):
+        keys[i] = (np.uint64((values[i] - low) * scale) << np.uint64(_INDEX_BITS)) | np.uint64(i)
+    starts = np.empty(_RADIX, np.int64)
+    for digit in range(3):
+        shift = np.uint64(_INDEX_BITS + _RADIX_BITS * digit)
+        starts[:] = 0
+        for i in range(n):
+            starts[(keys[i] >> shift) & np.uint64(_RADIX - 1)] += 1
+        before = 0
+        for bucket in range(_RADIX):
+            size = starts[bucket]
+            starts[bucket] = before
+            before += size
+        for i in range(n):
+            bucket = (keys[i] >> shift) & np.uint64(_RADIX - 1)
+            other[starts[bucket]] = keys[i]
+            starts[bucket] += 1
+        keys, other = other, keys
+    order = np.empty(n, np.int64)
+    for i in range(n):
+        order[i] = np.int64(keys[i] & np.uint64(_INDEX_MASK))
+    return order
+
+
+@cached_njit(nogil=True, fastmath=FAST_MATH)
+def write_slice_means(scores, order, weights, means):
+    """Write the slice means of ``scores[order]``, which ascend, into ``means``; with empty weights masses are equal."""
+    n, m = order.shape[0], means.shape[0]
+    total = 0.0
+    if weights.shape[0] == 0:
+        total = float(n)
+    else:
+        for i in range(n):
+            total += weights[order[i]]
+    size = total / m
+    slot, space, area = 0, size, 0.0
+    for i in range(n):
+        value = scores[order[i]]
+        left = 1.0 if weights.shape[0] == 0 else weights[order[i]]
+        while left > space and slot < m - 1:
+            means[slot] = (area + space * value) / size
+            left -= space
+            slot, space, area = slot + 1, size, 0.0
+        area += left * value
+        space -= left
+    # Mass that rounding leaves over gets the largest score.
+    means[slot] = (area + max(space, 0.0) * scores[order[n - 1]]) / size
+    for rest in range(slot + 1, m):
+        means[rest] = scores[order[n - 1]]
+
+
+@cached_njit(nogil=True, fastmath=FAST_MATH)
+def add_row_slopes(slopes, order, weights, factor, gradient):
+    """Add ``factor`` times the derivative of each row to ``gradient``, from the slopes of the slices."""
+    n, m = order.shape[0], slopes.shape[0]
+    total = 0.0
+    if weights.shape[0] == 0:
+        total = float(n)
+    else:
+        for i in range(n):
+            total += weights[order[i]]
+    size = total / m
+    slot, space = 0, size
+    for i in range(n):
+        left = 1.0 if weights.shape[0] == 0 else weights[order[i]]
+        area = 0.0
+        while left > space and slot < m - 1:
+            area += space * slopes[slot]
+            left -= space
+            slot, space = slot + 1, size
+        area += left * slopes[slot]
+        space -= left
+        gradient[order[i]] += factor * area / total
+
+
+# A score and its group in one sortable integer.
+
+_KEY_ZERO, _KEY_ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def lowest_positive(values: NDArray[np.float64]) -> float:
+    """Return the lowest of the values above 0; infinity where there is none."""
+    lowest = np.inf
+    for value in values:
+        if 0.0 < value < lowest:
+            lowest = value
+    return lowest
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def pack_keys(
+    bits: NDArray[np.uint64], codes: NDArray[Any], lowest: np.uint64, shift: np.uint64, keys: NDArray[np.uint64]
+) -> None:
+    """Write the rank of each score among all floats from ``lowest`` on, with its code in the bits below, into ``keys``.
+
+    ``bits`` are those of the scores, and ``lowest`` those of the lowest positive score, whose rank is 1. 0 and -0 have
+    rank 0.
+    """
+    for i in range(bits.shape[0]):
+        rank = bits[i] - lowest + _KEY_ONE if _KEY_ZERO < bits[i] < _SIGN else _KEY_ZERO
+        keys[i] = (rank << shift) | np.uint64(codes[i])
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def unpack_keys(keys: NDArray[np.uint64], codes: NDArray[Any], lowest: np.uint64, shift: np.uint64) -> None:
+    """Undo `pack_keys`: the keys become the bits of scores, in place, and their codes go into ``codes``."""
+    mask = (_KEY_ONE << shift) - _KEY_ONE
+    for i in range(keys.shape[0]):
+        rank = keys[i] >> shift
+        codes[i] = keys[i] & mask
+        keys[i] = rank - _KEY_ONE + lowest if rank > _KEY_ZERO else _KEY_ZERO
+
+
+# Points sorted into buckets, so that each part of a large map is used while it is in the processor's cache.
+
+_BUCKET_ONE = np.uint64(1)
+
+
+class Cells(NamedTuple):
+    """Which bucket a value of a code belongs to."""
+
+    lows: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    firsts: NDArray[np.int64]
+    buckets: NDArray[np.uint16]
+
+
+@njit(inline="always", error_model="numpy")
+def _bucket_of(value: float, code: int, cells: Cells) -> np.uint64:
+    at = np.uint64(code)
+    cell, last = (value - cells.lows[at]) * cells.scales[at], cells.firsts[at + _BUCKET_ONE] - cells.firsts[at] - 1
+    cell = cell if cell > 0.0 else 0.0  # noqa: FURB136 - NaN, from an unbounded range, becomes 0, too
+    return np.uint64(cells.buckets[np.uint64(cells.firsts[at]) + (np.uint64(cell) if cell < last else np.uint64(last))])
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def count_buckets(values: NDArray[np.float64], codes: NDArray[Any], cells: Cells, counts: NDArray[np.int64]) -> None:
+    """Add the number of values in each bucket to ``counts``."""
+    for i in range(values.shape[0]):
+        counts[_bucket_of(values[i], codes[i], cells)] += 1
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def split_buckets(
+    values: NDArray[np.float64],
+    codes: NDArray[Any],
+    cells: Cells,
+    starts: NDArray[np.int64],
+    parts: NDArray[np.float64],
+    owners: NDArray[np.uint16],
+) -> None:
+    """Write the values of each bucket side by side into ``parts``, and the bucket of each value into ``owners``."""
+    at = starts.copy()
+    for i in range(values.shape[0]):
+        bucket = _bucket_of(values[i], codes[i], cells)
+        owners[i] = bucket
+        position = np.uint64(at[bucket])
+        parts[position] = values[i]
+        at[bucket] = position + _BUCKET_ONE
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def join_buckets(
+    parts: NDArray[np.float64], owners: NDArray[np.uint16], starts: NDArray[np.int64], values: NDArray[np.float64]
+) -> None:
+    """Undo `split_buckets`."""
+    at = starts.copy()
+    for i in range(values.shape[0]):
+        bucket = np.uint64(owners[i])
+        position = np.uint64(at[bucket])
+        values[i] = parts[position]
+        at[bucket] = position + _BUCKET_ONE
