@@ -305,13 +305,6 @@ def test_a_stream_starts_with_labels_or_a_fitted_model():
     model.partial_fit(X[:50], sensitive_features=G[:50], strata=S[:50])
 
 
-def test_new_groups_join_every_block():
-    model = DiscreteTransportClassifier(**ODDS, parity_weight=1.0, new_groups="adopt").fit(X, Y, sensitive_features=G)
-    model.partial_fit(X[:30], Y[:30], sensitive_features=["c"] * 30)
-    assert len(model.adjusting_.sketches) == 6
-    assert model.adjusting_.n_groups == 3
-
-
 # -------------------------------------------------------------------------------------------------------------- files
 
 

@@ -24,9 +24,11 @@ COLUMN = "<script>alert(1)</script>"
         ft.DiscreteTransportClassifier(),
         ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=300, random_state=0), parity_weight=1.0),
         ft.QuantileRepairClassifier(LogisticRegression()),
+        ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2),
     ],
     ids=lambda one: type(one).__name__,
 )
+@pytest.mark.filterwarnings("ignore:The features tell")  # a column is the group
 def test_fitted_classifiers_say_so(estimator):
     before = estimator._repr_html_()
     assert "Fitted to" not in before

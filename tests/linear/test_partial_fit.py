@@ -250,12 +250,3 @@ def test_values_beyond_reason_leave_the_model_alone():
     X, _, group = people(40, seed=1)
     model.partial_fit(X * 1e150, sensitive_features=group)
     assert np.isfinite(model.coef_).all()
-
-
-def test_overlapping_groups():
-    X, y, group = people(600)
-    both = {"one": group, "two": (X[:, 1] > 0).astype(int)}
-    model = ft.ContinuousTransportClassifier(grouping="each")
-    model.fit(X, y, sensitive_features=both)
-    model.partial_fit(X[:50], sensitive_features={name: column[:50] for name, column in both.items()})
-    assert len(model.adjusting_.sketches) == 4

@@ -19,7 +19,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.model_selection import ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tests.worlds import people
@@ -177,15 +177,6 @@ def test_the_initial_model_is_trained_once_in_each_fold_and_on_its_rows_only(cls
     fitted = CountingRegression().fit(X, Y)  # it has seen every row, so it may not be used
     frontier(cls(fitted), cv=3)
     assert CountingRegression.fits == 1 + 3
-
-
-def test_the_start_of_the_curve_is_the_initial_model():
-    curve = frontier(COT, cv=3, parity_weights=[0, 3])
-    start = frontier(cv=3, amounts=[0])
-    assert curve.mean("log_loss")[0] == pytest.approx(start.mean("log_loss")[0], abs=0.01)
-    assert curve.mean("strong_pairwise_disparity")[0] == pytest.approx(
-        start.mean("strong_pairwise_disparity")[0], abs=0.03
-    )
 
 
 @pytest.mark.parametrize("target", ["barycenter", "barycenter_w2", "pooled", "secret_m", np.linspace(0.1, 0.9, 50)])
@@ -460,13 +451,6 @@ def test_rows_are_dealt_evenly(data):
         assert max(counts) - min(counts) <= 1
 
 
-def test_a_group_and_label_rarer_than_the_folds_is_no_obstacle():
-    groups = np.where(np.arange(Y.size) < 40, "few", "many")
-    y = Y.copy()
-    y[:40] = np.arange(40) < 2  # two positives in the small group
-    assert frontier(features=X, y=y, groups=groups, cv=5, amounts=[0, 1]).n_folds == 5
-
-
 def test_a_group_smaller_than_the_folds_raises_with_its_size():
     groups = np.where(np.arange(Y.size) < 3, "secret_few", G)
     with pytest.raises(
@@ -490,13 +474,6 @@ def test_custom_splits_need_every_group_and_both_labels():
     weights = np.where(G == "secret_f", 0.0, 1.0)
     with pytest.raises(ValueError, match="Rows of weight 0 do not count"):
         frontier(Untrainable(), sample_weight=weights)
-
-
-def test_splitters_stratify_by_group_and_label():
-    curve = frontier(cv=StratifiedKFold(4, shuffle=True, random_state=0), amounts=[0, 1])
-    assert curve.n_folds == 4
-    masks = [(np.arange(Y.size) % 2 == 0, np.arange(Y.size) % 2 == 1)]
-    assert frontier(cv=masks, amounts=[0, 1]).n_folds == 1
 
 
 @pytest.mark.parametrize(
