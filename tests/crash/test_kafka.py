@@ -1,6 +1,6 @@
 """kill -9 of a stream between topics: each message is scored once, as if nothing had happened.
 
-``benchmarks/kafka_kills.py`` has more kills.
+``python -m benchmarks kafka_kills`` has more kills.
 """
 
 from pathlib import Path

@@ -217,21 +217,6 @@ def test_weights_equal_copies(inner):
     assert np.abs(out - positive(unweighed, X, group)).max() > 1e-3
 
 
-@pytest.mark.parametrize("routing", [False, True])
-def test_weights_reach_the_folds(routing):
-    X, y, group = world(300)
-    weights = np.random.default_rng(0).random(300)
-    tree = SHALLOW_TREE
-    with config_context(enable_metadata_routing=routing):
-        model = QuantileRepairClassifier(make_pipeline(make_pipeline(tree)), cv=3)
-        model.fit(X, y, sensitive_features=group, sample_weight=weights)
-    params = {"sample_weight": weights}
-    unseen = cross_val_predict(tree, X, y, cv=3, method="predict_proba", params=params)[:, 1]
-    expected = QuantileRepair().fit(unseen, sensitive_features=group, sample_weight=weights)
-    for ours, theirs in zip(model.repair_.maps_, expected.maps_, strict=True):
-        assert np.array_equal(ours.images, theirs.images)
-
-
 def test_weights_that_the_estimator_cannot_take():
     X, y, group = world(100)
     for inner in (KNeighborsClassifier(), make_pipeline(StandardScaler(), KNeighborsClassifier())):
