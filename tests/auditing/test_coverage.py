@@ -1,6 +1,6 @@
 """Worlds whose truth is known: intervals cover it as often as they say, and p-values are uniform without a difference.
 
-Small versions of ``python -m benchmarks.coverage``, which runs forty worlds; its figures are in the documentation.
+Small versions of ``python -m benchmarks coverage``, which runs forty worlds; its figures are in the documentation.
 """
 
 from __future__ import annotations
@@ -120,13 +120,13 @@ def run(module, n_audits, seed, **options):
 
 
 def test_no_contradiction(benchmark_module):
-    statuses, _, _ = run(benchmark_module("_generated_audits"), 40, 1, max_rows=3000, n_replicates=40)
+    statuses, _, _ = run(benchmark_module("generated_audits"), 40, 1, max_rows=3000, n_replicates=40)
     assert len(statuses) >= 4
 
 
 @pytest.mark.trust
 def test_no_contradiction_in_more_of_them_and_few_false_claims(benchmark_module):
-    statuses, made, wrong = run(benchmark_module("_generated_audits"), 120, 2)
+    statuses, made, wrong = run(benchmark_module("generated_audits"), 120, 2)
     assert len(statuses) >= 5
     for claim, count in made.items():
         # Levels of confidence are .9 to .99; "different" is counted where there is no difference.

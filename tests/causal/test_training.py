@@ -109,14 +109,6 @@ def test_boosted_trees_compare_people_with_their_counterfactuals():
     assert np.mean(fair.predict(new) == (outcome > 0)) > 0.65
 
 
-def test_estimators_that_need_the_group_are_refused():
-    X, y, group = people(300, seed=9)
-    transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear", cv=2)
-    estimator = ft.DiscreteTransportClassifier(parity_weight=0.1, group_specific=True)
-    with pytest.raises(ValueError, match="leave group_specific at False"):
-        CounterfactuallyFairClassifier(estimator, transport).fit(X, (y > 0).astype(int), sensitive_features=group)
-
-
 @pytest.mark.parametrize("weight", [0.5, 3.0])
 def test_the_individual_term_of_a_linear_model_is_the_analytic_one(weight):
     """Least squares with the mean squared difference between people and their counterfactuals is a linear system."""

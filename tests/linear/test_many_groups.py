@@ -117,22 +117,3 @@ def test_points_as_rows_are_the_sketches(method):
     again, gradient_again = _penalty_at(memory, theta, as_rows, step)
     assert again == pytest.approx(value, rel=1e-8)
     np.testing.assert_allclose(gradient_again, gradient, rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("method", CLASSES)
-def test_the_twenty_first_group_of_a_stream_does_not_change_the_weight_of_parity(method):
-    X, y, group = many_groups(MAX_PAIRED_GROUPS)
-    model = method(parity_weight=1.0, new_groups="adopt").fit(X, y, sensitive_features=group)
-
-    def penalty_value():
-        state = model.online_state()
-        penalty = state.rule.distance.penalty(state.rule.scale, n_slices=POINTS)
-        step = UpdateStep(penalty, each_other=True, half_life=100.0, n_updates=1)
-        comparisons = step.comparisons(state.memory)
-        return len(comparisons.pairs), _penalty_at(state.memory, state.theta, comparisons, step)[0]
-
-    n_pairs, before = penalty_value()
-    model.partial_fit(X[:40], sensitive_features=np.repeat([0, MAX_PAIRED_GROUPS], 20), updates=0)
-    n_after, after = penalty_value()
-    assert (n_pairs, n_after) == (190, 21)
-    assert 0.5 * before < after < 2.0 * before

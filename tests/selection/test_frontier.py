@@ -304,28 +304,13 @@ def test_the_impossible_names_the_closest():
     noisy.folds["criterion_noise_floor"][:] = 0.3
     with pytest.raises(ValueError, match=r"The noise floor of so many held-out rows is 0.3; more rows"):
         noisy.choose(max_disparity=0.1)
+    for limits in ({}, {"max_disparity": 0.1, "max_error": 0.1}, {"max_error": np.nan}, {"max_disparity": -0.1}):
+        with pytest.raises(ValueError, match=r"max_disparity|max_error"):
+            curve.choose(**limits)
     for values, name in (((0, np.inf), "parity_weight"), ((0, 1), "amount")):
         with pytest.raises(ValueError, match="cannot be reached") as caught:
             made([0.1, 0.2], [0.8, 0.4], values, name).choose(max_disparity=0.1)
         assert "Try" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("limits", "error"),
-    [
-        ({}, ValueError),
-        ({"max_disparity": 0.1, "max_error": 0.1}, ValueError),
-        ({"max_disparity": -0.1}, ValueError),
-        ({"max_disparity": np.nan}, ValueError),
-        ({"max_error": -0.1}, ValueError),
-        ({"max_error": np.nan}, ValueError),
-        ({"max_error": 1.5}, ValueError),
-        ({"max_disparity": "low"}, TypeError),
-    ],
-)
-def test_bad_limits(limits, error):
-    with pytest.raises(error, match=r"max_disparity|max_error"):
-        made([0.1, 0.2, 0.3], [0.8, 0.4, 0.2]).choose(**limits)
 
 
 @pytest.mark.parametrize("estimator", [COT, SGD], ids=["COT", "paper"])
@@ -575,13 +560,6 @@ def test_weights_are_copies():
 def test_bad_input_raises_before_any_training(options, match):
     with pytest.raises((TypeError, ValueError), match=match):
         frontier(**{"estimator": Untrainable(), **options})
-
-
-def test_a_classifier_without_parity():
-    with pytest.raises(ValueError, match="LogisticRegression has no parameter 'amount'"):
-        frontier(LogisticRegression())
-    with pytest.raises(TypeError, match=r"takes no sensitive_features.*QuantileRepairClassifier"):
-        frontier(LogisticRegression(), parameter="C", values=[1.0])
 
 
 def test_an_error_says_in_which_fold_and_at_which_value():

@@ -175,7 +175,7 @@ class AuditSeries:
 
     def plot(self, **options: Any) -> Any:
         """Draw the control chart; requires the extra ``report``. Options as in `report.AuditSeriesDisplay`."""
-        return render("plot_series", self, **options)
+        return render("displays.plot_series", self, **options)
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
         """Write the series as one HTML page with a control chart and small multiples; requires the extra ``report``.
@@ -191,11 +191,11 @@ class AuditSeries:
         -------
         Path or str
         """
-        return render("series_to_html", self, path=path, **options)
+        return render("pages.series.series_page", self, path=path, **options)
 
     def _repr_html_(self) -> str:
         """Show the series as a table in a notebook."""
-        return str(render("series_repr_html", self))
+        return str(render("pages.notebook.series_cell", self))
 
     def __repr__(self) -> str:
         return f"AuditSeries({len(self.audits)} values of {self.by!r}, {self.overall.rows} rows)"
