@@ -26,9 +26,9 @@ def jumping(monkeypatch):
 
 
 MODELS = [
-    ft.ContinuousTransportClassifier(),
-    ft.ContinuousTransportClassifier(solver=SgdSettings(n_updates=700, random_state=0)),
-    ft.DiscreteTransportClassifier(),
+    ft.TransportClassifier(),
+    ft.TransportClassifier(solver=SgdSettings(n_updates=700, random_state=0)),
+    ft.TransportClassifier(distance="discrete"),
 ]
 
 

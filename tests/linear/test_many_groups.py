@@ -1,11 +1,13 @@
 """Many groups: beyond 20 each is compared with everyone, at a cost that is linear in their number."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 from tests.worlds import many_groups
 
-from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport import TransportClassifier
 from fairtransport.criteria import MAX_PAIRED_GROUPS, pairs_of_groups
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
@@ -14,9 +16,12 @@ from fairtransport.linear.online import UpdateStep, _penalty_at
 from fairtransport.linear.sketches import POINTS
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
 
+DOT = partial(TransportClassifier, distance="discrete")
+
+
 pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 
-CLASSES = (ContinuousTransportClassifier, DiscreteTransportClassifier)
+CLASSES = (TransportClassifier, DOT)
 SGD = pytest.param(SgdSettings(n_updates=300, random_state=0), marks=pytest.mark.trust, id="sgd")
 
 
@@ -69,14 +74,16 @@ def test_two_hundred_groups_some_of_them_tiny(method, solver):
 def test_what_groups_are_compared_with():
     X, y, group = many_groups(3)
     assert (
-        DiscreteTransportClassifier(parity_weight=1.0).fit(X, y, sensitive_features=group).compared_with_
+        TransportClassifier(distance="discrete", parity_weight=1.0).fit(X, y, sensitive_features=group).compared_with_
         == "each_other"
     )
-    model = DiscreteTransportClassifier(parity_weight=1.0, target="pooled").fit(X, y, sensitive_features=group)
+    model = TransportClassifier(distance="discrete", parity_weight=1.0, target="pooled").fit(
+        X, y, sensitive_features=group
+    )
     assert model.compared_with_ == "target"
 
 
-@pytest.mark.parametrize("method", [DiscreteTransportClassifier, pytest.param(CLASSES[0], marks=pytest.mark.trust)])
+@pytest.mark.parametrize("method", [DOT, pytest.param(CLASSES[0], marks=pytest.mark.trust)])
 @pytest.mark.parametrize("n_groups", [18, pytest.param(22, marks=pytest.mark.trust)])
 def test_both_comparisons_have_the_same_trade_off(monkeypatch, method, n_groups):
     """So that the twenty-first group does not change the model: log-loss at equal disparity, over the whole curve."""

@@ -1,5 +1,7 @@
 """`spread="initial"`: one rising map for everyone."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr, wasserstein_distance
@@ -8,7 +10,10 @@ from tests import worlds
 import fairtransport as ft
 from fairtransport.training.evaluation import spread_logits, spread_points
 
-KINDS = (ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier)
+DOT = partial(ft.TransportClassifier, distance="discrete")
+
+
+KINDS = (ft.TransportClassifier, DOT)
 
 
 def people(n=1500):
@@ -82,6 +87,6 @@ def test_ties_and_ends():
 
 def test_onnx_refuses():
     X, y, group = people(200)
-    model = ft.DiscreteTransportClassifier(parity_weight=1.0, spread="initial")
+    model = ft.TransportClassifier(distance="discrete", parity_weight=1.0, spread="initial")
     with pytest.raises(ValueError, match="spread"):
         ft.to_onnx(model.fit(X, y, sensitive_features=group))

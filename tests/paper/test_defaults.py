@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fairtransport import ContinuousTransportClassifier
+from fairtransport import TransportClassifier
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import error_rate, strong_pairwise_disparity
 from fairtransport.paper.splits import adult_split
@@ -23,7 +23,7 @@ def outcome(split, change=lambda X: X, seeds=(0,), batch_size=None, **options):
     metrics = []
     for seed in seeds:
         solver = "lbfgs" if batch_size is None else SgdSettings(batch_size=batch_size, random_state=seed)
-        model = ContinuousTransportClassifier(solver=solver, **options)
+        model = TransportClassifier(solver=solver, **options)
         model.fit(change(split.X_train), split.y_train, sensitive_features=split.groups_train)
         scores = model.predict_proba(change(split.X_test))[:, 1]
         metrics.append(

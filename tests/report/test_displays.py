@@ -52,7 +52,7 @@ def model(rows):
     scores, labels, groups = rows
     X = np.column_stack([scores, np.sin(7 * scores)])
     keep = groups != "few"
-    cot = ft.ContinuousTransportClassifier(parity_weight=0.3)
+    cot = ft.TransportClassifier(parity_weight=0.3)
     return cot.fit(X[keep], labels[keep], sensitive_features=groups[keep])
 
 

@@ -1,5 +1,7 @@
 """After a jump theta comes to rest: each update lowers the penalty on the sketches, so nothing swings around parity."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from tests.worlds import people
@@ -10,14 +12,14 @@ from fairtransport.metrics import strong_pairwise_disparity
 
 SGD = {"solver": SgdSettings(n_updates=400, random_state=0)}
 VARIANTS = {
-    "COT": (ft.ContinuousTransportClassifier, {}),
-    "COT, much parity": (ft.ContinuousTransportClassifier, {"parity_weight": 10.0}),
-    "COT to a group": (ft.ContinuousTransportClassifier, {"parity_weight": 10.0, "target": "b"}),
-    "COT of each group": (ft.ContinuousTransportClassifier, {"group_specific": True}),
-    "the paper's COT": (ft.ContinuousTransportClassifier, SGD),
-    "DOT": (ft.DiscreteTransportClassifier, {}),
-    "DOT, much parity": (ft.DiscreteTransportClassifier, {"parity_weight": 10.0}),
-    "the paper's DOT": (ft.DiscreteTransportClassifier, SGD),
+    "COT": (ft.TransportClassifier, {}),
+    "COT, much parity": (ft.TransportClassifier, {"parity_weight": 10.0}),
+    "COT to a group": (ft.TransportClassifier, {"parity_weight": 10.0, "target": "b"}),
+    "COT of each group": (ft.TransportClassifier, {"group_specific": True}),
+    "the paper's COT": (ft.TransportClassifier, SGD),
+    "DOT": (partial(ft.TransportClassifier, distance="discrete"), {}),
+    "DOT, much parity": (partial(ft.TransportClassifier, distance="discrete"), {"parity_weight": 10.0}),
+    "the paper's DOT": (partial(ft.TransportClassifier, distance="discrete"), SGD),
 }
 
 
