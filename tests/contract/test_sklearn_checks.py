@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,32 +23,36 @@ from fairtransport.linear import SgdSettings
 
 from .grouped import MatrixRepair, groups_from_rows
 
+DOT = partial(ft.TransportClassifier, distance="discrete")
+DOT_REGRESSOR = partial(ft.TransportRegressor, distance="discrete")
+
+
 # The checks train on a handful of random rows, whose groups are read from their digits: parity is not to be had.
 pytestmark = [pytest.mark.trust, pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")]
 
 CLASSES = (
-    ft.ContinuousTransportClassifier,
-    ft.DiscreteTransportClassifier,
-    ft.ContinuousTransportRegressor,
-    ft.DiscreteTransportRegressor,
+    ft.TransportClassifier,
+    DOT,
+    ft.TransportRegressor,
+    DOT_REGRESSOR,
     ft.QuantileRepairClassifier,
     ft.QuantileRepairRegressor,
     ft.BlindRepairClassifier,
     ft.BlindRepairRegressor,
 )
 ESTIMATORS = [
-    ft.ContinuousTransportClassifier(parity_weight=1.0),
-    ft.ContinuousTransportClassifier(),
-    ft.ContinuousTransportClassifier(group_specific=True),
-    ft.DiscreteTransportClassifier(parity_weight=1.0),
-    ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=60, random_state=0)),
-    ft.ContinuousTransportRegressor(parity_weight=0.1),
-    ft.DiscreteTransportRegressor(),
-    ft.QuantileRepairClassifier(LogisticRegression(), repair=ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))),
-    ft.QuantileRepairRegressor(Ridge(), cv=None, repair=ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))),
+    ft.TransportClassifier(parity_weight=1.0),
+    ft.TransportClassifier(),
+    ft.TransportClassifier(group_specific=True),
+    ft.TransportClassifier(distance="discrete", parity_weight=1.0),
+    ft.TransportClassifier(distance="discrete", solver=SgdSettings(n_updates=60, random_state=0)),
+    ft.TransportRegressor(parity_weight=0.1),
+    ft.TransportRegressor(distance="discrete"),
+    ft.QuantileRepairClassifier(LogisticRegression(), min_group_size=1),
+    ft.QuantileRepairRegressor(Ridge(), cv=None, min_group_size=1),
     ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2),
     ft.BlindRepairRegressor(LinearRegression(), LogisticRegression(), cv=2),
-    MatrixRepair(groups=ft.GroupPolicy(min_size=1)),
+    MatrixRepair(min_group_size=1),
 ]
 ELSEWHERE = "check_array_api_input"  # needs a setting from before SciPy is loaded; see below
 
@@ -110,10 +115,10 @@ def test_checks_of_array_api_input():
 
 
 PUBLIC = [
-    ft.ContinuousTransportClassifier(),
-    ft.DiscreteTransportClassifier(),
-    ft.ContinuousTransportRegressor(),
-    ft.DiscreteTransportRegressor(),
+    ft.TransportClassifier(),
+    ft.TransportClassifier(distance="discrete"),
+    ft.TransportRegressor(),
+    ft.TransportRegressor(distance="discrete"),
     ft.QuantileRepairClassifier(LogisticRegression()),
     ft.QuantileRepairRegressor(Ridge()),
     ft.BlindRepairClassifier(LogisticRegression()),
@@ -147,10 +152,7 @@ def test_column_names_are_kept_and_compared(estimator):
 
 
 def test_pipelines_inside_a_repair_pass_the_same_names():
-    nested = ft.QuantileRepairClassifier(
-        make_pipeline(StandardScaler(), LogisticRegression()),
-        repair=ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)),
-    )
+    nested = ft.QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()), min_group_size=1)
     estimator_checks.check_dataframe_column_names_consistency("QuantileRepairClassifier", nested)
 
 
@@ -169,7 +171,7 @@ OF_TRANSFORMERS = [
 @pytest.mark.parametrize("check", OF_TRANSFORMERS)
 def test_checks_of_tables_that_come_out(check):
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # it fits tables and transforms arrays
-        getattr(estimator_checks, check)("MatrixRepair", MatrixRepair(groups=ft.GroupPolicy(min_size=1)))
+        getattr(estimator_checks, check)("MatrixRepair", MatrixRepair(min_group_size=1))
 
 
 class Unheard:

@@ -1,4 +1,4 @@
-"""What boosted classifiers and regressors share: parameters, training with the penalty, and what is reported."""
+"""What boosted classifiers and regressors share: parameters, training with the penalty, and the reported outcome."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fairtransport.boosting._training_data import (
 )
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.criteria.penalty import SCALES
-from fairtransport.groups import UNKNOWN_GROUPS, Groups
+from fairtransport.groups import UNKNOWN_GROUPS, Groups, check_policy
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.strata import Strata
 from fairtransport.training.evaluation import metrics_before_and_after, spread_points, spread_scores
@@ -291,7 +291,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             check_count(self.n_iter_no_change, name="n_iter_no_change")
         if self.validation_fraction is not None:
             check_real(self.validation_fraction, name="validation_fraction", strict=True, most=0.5)
-        check_count(self.min_group_size, name="min_group_size")
+        check_policy(self.groups)
 
     # ---------------------------------------------------------------- predicting
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fairtransport.boosting._objective import Loss
     from fairtransport.boosting._settings import Settings
     from fairtransport.boosting._training_data import TrainingData
+    from fairtransport.groups import GroupPolicy
 
 
 class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
@@ -85,17 +86,11 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
         each row is held out once, in three folds; of more than 10,000 rows, a fifth.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. By default ``strength`` and ``kernel_variance``
+        Of ``kind="continuous"``, as in `TransportClassifier`. By default ``strength`` and ``kernel_variance``
         are 3.2 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
         and 0.1 for other predictions.
-    grouping : {"crossed", "each"}, default="crossed"
-        Cross several sensitive columns, or let each value of each column be a group (groups overlap; no repair).
-    missing : {"error", "group"}, default="error"
-        A missing sensitive value raises, or is a group of its own.
-    small_groups : {"keep", "pool", "drop"}, default="keep"
-        Treatment of groups with fewer than ``min_group_size`` rows, as in `ContinuousTransportClassifier`.
-    min_group_size : int, default=30
-        See ``small_groups``.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups, as in `TransportClassifier`.
     random_state : int, RandomState or None
         Seed of the cross-fitting of ``smooth_groups``, of the held-out rows, and of ``estimator`` if it has no seed.
 
@@ -142,7 +137,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     See Also
     --------
     TransportObjective : The same penalty for ``xgboost.train`` and ``lightgbm.train``.
-    fairtransport.ContinuousTransportClassifier : The same penalty for linear models.
+    fairtransport.TransportClassifier : The same penalty for linear models.
     fairtransport.QuantileRepairClassifier : Repairs the scores of any classifier.
 
     Notes
@@ -153,7 +148,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
 
     T a transport distance ([1]_, Eq. 4) between the scores of two groups, or of their rows within each label or
     stratum, :math:`\omega` the weights of the pairs by reliability, and u the unit, as in
-    `ContinuousTransportClassifier`. A plain model is trained first, which measures u. Then a booster is trained from
+    `TransportClassifier`. A plain model is trained first, which measures u. Then a booster is trained from
     the start with `TransportObjective`: a quarter of its rounds without the penalty (a twentieth on more than 10,000
     rows), whose weight w then increases up to three quarters of them.
 
@@ -213,10 +208,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         opposite_duals: bool = True,
         n_fourier_features: int = 50,
         kernel_variance: float | None = None,
-        grouping: str = "crossed",
-        missing: str = "error",
-        small_groups: str = "keep",
-        min_group_size: int = 30,
+        groups: GroupPolicy | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
@@ -238,10 +230,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         self.opposite_duals = opposite_duals
         self.n_fourier_features = n_fourier_features
         self.kernel_variance = kernel_variance
-        self.grouping = grouping
-        self.missing = missing
-        self.small_groups = small_groups
-        self.min_group_size = min_group_size
+        self.groups = groups
         self.random_state = random_state
 
     # ---------------------------------------------------------------- fitting

@@ -1,4 +1,4 @@
-"""The transport penalty as a custom objective of XGBoost and LightGBM."""
+"""The transport penalty as a custom objective of XGBoost and LightGBM, with losses and distances."""
 
 from __future__ import annotations
 
@@ -412,13 +412,11 @@ class TransportObjective:
         The pairs that are compared, with their weights; by default those of ``criterion`` and ``strata``, weighed by
         reliability after ``warmup``. Requires ``unit``; ``target`` is then ignored.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. By default ``strength`` and ``kernel_variance``
+        Of ``kind="continuous"``, as in `TransportClassifier`. By default ``strength`` and ``kernel_variance``
         are 3.2 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
         and 0.1 for other predictions.
-    grouping : {"crossed", "each"}, default="crossed"
-        Cross several sensitive columns, or let each value of each column be a group (groups overlap).
-    missing : {"error", "group"}, default="error"
-        A missing sensitive value raises, or is a group of its own.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Attributes
     ----------
@@ -443,7 +441,7 @@ class TransportObjective:
     T a transport distance ([1]_, Eq. 4) of scores that are counted in 1,024 cells (`fairtransport.criteria.binned`),
     over all pairs of groups, within each label or stratum if the criterion says so: then :math:`S_a` are the scores of
     a group's rows with that label, and each pair has the weight of the label. u is the unit of the linear estimators
-    (`ContinuousTransportClassifier`).
+    (`TransportClassifier`).
 
     **Gradient.** With :math:`r_a(s)` the derivative of the penalty in the score's cell and :math:`m_a` the
     total weight of the group, or of its rows in the row's stratum,
@@ -508,8 +506,7 @@ class TransportObjective:
         opposite_duals: bool = True,
         n_fourier_features: int = 50,
         kernel_variance: float | None = None,
-        grouping: str = "crossed",
-        missing: str = "error",
+        groups: GroupPolicy | None = None,
     ) -> None:
         self.parity_weight = check_real(parity_weight, name="parity_weight")
         self.warmup, self.ramp = check_count(warmup, name="warmup", least=0), check_count(ramp, name="ramp", least=0)
@@ -521,7 +518,7 @@ class TransportObjective:
         self.target = target
         if sensitive_features is None:
             raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
-        self.groups = make_groups(sensitive_features, GroupPolicy(grouping == "crossed", missing))
+        self.groups = make_groups(sensitive_features, groups)
         self.groups.require()
         self.criterion = check_choice(criterion, CRITERIA, name="criterion")
         if needs_labels(criterion) and not self.loss.is_logistic:

@@ -129,7 +129,7 @@ def make_estimator(options: MethodOptions, *, task: str, verbose: bool) -> Any:
         from fairtransport import boosting  # noqa: PLC0415 - needs an extra
 
         trees = getattr(boosting, f"TransportBoosting{kind}")
-        return trees(target=options.target or "each_other", random_state=options.seed, **weight, **_old(shared))
+        return trees(target=options.target or "each_other", random_state=options.seed, **weight, **shared)
     if options.repaired is not None:
         base = _make_base(options.repaired, kind, options.seed)
         if options.method == "blind-repair":
@@ -138,19 +138,14 @@ def make_estimator(options: MethodOptions, *, task: str, verbose: bool) -> Any:
         amount = shared.pop("amount")
         quantile_repair = repair.QuantileRepair(options.target or "barycenter_w2", **shared)
         return getattr(repair, f"QuantileRepair{kind}")(base, quantile_repair, amount=amount)
-    distance = "Continuous" if options.method == "cot" else "Discrete"
-    return getattr(linear, f"{distance}Transport{kind}")(
+    return getattr(linear, f"Transport{kind}")(
+        distance="continuous" if options.method == "cot" else "discrete",
         target=options.target or "each_other",
         group_specific=bool(options.aware),
         verbose=verbose,
         **weight,
-        **_old(shared),
+        **shared,
     )
-
-
-def _old(options: dict[str, Any]) -> dict[str, Any]:
-    policy = options.pop("groups")
-    return {**options, "small_groups": policy.small, "min_group_size": policy.min_size}
 
 
 def _make_base(base: str, kind: str, seed: int) -> Any:

@@ -13,7 +13,7 @@ from fairtransport.criteria.penalty import SCALES
 from fairtransport.groups import Groups
 from fairtransport.persistence._values import ValueType
 from fairtransport.persistence.recipes._registry import (
-    OLD_GROUP_PARAMS,
+    GROUP_PARAMS,
     Recipe,
     any_of,
     count_up_to,
@@ -584,7 +584,7 @@ _ATTRIBUTES: dict[str, Check] = {
 }
 _REQUIRED = ("estimator_", "groups_", "initial_estimator_", "repair_", "spread_", "strata_")
 _PARAMS: dict[str, Check] = {
-    **OLD_GROUP_PARAMS,
+    **GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
     "criterion": one_of(*CRITERIA),
     "estimator": any_of(is_none, is_estimator),

@@ -238,13 +238,6 @@ def is_target(value: Any) -> bool:
     return is_plain(value) or tuple_of(is_plain)(value) or list_of(is_plain)(value) or number_array(1)(value)
 
 
-OLD_GROUP_PARAMS: dict[str, Check] = {
-    "grouping": is_word,
-    "min_group_size": is_count,
-    "missing": is_word,
-    "small_groups": is_word,
-    "target": is_target,
-}
 #: Parameters of every estimator that compares groups.
 GROUP_PARAMS: dict[str, Check] = {"groups": any_of(is_none, instance_of(GroupPolicy)), "target": is_target}
 
