@@ -184,7 +184,9 @@ def people(n=800, seed=0, first=0.0):
 
 def test_a_classifier_is_followed_without_labels(tmp_path):
     X, y, group = people()
-    model = ft.QuantileRepairClassifier(LogisticRegression(), stream_half_life=300).fit(X, y, sensitive_features=group)
+    model = ft.QuantileRepairClassifier(LogisticRegression(), repair=ft.QuantileRepair(stream_half_life=300)).fit(
+        X, y, sensitive_features=group
+    )
     weights = model.estimator_.coef_.copy()
     new, _, of_new = people(2000, seed=1, first=2.0)
     kept, _, of_kept = people(3000, seed=2, first=2.0)

@@ -25,7 +25,7 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     X, y, sex = people(600, 0, **WORLD)
     for name, new_groups in {"linear": "error", "adopting": "adopt"}.items():
-        model = ft.TransportClassifier(parity_weight=0.5, new_groups=new_groups)
+        model = ft.TransportClassifier(parity_weight=0.5, groups=ft.GroupPolicy(new=new_groups))
         ft.save(model.fit(X, y, sensitive_features={"sex": sex}), folder / f"{name}.ft")
     blind = ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2)
     ft.save(blind.fit(X, y, sensitive_features={"sex": sex}), folder / "blind.ft")
