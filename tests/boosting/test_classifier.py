@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import fairtransport as ft
+from fairtransport import GroupPolicy
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.metrics import strong_pairwise_disparity
 
@@ -224,10 +225,8 @@ def test_frontier_varies_the_weight_and_the_repair(data):
         ({"n_iter_no_change": 0}, "n_iter_no_change must be at least 1"),
         ({"validation_fraction": 0.9}, "validation_fraction must be"),
         ({"strength": 0.0}, "strength must be a finite number above 0"),
-        ({"min_group_size": 0}, "min_group_size must be at least 1"),
-        ({"small_groups": "merge"}, "small_groups must be one of"),
-        ({"small_groups": "drop", "min_group_size": 10_000}, "at least 2 needed"),
-        ({"grouping": "none"}, "grouping must be"),
+        ({"groups": GroupPolicy(small="drop", min_size=10_000)}, "at least 2 needed"),
+        ({"groups": "none"}, "groups must be a GroupPolicy"),
         ({"criterion": "odds"}, "criterion must be one of 'demographic_parity', 'equalized_odds'"),
         ({"stratum_weight": "big"}, "stratum_weight must be one of 'equal', 'share'"),
     ],

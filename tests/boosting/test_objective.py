@@ -30,7 +30,7 @@ def make_rows(n=400, n_groups=3, seed=0):
 def with_unit(sensitive, unit, *, target=None, **options):
     """Return an objective with a fixed unit and fixed pairs, so that nothing is measured."""
     pairs = demographic_parity(
-        make_groups(sensitive, groups=GroupPolicy(crossed=options.get("grouping", "crossed") == "crossed")),
+        make_groups(sensitive, groups=options.get("groups")),
         target=target,
     )
     defaults = {"parity_weight": 1.0, "warmup": 0, "scale": "score"}
@@ -62,7 +62,7 @@ def test_gradient_agrees_with_finite_differences(kind, case):
         options["target"] = np.random.default_rng(1).beta(2, 3, 500)
     sensitive = codes
     if case == "overlapping":
-        sensitive, options["grouping"] = np.column_stack((codes, codes % 2)), "each"
+        sensitive, options["groups"] = np.column_stack((codes, codes % 2)), GroupPolicy(crossed=False)
     if case == "standardized":
         options["scale"] = "standardized"
     if case == "low":

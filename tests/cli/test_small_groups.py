@@ -45,8 +45,9 @@ def test_the_report_predicts_the_errors_after_repair(run, here, options, policy)
     result = run("audit", "scores.parquet", "--score", "s", "--sensitive", "g", "--label", "y", *QUICK, *options)
     assert result.exit_code == 0, result.output
     table = pl.read_parquet("scores.parquet")
-    audit = ft.audit_table(table, score="s", sensitive_features="g", label="y", groups=ft.GroupPolicy(small=policy), n_bootstrap=20,
-                           n_permutations=20, random_state=0)  # fmt: skip
+    quick = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+    small = ft.GroupPolicy(small=policy)
+    audit = ft.audit_table(table, score="s", sensitive_features="g", label="y", groups=small, **quick)
     predicted = WhatIf.of(audit).at(0.5, amount=1.0)
     _, out = repaired(run, *options)
     judged = out.filter(pl.col("g").is_in(["a", "b"])) if policy == "drop" else out

@@ -52,7 +52,7 @@ ESTIMATORS = [
     ft.QuantileRepairRegressor(Ridge(), cv=None, repair=ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))),
     ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2),
     ft.BlindRepairRegressor(LinearRegression(), LogisticRegression(), cv=2),
-    MatrixRepair(min_group_size=1),
+    MatrixRepair(groups=ft.GroupPolicy(min_size=1)),
 ]
 ELSEWHERE = "check_array_api_input"  # needs a setting from before SciPy is loaded; see below
 
@@ -174,7 +174,7 @@ OF_TRANSFORMERS = [
 @pytest.mark.parametrize("check", OF_TRANSFORMERS)
 def test_checks_of_tables_that_come_out(check):
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # it fits tables and transforms arrays
-        getattr(estimator_checks, check)("MatrixRepair", MatrixRepair(min_group_size=1))
+        getattr(estimator_checks, check)("MatrixRepair", MatrixRepair(groups=ft.GroupPolicy(min_size=1)))
 
 
 class Unheard:

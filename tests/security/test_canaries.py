@@ -152,11 +152,18 @@ def of_groups(d):
     yield lambda: ft.make_groups(d["group"], groups=ft.GroupPolicy(crossed=False), at_least=50)
 
 
+def _with_target(name):
+    policy = ft.GroupPolicy(missing="group")
+    if "repair" in name:
+        return MODELS[name](repair=ft.QuantileRepair(WORD, groups=policy))
+    return MODELS[name](target=WORD, groups=policy)
+
+
 def of_model(name, d):
     keys = {"sensitive_features": d["group"]}
     weighted = {**keys, "sample_weight": d["weight"]}
     yield lambda: MODELS[name]().fit(d["X"], d["y"], **weighted)
-    yield lambda: MODELS[name](missing="group", target=WORD).fit(d["X"], d["y"], **weighted)
+    yield lambda: _with_target(name).fit(d["X"], d["y"], **weighted)
     yield lambda: MODELS[name]().partial_fit(d["X"], d["y"], **weighted)
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(fitted(name), method):

@@ -108,7 +108,7 @@ def worlds():
             cot(), {**dict.fromkeys("xyz", numbers), "sex": ["F", "M"]}, ["sex"], features=["x", "y", "z"]
         ),
         "adopted": World(
-            cot(new_groups="adopt"),
+            cot(groups=ft.GroupPolicy(new="adopt")),
             {"x": numbers, "sex": ["F", "M", "A", 1, True, None], "y": numbers, "z": numbers, "id": [1, "a,b", '"']},
             ["sex"],
             features=["x", "y", "z"],
