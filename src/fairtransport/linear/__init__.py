@@ -1,6 +1,5 @@
 """Linear models trained towards demographic parity: continuous (COT) and discrete (DOT) optimal transport."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.criteria.penalty import Duals
 from fairtransport.linear._continuous_regressor import ContinuousTransportRegressor
 from fairtransport.linear._discrete import DiscreteTransportClassifier
@@ -18,5 +17,3 @@ __all__ = [
     "SgdSettings",
     "Trainer",
 ]
-
-redact_public_errors(globals())
