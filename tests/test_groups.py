@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -119,33 +118,11 @@ def test_each_value_of_each_column_is_a_group():
         _ = groups.codes
 
 
-def test_each_with_one_column_does_not_overlap():
-    groups = make_groups({"sex": SEX}, grouping="each")
-    assert not groups.overlapping
-    assert groups.codes.tolist() == make_groups(SEX).codes.tolist()
-
-
-def test_series_names_become_column_names():
-    assert make_groups(pd.Series(SEX, name="sex")).columns == ("sex",)
-    assert make_groups(pl.Series("sex", SEX)).columns == ("sex",)
-    assert make_groups(pd.DataFrame({3: SEX})).columns == ("3",)
-
-
 def test_groups_pass_through_but_are_still_checked():
     groups = make_groups(TABLE, grouping="each")
     assert make_groups(groups) is groups
     with pytest.raises(ValueError, match="min_size=2"):
         make_groups(groups, min_size=2)
-
-
-def test_repr_and_equality():
-    groups = make_groups({"sex": ["CANARY", "x"]})
-    assert repr(groups) == "Groups(2 groups of 2 rows, columns=('sex',), grouping='crossed')"
-    assert groups != make_groups({"sex": ["x", "CANARY"]})
-    assert groups != make_groups({"gender": ["CANARY", "x"]})
-    assert groups != "groups"
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(groups)
 
 
 # ---------------------------------------------------------------------------------------------- values
@@ -171,24 +148,6 @@ def test_numbers(data):
     assert groups.labels == (0, 1)
     assert groups.names == ("0", "1")
     assert {type(label) for label in groups.labels} <= {int, float}
-    assert groups.codes.tolist() == [1, 0, 1]
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        [True, False, True],
-        np.array([True, False, True]),
-        pd.Series([True, False, True]),
-        pd.Series([True, False, True], dtype="boolean"),
-        pl.Series([True, False, True]),
-        pa.array([True, False, True]),
-    ],
-)
-def test_booleans(data):
-    groups = make_groups(data)
-    assert groups.names == ("False", "True")
-    assert all(type(label) is bool for label in groups.labels)
     assert groups.codes.tolist() == [1, 0, 1]
 
 
@@ -229,14 +188,6 @@ def test_dates(data):
     assert groups.codes.tolist() == [1, 0, 2]
 
 
-def test_large_arrays_find_values_that_come_late():
-    data = np.repeat(["m", "a", "z"], [20_000, 3, 5_000])
-    groups = make_groups({"text": data, "number": np.arange(data.size) // 15_000})
-    expected = [("a", 1), ("m", 0), ("m", 1), ("z", 1)]
-    assert groups.labels == tuple(expected)
-    assert groups.counts.tolist() == [3, 15_000, 5_000, 5_000]
-
-
 def plain_groups(values):
     """Labels and codes by Python's own dict and sort."""
     plain = [value.item() if isinstance(value, np.generic) else value for value in values]
@@ -274,23 +225,6 @@ def test_arrays_are_coded_as_python_would(column, times):
     assert groups.counts.tolist() == [times * codes.count(code) for code in range(len(labels))]
 
 
-def test_every_integer_type_and_library_gives_the_same_groups():
-    codes = np.random.default_rng(0).integers(-3, 4, 20_000)
-    expected = make_groups(codes.tolist())
-    kinds = [pd.Series(codes), pd.Series(codes, dtype="Int64"), pd.Series(codes, dtype="category"), pl.Series(codes)]
-    kinds += [
-        pa.array(codes),
-        codes.astype(object),
-        codes.astype(np.int8),
-        codes.astype(float),
-        pd.Series(codes, dtype=object),
-    ]
-    for column in kinds:
-        groups = make_groups(column)
-        assert groups.labels == expected.labels
-        assert np.array_equal(groups.codes, expected.codes)
-
-
 def test_texts_of_every_library_give_the_same_groups():
     text = np.array(["a", "bc", "", "a longer one", "é"])[np.random.default_rng(0).integers(0, 5, 20_000)]
     holes = [None if i % 7 == 0 else value for i, value in enumerate(text.tolist())]
@@ -320,45 +254,6 @@ def test_more_values_than_the_table_of_hashes_holds(n_values, kind):
     assert groups.counts.tolist() == [2] * n_values
     with pytest.raises(ValueError, match=f"has {n_values} groups"):
         make_groups(values)
-
-
-def test_many_crossings_need_no_table():
-    one, other = np.arange(3000) % 1500, np.arange(3000) // 2
-    groups = make_groups({"a": one, "b": other}, max_groups=3000)  # 2,250,000 pairs of values, 3000 of which occur
-    assert groups.labels == tuple(sorted(zip(one.tolist(), other.tolist(), strict=True)))
-    assert [groups.labels[code] for code in groups.codes[:50]] == list(zip(one[:50], other[:50], strict=True))
-
-
-@pytest.mark.parametrize(("n_groups", "kind"), [(255, np.uint8), (256, np.uint16), (65_536, np.uint32)])
-def test_memberships_take_as_little_room_as_they_can(n_groups, kind):
-    groups = make_groups(np.arange(n_groups), max_groups=n_groups)
-    assert [codes.dtype for codes in groups.memberships] == [kind]
-    assert "rows" not in vars(groups)  # made when asked for
-    assert groups.rows[-1].tolist() == [n_groups - 1]
-
-
-def test_rows_of_no_group_are_not_encoded():
-    groups = make_groups(["a", "b"])
-    outside = replace(groups, memberships=(np.uint8([0, 2, 1]),))
-    assert [rows.tolist() for rows in outside.rows] == [[0], [2]]
-    with pytest.raises(ValueError, match="1 of 3 rows"):
-        groups.encode(outside)
-
-
-def test_counts_cannot_be_changed():
-    with pytest.raises(ValueError, match="read-only"):
-        make_groups(SEX).counts[0] = 9
-
-
-def test_sixty_groups_are_in_order():
-    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(60), 3))
-    numbers = make_groups(codes)
-    assert numbers.labels == tuple(range(60))
-    assert numbers.names[:3] == ("0", "1", "2")
-    np.testing.assert_array_equal(numbers.codes, codes)
-    crossed = make_groups({"tens": codes // 10, "ones": codes % 10})
-    assert crossed.labels == tuple((code // 10, code % 10) for code in range(60))
-    np.testing.assert_array_equal(crossed.codes, codes)
 
 
 @settings(deadline=None, max_examples=60)
@@ -419,11 +314,6 @@ def test_missing_values_raise_or_make_a_group(data):
     assert groups.labels in (("F", "M", None), (1, 2, None))
     assert groups.names[-1] == "missing"
     assert groups.codes.tolist() == [1, 2, 0]
-
-
-@pytest.mark.parametrize("data", [[None, None], pl.Series([None, None]), pa.nulls(2), pd.Series([np.nan, np.nan])])
-def test_only_missing_values(data):
-    assert make_groups(data, missing="group").labels == (None,)
 
 
 def test_missing_values_in_several_columns():
@@ -618,71 +508,44 @@ def test_many_crossings_are_a_mistake():
 
 
 @pytest.mark.parametrize(
-    ("data", "error", "message"),
+    ("data", "message"),
     [
-        ([], ValueError, "empty"),
-        ({}, ValueError, "empty"),
-        ({"a": []}, ValueError, "empty"),
-        ([[], []], ValueError, "empty"),
-        (np.empty((3, 0)), ValueError, "empty"),
-        (np.empty((0, 3)), ValueError, "empty"),
-        (pd.DataFrame({"a": []}), ValueError, "empty"),
-        (pd.DataFrame(index=[0, 1]), ValueError, "empty"),
-        (pl.Series([]), ValueError, "empty"),
-        (pa.array([]), ValueError, "empty"),
-        (pa.chunked_array([], type=pa.string()), ValueError, "empty"),
-        (np.zeros((2, 2, 2)), ValueError, "dimensions; it has 3"),
-        (np.array("CANARY"), ValueError, "dimensions; it has 0"),
-        ([[["CANARY"]]], ValueError, "its rows contain lists"),
-        ([("a", "CANARY"), ("CANARY",)], ValueError, "2 different lengths"),
-        (["a", ["CANARY"]], ValueError, "2 different lengths"),
-        ({"a": ["x", "CANARY"], "b": ["CANARY"]}, ValueError, "'a': 2, 'b': 1"),
-        ({"a": [("x", "CANARY")]}, ValueError, "Column 'a' of the dict has 2 columns"),
-        (pd.DataFrame([["x", "CANARY"]], columns=["a", "a"]), ValueError, "have the same name"),
-        (pd.DataFrame([["x", "CANARY"]], columns=[1, "1"]), ValueError, "are named '1'"),
-        ({1: ["CANARY"], "1": ["x"]}, ValueError, "are named '1'"),
-        (pl.LazyFrame({"a": ["CANARY"]}), TypeError, "collect"),
-        (None, TypeError, "got NoneType"),
-        ("CANARY", TypeError, "the column itself, not its name"),
-        ({"CANARY"}, TypeError, "got set"),
-        ({"a": "CANARY"}, TypeError, "the column itself, not its name"),
-        ([{"a": "CANARY"}], TypeError, "Column 'sensitive_feature_0' contains lists"),
-        (pd.Series([["CANARY"]], name="a"), TypeError, "Column 'a' contains lists"),
-        (pl.Series("a", [["CANARY"]]), TypeError, "Column 'a' contains lists"),
-        (pl.Series("a", [{"b": "CANARY"}]), TypeError, "Column 'a' contains lists"),
+        ([], "empty"),
+        ({}, "empty"),
+        ({"a": []}, "empty"),
+        ([[], []], "empty"),
+        (np.empty((3, 0)), "empty"),
+        (np.empty((0, 3)), "empty"),
+        (pd.DataFrame({"a": []}), "empty"),
+        (pd.DataFrame(index=[0, 1]), "empty"),
+        (pl.Series([]), "empty"),
+        (pa.array([]), "empty"),
+        (pa.chunked_array([], type=pa.string()), "empty"),
+        (np.zeros((2, 2, 2)), "dimensions; it has 3"),
+        (np.array("CANARY"), "dimensions; it has 0"),
+        ([[["CANARY"]]], "its rows contain lists"),
+        ([("a", "CANARY"), ("CANARY",)], "2 different lengths"),
+        (["a", ["CANARY"]], "2 different lengths"),
+        ({"a": ["x", "CANARY"], "b": ["CANARY"]}, "'a': 2, 'b': 1"),
+        ({"a": [("x", "CANARY")]}, "Column 'a' of the dict has 2 columns"),
+        (pd.DataFrame([["x", "CANARY"]], columns=["a", "a"]), "have the same name"),
+        (pd.DataFrame([["x", "CANARY"]], columns=[1, "1"]), "are named '1'"),
+        ({1: ["CANARY"], "1": ["x"]}, "are named '1'"),
+        (pl.LazyFrame({"a": ["CANARY"]}), "collect"),
+        (None, "got NoneType"),
+        ("CANARY", "the column itself, not its name"),
+        ({"CANARY"}, "got set"),
+        ({"a": "CANARY"}, "the column itself, not its name"),
+        ([{"a": "CANARY"}], "Column 'sensitive_feature_0' contains lists"),
+        (pd.Series([["CANARY"]], name="a"), "Column 'a' contains lists"),
+        (pl.Series("a", [["CANARY"]]), "Column 'a' contains lists"),
+        (pl.Series("a", [{"b": "CANARY"}]), "Column 'a' contains lists"),
     ],
 )
-def test_errors_do_not_contain_values(data, error, message):
-    with pytest.raises(error, match=re.escape(message)) as caught:
+def test_errors_do_not_contain_values(data, message):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)) as caught:
         make_groups(data)
     assert "CANARY" not in str(caught.value)
-
-
-def test_no_error_tells_a_group_value():
-    known = make_groups({"race": ["CANARY", "x", "x"], "sex": ["CANARY", "CANARY", "y"]})
-    each = make_groups({"race": ["CANARY", "x", "x"]}, grouping="each")
-    calls = [
-        lambda: make_groups(["CANARY", None]),
-        lambda: make_groups(["CANARY", "x", "x"], min_size=2),
-        lambda: make_groups(["CANARY"], at_least=2),
-        lambda: make_groups([f"CANARY{i}" for i in range(5)], max_groups=4),
-        lambda: known.encode({"race": ["x"], "sex": ["CANARY2"]}),
-        lambda: known.encode({"race": ["CANARY"]}),
-        lambda: known.encode(each),
-        lambda: known.index_of(("CANARY", "CANARY2")),
-        lambda: known.require(min_size=2),
-        lambda: each.encode({"race": ["CANARY2"]}),
-        lambda: each.require(min_size=2),
-        lambda: make_groups(TABLE, grouping="each").codes,
-        lambda: make_groups([b"CANARY"]).to_spec(),
-        lambda: Groups.from_spec(known.to_spec() | {"columns": ["race"]}),
-    ]
-    for call in calls:
-        with pytest.raises((ValueError, TypeError)) as caught:
-            call()
-        assert "CANARY" not in str(caught.value)
-        assert caught.value.__cause__ is None
-        assert "CANARY" not in repr(known)
 
 
 @pytest.mark.parametrize("options", [{"grouping": "both"}, {"missing": "drop"}, {"max_groups": 0}, {"min_size": 0}])

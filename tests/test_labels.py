@@ -6,42 +6,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport._labels import infer_task, is_positive, positive_label
+from fairtransport._labels import infer_task, is_positive
 from fairtransport.tables import count_table
 from fairtransport.tabular import TableModel
-
-
-@pytest.mark.parametrize(
-    ("labels", "pos_label", "positive"),
-    [
-        ([0, 1], None, 1),
-        ([0], None, 1),
-        ([False, True], None, 1),
-        ([-1, 1], None, 1),
-        ([1, 2], None, 2),
-        (["no", "yes"], None, "yes"),
-        (["bad", "good"], "bad", "bad"),
-        (["no"], "yes", "yes"),
-    ],
-)
-def test_the_larger_label_is_positive_unless_another_is_named(labels, pos_label, positive):
-    assert positive_label(labels, pos_label, source="y_true") == positive
-    found = is_positive(labels, pos_label, size=len(labels))
-    assert found.tolist() == [label == positive for label in labels]
-
-
-@pytest.mark.parametrize(
-    ("labels", "pos_label", "message"),
-    [
-        (["CANARY", "b", "c"], None, "y_true has 3 different labels; two are needed"),
-        (["CANARY"], None, "y_true has one label only, neither 0 nor 1"),
-        (["CANARY", "b"], "c", "y_true has two labels, and pos_label is neither"),
-    ],
-)
-def test_errors_contain_no_label(labels, pos_label, message):
-    with pytest.raises(ValueError, match=message) as raised:
-        positive_label(labels, pos_label, source="y_true")
-    assert "CANARY" not in str(raised.value)
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [1, 2], [False, True]])

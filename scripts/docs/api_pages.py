@@ -26,8 +26,6 @@ PACKAGES = {
     "fairtransport.mlflow": ("mlflow", "Models in MLflow (extra `mlflow`)."),
     "fairtransport.torch": ("torch", "The penalty as a torch module (extra `torch`)."),
     "fairtransport.boosting": ("boosting", "The penalty as an objective of boosted trees (extra `boosting`)."),
-    "fairtransport.tables": ("tables", "Tables of any data frame library, and files."),
-    "fairtransport.histograms": ("histograms", "Histograms of the scores of groups."),
     "fairtransport.criteria.penalty": ("penalties", "Penalties: their value and gradient from scores and groups."),
     "fairtransport.transport": ("transport", "Optimal transport on the line."),
     "fairtransport.checks": ("checks", "Checks for estimators with sensitive features."),

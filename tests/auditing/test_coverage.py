@@ -1,6 +1,6 @@
 """Worlds whose truth is known: intervals cover it as often as they say, and p-values are uniform without a difference.
 
-Small versions of ``python -m benchmarks.coverage``, which runs forty worlds; its figures are in the documentation.
+Small versions of ``python -m benchmarks coverage``, which runs forty worlds; its figures are in the documentation.
 """
 
 from __future__ import annotations

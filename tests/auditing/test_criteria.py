@@ -75,7 +75,7 @@ def test_the_verdict_is_about_the_criterion():
     assert page["settings"]["criterion"] == "equalized_odds"
     restored = Audit.from_json(audits["equalized_odds"].to_json())
     assert restored.verdict == odds
-    assert "## Among people with the same outcome (equalized odds)" in restored.to_markdown()
+    assert "## The metrics for equalized odds" in restored.to_markdown()
 
 
 def ft_criteria():

@@ -1,6 +1,6 @@
 """Generated audits: verdict, intervals, p-values and limits never contradict each other, and seldom the truth.
 
-``python -m benchmarks.generated_audits`` runs ten thousand.
+``python -m benchmarks generated_audits`` runs ten thousand.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def run(module, n_audits, seed, **options):
 
 
 def test_no_contradiction(benchmark_module):
-    statuses, _, _ = run(benchmark_module("_generated_audits"), 40, 1, max_rows=3000, n_replicates=40)
+    statuses, _, _ = run(benchmark_module("generated_audits"), 40, 1, max_rows=3000, n_replicates=40)
     assert len(statuses) >= 4
 
 
 @pytest.mark.trust
 def test_no_contradiction_in_more_of_them_and_few_false_claims(benchmark_module):
-    statuses, made, wrong = run(benchmark_module("_generated_audits"), 120, 2)
+    statuses, made, wrong = run(benchmark_module("generated_audits"), 120, 2)
     assert len(statuses) >= 5
     for claim, count in made.items():
         # Levels of confidence are .9 to .99; "different" is counted where there is no difference.

@@ -129,37 +129,6 @@ def test_rows_that_are_not_compared_have_no_penalty(smooth):
             assert np.abs(gradient - scores + labels)[~outside].max() > 0.01
 
 
-def test_probabilities_of_one_and_zero_equal_groups():
-    rows = make_rows()
-    margins, labels, codes, *_ = rows
-    for criterion in CRITERIA:
-        plain, *_ = advanced(criterion, rows)
-        shared, *_ = advanced(criterion, rows, group_probabilities=np.eye(3)[codes])
-        for one, other in zip(plain(labels, margins), shared(labels, margins), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.models
-@pytest.mark.parametrize("train", ["lightgbm", "xgboost"])
-def test_the_objective_alone_reduces_the_differences_within_labels(train):
-    rng = np.random.default_rng(0)
-    group = rng.integers(2, size=2000)
-    X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
-    y = (X @ [1.0, 1.5, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
-
-    def scores_of(**options):
-        objective = TransportObjective(group, warmup=5, ramp=15, **options)
-        if train == "lightgbm":
-            settings = {"objective": objective, "num_leaves": 8, "verbose": -1, "num_threads": 1}
-            return logistic(lightgbm.train(settings, lightgbm.Dataset(X, y), 40).predict(X, raw_score=True))
-        matrix = xgboost.DMatrix(X, y)
-        settings = {"max_depth": 3, "nthread": 1, "base_score": 0.5, "objective": "binary:logistic"}
-        return logistic(xgboost.train(settings, matrix, 40, obj=objective).predict(matrix, output_margin=True))
-
-    plain, odds = scores_of(parity_weight=0.0), scores_of(criterion="equalized_odds")
-    assert within(odds, group, y).mean() < 0.4 * within(plain, group, y).mean()
-
-
 def test_a_target_is_resolved_in_each_stratum():
     """Towards the scores of group 0 among rows with the same label, its own gradient is that of the log-loss."""
     margins, labels, codes, *_ = make_rows(2000, n_groups=2)
@@ -253,81 +222,4 @@ def test_probabilities_are_given_the_label(trees):
         np.testing.assert_allclose(probabilities[labels == label].sum(axis=0), expected, rtol=1e-3)
 
 
-def test_probabilities_are_given_the_stratum():
-    """Shares of the groups differ by stratum, which is not among the features."""
-    rng = np.random.default_rng(0)
-    strata = rng.integers(3, size=4000)
-    codes = (rng.random(4000) < np.array([0.2, 0.5, 0.8])[strata]).astype(int)
-    codes[strata == 2] += (rng.random(np.count_nonzero(strata == 2)) < 0.01) * (2 - codes[strata == 2])
-    X = rng.normal(size=(4000, 2))
-    rows = TrainingData(X, np.zeros(4000, int), make_groups(codes), strata=make_strata(strata))
-    probabilities = estimate_group_probabilities(
-        library_of(LIGHT, "classification"), LIGHT, rows, rows.compare("demographic_parity", None), 0
-    )
-    for stratum in range(3):
-        inside = strata == stratum
-        expected = np.bincount(codes[inside], minlength=3)
-        np.testing.assert_allclose(probabilities[inside].sum(axis=0), expected, rtol=0.01, atol=0.01)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-5)
-
-
-def test_a_label_with_a_row_of_each_group():
-    X, labels = np.random.default_rng(0).normal(size=(200, 2)), np.zeros(200, int)
-    codes = np.arange(200) % 2
-    labels[:2] = 1
-    rows = TrainingData(X, labels, make_groups(codes))
-    found = estimate_group_probabilities(
-        library_of(XG, "classification"), XG, rows, rows.compare("equalized_odds", None), 0
-    )
-    np.testing.assert_allclose(found[:2], np.eye(2), atol=1e-5)
-
-
-@pytest.mark.models
-@pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
-def test_overlapping_groups(criterion):
-    X, y, group, education = make_people(1500)
-    model = TransportBoostingClassifier(XG, criterion=criterion, grouping="each", random_state=0)
-    model.fit(X, y, sensitive_features={"a": group, "b": (X[:, 2] > 0).astype(int)}, strata=education)
-    assert np.isfinite(model.predict_proba(X)).all()
-
-
 # ----------------------------------------------------------------------------------------------------- invalid input
-
-
-def test_invalid_criteria_and_strata():
-    X, y, group, education = make_people(400)
-    with pytest.raises(ValueError, match="criterion must be one of 'demographic_parity', 'equalized_odds'"):
-        TransportBoostingClassifier(XG, criterion="odds").fit(X, y, sensitive_features=group)
-    with pytest.raises(ValueError, match="stratum_weight must be one of 'equal', 'share'"):
-        TransportBoostingClassifier(XG, stratum_weight="big").fit(X, y, sensitive_features=group)
-    model = TransportBoostingClassifier(XG)
-    with pytest.raises(ValueError, match="strata has 10 rows"):
-        model.fit(X, y, sensitive_features=group, strata=education[:10])
-    with pytest.raises(ValueError, match="nothing to compare: no stratum has rows of two groups"):
-        model.fit(X, y, sensitive_features=group, strata=group)
-    with pytest.raises(ValueError, match="a tuple: X, y, sensitive_features and strata"):
-        model.fit(X, y, sensitive_features=group, strata=education, eval_set=(X, y, group))
-    with pytest.raises(ValueError, match="strata of eval_set has 10 rows"):
-        model.fit(X, y, sensitive_features=group, strata=education, eval_set=(X, y, group, education[:10]))
-    with pytest.raises(ValueError, match="undoes another criterion"):
-        model.set_params(repair_amount=0.5).fit(X, y, sensitive_features=group, strata=education)
-    separated = TransportBoostingClassifier(XG, criterion="equalized_odds")
-    with pytest.raises(ValueError, match="nothing to compare: no label has rows of two groups"):
-        separated.fit(X, y, sensitive_features=y)
-
-
-def test_invalid_criteria_and_strata_of_an_objective():
-    margins, labels, codes, strata, _ = make_rows()
-    with pytest.raises(ValueError, match="criterion must be one of"):
-        TransportObjective(codes, criterion="odds")
-    with pytest.raises(ValueError, match="stratum_weight must be one of"):
-        TransportObjective(codes, stratum_weight="odd")
-    with pytest.raises(ValueError, match="strata has 599 rows"):
-        TransportObjective(codes, strata=strata[1:])
-    with pytest.raises(ValueError, match="no stratum has rows of two groups"):
-        TransportObjective(codes, strata=codes)
-    with pytest.raises(ValueError, match="no label has rows of two groups"):
-        TransportObjective(labels, criterion="equalized_odds")(labels, margins)
-    probabilities = np.eye(3)[np.where(labels == 1, np.minimum(codes, 1), codes)]
-    with pytest.raises(ValueError, match="probability 0 in all rows of a label or stratum"):
-        TransportObjective(codes, criterion="equalized_odds", group_probabilities=probabilities)(labels, margins)

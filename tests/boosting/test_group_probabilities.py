@@ -36,21 +36,3 @@ def test_no_model_predicts_its_training_rows():
     X, codes = rng.normal(size=(2000, 5)), rng.integers(2, size=2000)
     probabilities = probabilities_of(LIGHT, X, make_groups(codes))
     assert probabilities[np.arange(2000), codes].mean() == pytest.approx(0.5, abs=0.02)
-
-
-def test_overlapping_groups_have_probabilities_for_each_column():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1000, 2))
-    groups = make_groups(np.column_stack((X[:, 0] > 0, X[:, 1] > 0)).astype(int), grouping="each")
-    probabilities = probabilities_of(LIGHT, X, groups)
-    assert probabilities.shape == (1000, 4)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 2.0, atol=1e-5)
-    assert (probabilities.argmax(axis=1) // 2 < 2).all()
-
-
-def test_a_group_that_one_half_lacks():
-    codes = np.zeros(100, int)
-    codes[3] = 1
-    X = np.random.default_rng(0).normal(size=(100, 1))
-    probabilities = probabilities_of(XG, X, make_groups(codes))
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-5)

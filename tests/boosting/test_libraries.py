@@ -1,4 +1,3 @@
-import copy
 import sys
 
 import lightgbm
@@ -8,19 +7,6 @@ import xgboost
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
-from fairtransport.boosting._libraries import LightGBM, XGBoost, default_estimator, library_of
-from fairtransport.boosting._library import DetachableCallback
-
-
-def test_the_library_of_an_estimator():
-    assert isinstance(library_of(lightgbm.LGBMClassifier(), "classification"), LightGBM)
-    assert isinstance(library_of(xgboost.XGBClassifier(), "classification"), XGBoost)
-    assert isinstance(library_of(xgboost.XGBRegressor(), "regression"), XGBoost)
-
-    class Derived(lightgbm.LGBMClassifier):
-        pass
-
-    assert isinstance(library_of(Derived(), "classification"), LightGBM)
 
 
 @pytest.mark.parametrize(
@@ -58,25 +44,10 @@ def test_settings_that_custom_objectives_do_not_support(trees, message, data):
         TransportBoostingClassifier(trees).fit(data.X, data.y, sensitive_features=data.group)
 
 
-def test_the_default_is_lightgbm():
-    settings = TransportBoostingClassifier()._settings(3)
-    assert isinstance(settings.library, LightGBM)
-    assert settings.estimator.get_params() == default_estimator("classification", 3).get_params()
-
-
 def test_a_missing_library_raises_with_the_name_of_the_extra(monkeypatch, data):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(ImportError, match=r'Boosted trees need lightgbm: pip install "fairtransport\[boosting\]"'):
         TransportBoostingClassifier().fit(data.X, data.y, sensitive_features=data.group)
-
-
-def test_copies_of_a_callback_are_detached_together():
-    callback = DetachableCallback(lambda labels, margins, weights: (labels, margins, weights))
-    other = copy.deepcopy(callback)
-    assert other(1, 2) == (1, 2, None)
-    callback.detach()
-    with pytest.raises(RuntimeError, match="fit that estimator again instead"):
-        other(1, 2)
 
 
 @pytest.mark.parametrize(

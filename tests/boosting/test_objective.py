@@ -7,12 +7,10 @@ import xgboost
 from sklearn.base import clone
 
 from fairtransport.boosting import TransportObjective
-from fairtransport.boosting._training_data import GroupedRows
 from fairtransport.criteria import demographic_parity
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.transport.regularizers import sigmoid
 
 QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 8}
 KINDS = ["continuous", "discrete"]
@@ -136,23 +134,6 @@ def test_probabilities_of_one_and_zero_equal_groups():
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-def test_threads_do_not_change_the_result(monkeypatch):
-    margins, labels, codes, weights = make_rows(n=3000)
-    groups = make_groups(codes)
-    labels = labels.astype(np.float32)
-    slopes, bends = np.random.default_rng(0).random((2, 3, 1024))
-    results = []
-    for chunk in (10_000, 100):
-        monkeypatch.setattr("fairtransport.boosting._training_data._CHUNK", chunk)
-        monkeypatch.setattr("fairtransport.boosting._training_data.config.NUMBA_NUM_THREADS", 4)
-        rows = GroupedRows(groups)
-        scores, masses = rows.count(margins, weights, sigmoid)
-        found = rows.logit_derivatives(scores, labels, weights, slopes, bends, dtype=np.float64)
-        results.append((scores, masses, *found))
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
-
-
 # ------------------------------------------------------------------------------------------------------------ rounds
 
 
@@ -200,15 +181,6 @@ def test_the_first_rounds_minimise_the_log_loss():
     scores = logistic(margins)
     np.testing.assert_allclose(gradient, weights * (scores - labels), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(curvature, weights * scores * (1 - scores), rtol=1e-5, atol=1e-7)
-
-
-def test_no_penalty_if_groups_do_not_differ():
-    rng = np.random.default_rng(0)
-    margins, labels, codes = rng.normal(size=500), rng.integers(2, size=500).astype(float), rng.integers(2, size=500)
-    objective = TransportObjective(codes, warmup=0, ramp=1)
-    gradient, _ = objective(labels, margins)
-    assert objective.unit_ == 0.0
-    np.testing.assert_allclose(gradient, logistic(margins) - labels, rtol=1e-5, atol=1e-6)
 
 
 # --------------------------------------------------------------------------------------------------------- libraries
@@ -293,39 +265,44 @@ def test_it_can_be_pickled():
         ({"group_probabilities": np.ones((5, 2))}, r"group_probabilities must have shape \(400, 3\)"),
         ({"group_probabilities": np.full((400, 3), 2.0)}, "must be numbers from 0 to 1"),
         ({"group_probabilities": np.eye(3)[np.zeros(400, int)]}, "a group with probability 0 in all rows"),
+        ({"criterion": "odds"}, "criterion must be one of"),
+        ({"stratum_weight": "odd"}, "stratum_weight must be one of"),
+        ({"strata": np.arange(399) % 2}, "strata has 399 rows"),
+        ({"strata": make_rows()[2]}, "no stratum has rows of two groups"),
+        ({"sensitive_features": None}, "needs sensitive_features"),
+        ({"sensitive_features": np.zeros(10)}, "at least 2 needed"),
+        ({"sensitive_features": ["a", "b", None, "a", "b"]}, "missing values in 1 rows"),
         ({"unit": 1.0}, "unit and comparisons must be passed together"),
         ({"comparisons": demographic_parity(make_groups(["a", "b"]))}, "unit and comparisons must be passed together"),
     ],
 )
 def test_invalid_parameters(options, message):
     with pytest.raises(ValueError, match=message):
-        TransportObjective(make_rows()[2], **options)
+        TransportObjective(**{"sensitive_features": make_rows()[2], **options})
 
 
-def test_invalid_sensitive_features():
-    with pytest.raises(ValueError, match="needs sensitive_features"):
-        TransportObjective(None)
-    with pytest.raises(ValueError, match="at least 2 needed"):
-        TransportObjective(np.zeros(10))
-    with pytest.raises(ValueError, match="missing values in 1 rows"):
-        TransportObjective(["a", "b", None, "a", "b"])
-    assert len(TransportObjective(["a", "b", None, "a", "b", None], missing="group").groups) == 3
-
-
-def test_invalid_calls():
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda y, m, _: (y[1:], m[1:]), "sensitive features of 400 rows, but the training set has 399"),
+        (lambda y, m, _: (y + 1.0, m), "labels must be 0 and 1"),
+        (lambda y, *_: (y, np.zeros((400, 3))), r"one margin per row, as of two classes; it got shape \(400, 3\)"),
+        (lambda y, m, _: (y, np.r_[m[1:], np.nan]), "training diverged"),
+        (lambda y, m, w: (y, m, -w), "negative"),
+        (lambda y, m, w: (y, m, w * (make_rows()[2] > 0)), "A group has total sample_weight 0"),
+        (lambda y, m, _: (y[:10], m), "labels has 10 rows"),
+    ],
+)
+def test_invalid_calls(change, message):
     margins, labels, codes, weights = make_rows()
-    objective = TransportObjective(codes)
-    with pytest.raises(ValueError, match="sensitive features of 400 rows, but the training set has 399"):
-        objective(labels[1:], margins[1:])
-    with pytest.raises(ValueError, match="labels must be 0 and 1"):
-        objective(labels + 1.0, margins)
-    with pytest.raises(ValueError, match=r"one margin per row, as of two classes; it got shape \(400, 3\)"):
-        objective(labels, np.zeros((400, 3)))
-    with pytest.raises(ValueError, match="training diverged"):
-        objective(labels, np.r_[margins[1:], np.nan])
-    with pytest.raises(ValueError, match="negative"):
-        objective(labels, margins, -weights)
-    with pytest.raises(ValueError, match="A group has total sample_weight 0"):
-        objective(labels, margins, weights * (codes > 0))
-    with pytest.raises(ValueError, match="labels has 10 rows"):
-        objective(labels[:10], margins)
+    with pytest.raises(ValueError, match=message):
+        TransportObjective(codes)(*change(labels, margins, weights))
+
+
+def test_labels_and_probabilities_without_two_groups():
+    margins, labels, codes, _ = make_rows()
+    with pytest.raises(ValueError, match="no label has rows of two groups"):
+        TransportObjective(labels, criterion="equalized_odds")(labels, margins)
+    chances = np.eye(3)[np.where(labels == 1, np.minimum(codes, 1), codes)]
+    with pytest.raises(ValueError, match="probability 0 in all rows of a label or stratum"):
+        TransportObjective(codes, criterion="equalized_odds", group_probabilities=chances)(labels, margins)

@@ -109,16 +109,6 @@ def test_repair_removes_the_remaining_disparity_and_needs_the_group(data, real):
         model.predict(data.X)
 
 
-def test_weights_are_copies(data, real):
-    counts = np.random.default_rng(0).integers(1, 3, size=data.n)
-    weighted = fitted(XG, data, real["any"], sample_weight=counts, smooth_groups=False)
-    rows = np.repeat(np.arange(data.n), counts)
-    copied = TransportBoostingRegressor(XG, parity_weight=0.5, random_state=0, smooth_groups=False)
-    copied.fit(data.X[rows], real["any"][rows], sensitive_features=data.group[rows])
-    assert weighted.y_center_ == pytest.approx(copied.y_center_)
-    assert weighted.unit_ == pytest.approx(copied.unit_, rel=0.01)
-
-
 @BOTH
 @pytest.mark.parametrize("loss", OBJECTIVES)
 @pytest.mark.parametrize("weight", [0.0, 1.0])
@@ -128,26 +118,6 @@ def test_model_files(trees, loss, weight, data, real, tmp_path):
     loaded = ft.load(tmp_path / "model.ft")
     np.testing.assert_array_equal(loaded.predict(data.X), model.predict(data.X))
     assert loaded.before_after_ == model.before_after_
-
-
-def test_frontier(data, real):
-    curve = ft.frontier(
-        TransportBoostingRegressor(LIGHT), data.X, real["any"], sensitive_features=data.group,
-        parity_weights=[0.0, 1.0], cv=2, random_state=0,
-    )  # fmt: skip
-    assert len(curve.table()["parity_weight"]) == 2
-
-
-def test_the_objective_alone(data, real):
-    objective = TransportObjective(data.group, loss="squared_error", warmup=5, ramp=10, parity_weight=10.0)
-    params = {"objective": objective, "num_leaves": 8, "verbose": -1, "num_threads": 1}
-    booster = lightgbm.train(params, lightgbm.Dataset(data.X, real["any"]), num_boost_round=30)
-    plain = lightgbm.train({**params, "objective": "regression"}, lightgbm.Dataset(data.X, real["any"]), 30)
-    fair, unfair = (
-        strong_pairwise_disparity(one.predict(data.X), sensitive_features=data.group, scale="score")
-        for one in (booster, plain)
-    )
-    assert fair < 0.8 * unfair
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson"])

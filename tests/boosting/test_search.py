@@ -9,7 +9,6 @@ import fairtransport as ft
 from fairtransport import FairnessWarning
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
 from fairtransport.boosting._libraries import library_of, sized_settings
-from fairtransport.boosting._search import HeldOutRows
 from fairtransport.boosting._settings import RoundSchedule, Settings
 from fairtransport.boosting._training_data import TrainingData
 from fairtransport.groups import make_groups
@@ -129,26 +128,6 @@ def test_numbers(small):
 def training_data(groups):
     n = len(groups)
     return TrainingData(np.arange(n, dtype=float)[:, None], np.arange(n) % 2, make_groups(groups))
-
-
-def test_each_row_is_held_out_once_except_in_tiny_groups():
-    rows = training_data(np.r_[np.repeat(["a", "b"], 50), ["c"] * 2])
-    held_out = HeldOutRows.of(rows, None, np.random.default_rng(0))
-    assert len(held_out.parts) == 3
-    assert sorted(held_out.rows.X[:, 0]) == list(range(100))
-    for part in held_out.parts:
-        assert not set(part.training.X[:, 0]) & set(part.held_out.X[:, 0])
-        assert part.training.groups.counts.min() == 2
-        assert part.held_out.groups.counts.tolist()[:2] in ([17, 17], [17, 16], [16, 17], [16, 16])
-
-
-def test_a_share_of_the_rows_and_too_few_rows():
-    rows = training_data(np.repeat(["a", "b"], 50))
-    held_out = HeldOutRows.of(rows, 0.2, np.random.default_rng(0))
-    assert [part.held_out.groups.n_rows for part in held_out.parts] == [20]
-    few = HeldOutRows.of(training_data(np.repeat(["a", "b"], 10)), None, np.random.default_rng(0))
-    assert few.name == "training rows"
-    assert few.parts[0].training is few.rows
 
 
 # ----------------------------------------------------------------------------------------------------------- settings

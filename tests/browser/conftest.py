@@ -39,11 +39,11 @@ def chromium():
 
 
 @pytest.fixture
-def open_page(chromium):
-    """Open a file; at the end of the test nothing may have gone wrong, unless it was expected."""
+def open_url(chromium):
+    """Open an address; at the end of the test nothing may have gone wrong, unless it was expected."""
 
     @contextmanager
-    def opened(path, *, width=1280, height=900, dark=False, expect_messages=False, **options):
+    def opened(url, *, width=1280, height=900, dark=False, expect_messages=False, **options):
         context = chromium.new_context(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", **options
         )
@@ -53,10 +53,10 @@ def open_page(chromium):
         page.on("request", lambda request: seen.requests.append(request.url))
         page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
         context.route(
-            lambda address: not address.startswith(("file:", "blob:", "data:")),
+            lambda address: not address.startswith((url, "file:", "blob:", "data:")),
             lambda route: (seen.outside.append(route.request.url), route.abort()),
         )
-        page.goto(path.as_uri())
+        page.goto(url)
         page.seen = seen
         yield page
         context.close()
@@ -66,3 +66,9 @@ def open_page(chromium):
             assert seen.messages == []
 
     return opened
+
+
+@pytest.fixture
+def open_page(open_url):
+    """Open a file."""
+    return lambda path, **options: open_url(path.as_uri(), **options)

@@ -14,7 +14,6 @@ from scipy.stats import wasserstein_distance
 
 from fairtransport.serving.live_page import serve_page
 
-from .conftest import Seen
 from .streams import NAMES, snapshot
 
 pytestmark = pytest.mark.browser
@@ -40,30 +39,15 @@ SNAPSHOTS = {
 
 
 @pytest.fixture
-def open_live_page(chromium):
-    """Open the page of a box whose ``now`` is the snapshot; nothing may go wrong unless it was expected."""
+def open_live_page(open_url):
+    """Open the page of a box whose ``now`` is the snapshot."""
 
     @contextmanager
-    def opened(box, *, width=1280, dark=False, expect_messages=False):
-        context = chromium.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
-        )
-        page, seen = context.new_page(), Seen()
-        page.on("console", lambda message: seen.messages.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: seen.messages.append(f"error: {error}"))
-        page.on("request", lambda request: seen.requests.append(request.url))
-        page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
-        page.seen = seen
-        with serve_page(lambda: box["now"]) as live:
+    def opened(box, **options):
+        with serve_page(lambda: box["now"]) as live, open_url(live.url, **options) as page:
             page.live = live
-            page.goto(live.url)
             expect(page.locator('[data-card="rows"] strong')).to_have_text(f"{box['now']['rows']:,}")
             yield page
-            context.close()
-        assert seen.dialogs == []
-        assert {request for request in seen.requests if not request.startswith((live.url, "data:"))} == set()
-        if not expect_messages:
-            assert seen.messages == []
 
     return opened
 

@@ -37,16 +37,9 @@ def url(tmp_path_factory):
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_opens_without_messages_and_fits_the_screen(chromium, url, width, dark):
-    context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme="dark" if dark else "light")
-    page, messages, requests = context.new_page(), [], []
-    page.on("console", lambda message: messages.append(message.text))
-    page.on("dialog", lambda dialog: (messages.append("dialog"), dialog.dismiss()))
-    page.on("request", lambda request: requests.append(request.url))
-    page.goto(url)
-    assert page.locator("table").first.locator("tbody tr").count() == 4
-    assert page.locator("main img").count() == 0
-    assert page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    assert page.evaluate("() => getComputedStyle(document.querySelector('pre')).borderTopWidth") == "1px"
-    assert (messages, [one for one in requests if not one.startswith((url, "data:"))]) == ([], [])
-    context.close()
+def test_opens_without_messages_and_fits_the_screen(open_url, url, width, dark):
+    with open_url(url, width=width, height=800, dark=dark) as page:
+        assert page.locator("table").first.locator("tbody tr").count() == 4
+        assert page.locator("main img").count() == 0
+        assert page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        assert page.evaluate("() => getComputedStyle(document.querySelector('pre')).borderTopWidth") == "1px"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import signal
@@ -13,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.processes import with_command
 
 import fairtransport as ft
 
@@ -30,11 +30,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """A program of that name, whichever way the package is installed."""
-    programs = tmp_path_factory.mktemp("programs")
-    program = programs / "fairtransport"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fairtransport.cli "$@"\n')
-    program.chmod(0o755)
-    return {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    return with_command(tmp_path_factory.mktemp("programs"))
 
 
 def test_the_page_from_top_to_bottom(folder, environment):

@@ -45,37 +45,25 @@ def summary_of(result):
     return json.loads(result.stdout)
 
 
+ODDS = ("--criterion equalized_odds", "separation_disparity", "SPDD within labels")
+OPPORTUNITY = ("--criterion equal_opportunity", "opportunity_disparity", "SPDD within the positive label")
+WITHIN = ("--strata job", "conditional_disparity", "SPDD within strata")
+
+
 @pytest.mark.parametrize(
     ("method", "options", "name", "title"),
     [
-        ("cot", ("--criterion", "equalized_odds"), "separation_disparity", "SPDD within labels"),
-        pytest.param(
-            "dot",
-            ("--criterion", "equal_opportunity"),
-            "opportunity_disparity",
-            "SPDD within the positive label",
-            marks=pytest.mark.trust,
-        ),
-        pytest.param(
-            "dpp",
-            ("--criterion", "equalized_odds"),
-            "separation_disparity",
-            "SPDD within labels",
-            marks=pytest.mark.trust,
-        ),
-        ("dpp", ("--strata", "job"), "conditional_disparity", "SPDD within strata"),
-        ("cot", ("--strata", "job,hours", "--criterion", "equalized_odds"), "separation_disparity", "SPDD within"),
-        pytest.param(
-            "trees",
-            ("--criterion", "equalized_odds"),
-            "separation_disparity",
-            "SPDD within labels",
-            marks=pytest.mark.models,
-        ),
-        pytest.param("lr", ("--strata", "job"), "conditional_disparity", "SPDD within strata", marks=pytest.mark.trust),
+        ("cot", *ODDS),
+        ("dpp", *WITHIN),
+        ("cot", "--strata job,hours --criterion equalized_odds", "separation_disparity", "SPDD within"),
+        pytest.param("dot", *OPPORTUNITY, marks=pytest.mark.trust),
+        pytest.param("dpp", *ODDS, marks=pytest.mark.trust),
+        pytest.param("lr", *WITHIN, marks=pytest.mark.trust),
+        pytest.param("trees", *ODDS, marks=pytest.mark.models),
     ],
 )
 def test_other_criteria_and_strata(run, here, method, options, name, title):
+    options = options.split()
     summary = summary_of(call(run, *options, "--json", method=method))
     strata = options[options.index("--strata") + 1].split(",") if "--strata" in options else []
     assert (summary["strata"], summary["criterion"]) == (
@@ -227,20 +215,8 @@ def test_rows_without_label_or_group_are_counted(run, here, raw_people):
     gaps.write_csv("gaps.csv")
     result = call(run, "--test-share", 0, files=["gaps.csv"])
     assert "Not used for training: 2 rows, no label.\nNot used for training: 1 row, no group.\n" in result.stdout
-    shown = summary_of(
-        call(
-            run,
-            "--test-share",
-            0,
-            "--missing",
-            "group",
-            "--min-group-size",
-            1,
-            "--json",
-            files=["gaps.csv"],
-            out="g.ft",
-        )
-    )
+    options = ["--test-share", "0", "--missing", "group", "--min-group-size", "1", "--json"]
+    shown = summary_of(call(run, *options, files=["gaps.csv"], out="g.ft"))
     assert shown["set_aside"] == {"no label": 2}
 
 

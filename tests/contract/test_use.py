@@ -15,12 +15,12 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from tests import worlds
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
-from fairtransport.metrics import strong_pairwise_disparity
 
 pytestmark = pytest.mark.trust
 
@@ -28,10 +28,7 @@ METHODS = ("fit", "predict", "predict_proba", "score")
 
 
 def people(n=600, seed=0):
-    rng = np.random.default_rng(seed)
-    group = np.where(rng.random(n) < 0.5, "a", "b")
-    X = np.column_stack((rng.normal(size=(n, 3)) + (group == "b")[:, None] * [1.0, 0.0, 0.0], group == "b"))
-    return X, (X @ [1.0, 1.0, 0.5, 0.0] + rng.logistic(size=n) > 0.5).astype(int), group
+    return worlds.people(n, seed, aware=True)
 
 
 def cot(**options):
@@ -116,34 +113,12 @@ def test_repair_of_scores_in_a_pipeline(routing):
     assert pipe[-1].get_feature_names_out().tolist() == ["repaired"]
 
 
-@every
-def test_requests_survive_clone_and_are_shown(routing, name):
-    model = clone(asking(name))
-    asked = model.get_metadata_routing()
-    for method in METHODS:
-        assert getattr(asked, method).requests["sensitive_features"] is True
-
-
 @pytest.mark.parametrize("name", ["COT", "DOT"])
 def test_calibration_of_blind_models(routing, name):
     X, y, group = people()
     model = CLASSIFIERS[name]().set_fit_request(sensitive_features=True)
     calibrated = CalibratedClassifierCV(model, cv=2).fit(X, y, sensitive_features=group)
     assert calibrated.predict_proba(X).shape == (600, 2)
-
-
-def test_calibration_inside_the_repair():
-    X, y, group = people()
-    inner = CalibratedClassifierCV(LogisticRegression(), cv=2)
-    model = ft.QuantileRepairClassifier(inner).fit(X, y, sensitive_features=group)
-    scores = model.predict_proba(X, sensitive_features=group)[:, 1]
-    assert strong_pairwise_disparity(scores, sensitive_features=group) < 0.01
-
-
-def test_pipeline_without_routing():
-    X, y, group = people()
-    pipe = Pipeline([("scale", StandardScaler()), ("model", cot())]).fit(X, y, model__sensitive_features=group)
-    assert pipe.predict_proba(X).shape == (600, 2)
 
 
 # ---------------------------------------------------------------------------------------------- copies and threads
@@ -299,11 +274,3 @@ def test_set_output_of_the_repair():
         repair.set_output(transform="arrow")
     with pytest.raises(sklearn.exceptions.NotFittedError):
         ft.QuantileRepair().get_feature_names_out()
-
-
-def test_a_global_output_setting_does_not_reach_the_classifier():
-    X, y, group = people()
-    model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
-    plain = model.predict_proba(X, sensitive_features=group)
-    with sklearn.config_context(transform_output="pandas"):
-        np.testing.assert_array_equal(model.predict_proba(X, sensitive_features=group), plain)

@@ -1,30 +1,21 @@
 """Kills in the middle of ft.save, and two processes that save to one path."""
 
-import json
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from tests.processes import run_script
 
 pytestmark = pytest.mark.trust
 
 KILLS = 200
 
 
-def environment():
-    return {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-
-
 def test_200_kills_leave_the_old_file_or_the_new_one(tmp_path, record_property):
     record_property("cases", KILLS)
-    script = Path(__file__).with_name("killed_saves.py")
-    command = [sys.executable, str(script), str(tmp_path / "model.ft"), str(KILLS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    result = run_script(Path(__file__).with_name("killed_saves.py"), tmp_path / "model.ft", KILLS)
     assert sum(result["seen"]) == KILLS
     assert min(result["seen"]) > 10  # both files won often: the kills were real
     assert result["in_the_middle"] > 5  # and some fell between the first byte and the rename
@@ -40,7 +31,7 @@ def test_two_processes_save_to_one_path(tmp_path):
         "end = time.monotonic() + 1.0\n"
         "while time.monotonic() < end: write_atomically(sys.argv[1], content)\n"
     )
-    writers = [subprocess.Popen([sys.executable, "-c", code, str(path), who], env=environment()) for who in "12"]
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(path), who]) for who in "12"]
     from fairtransport.storage import read_container  # noqa: PLC0415 - after the writers have begun
 
     winners = set()

@@ -1,12 +1,9 @@
 """kill -9 at random moments, inside a checkpoint too: what is left in the end is what would have been there anyway."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import run_script
 
 pytestmark = pytest.mark.trust
 
@@ -14,14 +11,7 @@ KILLS = 200
 
 
 def result_of(tmp_path, kind, n_kills):
-    script = Path(__file__).with_name("killed_streams.py")
-    command = [sys.executable, str(script), str(tmp_path), kind, str(n_kills)]
-    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **threads}, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    result = run_script(Path(__file__).with_name("killed_streams.py"), tmp_path, kind, n_kills)
     assert result["wrong"] == []
     assert result["kills"] >= n_kills
     return result

@@ -1,8 +1,5 @@
 """Memory that runs out in a worker, thread or process: a clear error, nothing hangs, and what comes next works."""
 
-import json
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -10,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from tests.processes import run_script
 
 import fairtransport as ft
 
@@ -47,7 +45,7 @@ def test_a_thread_without_memory_ends_the_frontier():
 
 @pytest.mark.trust
 def test_a_killed_process_ends_a_search_and_the_next_one_works():
-    script = Path(__file__).with_name("killed_worker.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=SECONDS)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"killed": "TerminatedWorkerError", "after": "done"}
+    assert run_script(Path(__file__).with_name("killed_worker.py"), timeout=SECONDS) == {
+        "killed": "TerminatedWorkerError",
+        "after": "done",
+    }

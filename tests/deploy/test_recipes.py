@@ -20,6 +20,7 @@ import polars as pl
 import pytest
 import typer
 import yaml
+from tests.processes import with_command
 
 import fairtransport.serving
 from fairtransport.cli.app import app
@@ -159,16 +160,12 @@ def test_batch_job(tmp_path):
     table[:500].write_csv(tmp_path / "training.csv")
     table[500:].write_csv(tmp_path / "checking.csv")
     table[500:].drop("y").write_csv(tmp_path / "rows.csv")
-    program = tmp_path / "bin" / "fairtransport"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fairtransport.cli "$@"\n')
-    program.chmod(0o755)
-    path = os.pathsep.join([str(program.parent), os.environ["PATH"]])
+    commands = with_command(tmp_path / "bin")
     (tmp_path / "models").mkdir()
     settings = {"WORK": str(tmp_path), "MODELS": str(tmp_path / "models"), "LABEL": "y", "SENSITIVE": "sex"}
 
     def status(step, **more):
-        environment = {**os.environ, "PATH": path, **settings, **more}
+        environment = {**commands, **settings, **more}
         command = [str(DEPLOY / "batch_job.sh"), *([step] if step else [])]
         return subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120).returncode
 

@@ -6,10 +6,10 @@ import contextlib
 import io
 import os
 import re
-import shlex
 import subprocess
-import sys
 from pathlib import Path
+
+from tests.processes import with_command
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -54,16 +54,8 @@ def alike(told, printed):
 
 def shell(text, folder):
     """Run commands in bash, with this library's program on the path; the last one has to succeed, as all before."""
-    home = folder / ".bin"
-    if not home.exists():
-        home.mkdir()
-        program = home / "fairtransport"
-        program.write_text(
-            f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fairtransport.cli "$@"\n', encoding="utf-8"
-        )
-        program.chmod(0o755)
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PATH": f"{home}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path, "COLUMNS": "80"}
+    environment = {**with_command(folder / ".bin"), "PYTHONPATH": path, "COLUMNS": "80"}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
         cwd=folder,

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from dask.sizeof import sizeof
 from distributed import Client
+from tests.tables.conftest import table_repair
 
 import fairtransport as ft
 
@@ -85,7 +86,7 @@ def test_counts_travel_and_rows_do_not(files, dask_client, monkeypatch):
 def test_repaired_rows_are_written_by_the_workers(files, dask_client, tmp_path):
     table = dd.read_parquet(files)
     known = table.dropna(subset=["race"])
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS).fit(known)
+    repair = table_repair(**COLUMNS).fit(known)
     before = steps(dask_client)
     repaired = repair.transform(table)
     assert steps(dask_client) == before  # nothing ran
@@ -104,7 +105,7 @@ def test_the_graph_has_two_tasks_a_partition_and_a_small_lookup(files):
     many = pd.DataFrame(
         {"s": np.tile(np.linspace(0, 1, 40), 10), "g": np.repeat([f"group {n}" * 4 for n in range(10)], 40)}
     )
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g").fit(many)
+    repair = table_repair(score="s", sensitive_features="g").fit(many)
     table = dd.from_pandas(many, npartitions=8)
     repaired = repair.transform(table)
     assert len(repaired.optimize().dask) <= 2 * table.npartitions + 2

@@ -8,9 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as everyone writes it
+from tests.tables.conftest import table_repair
 
 import fairtransport as ft
-from fairtransport.tables import count_table
 
 pytestmark = pytest.mark.engines
 
@@ -87,7 +87,7 @@ def test_counts_are_sent_and_rows_are_not(spark, table, columns, monkeypatch):
 
 
 def test_a_repair_is_one_broadcast_join_without_python(spark, table, columns):
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=1024).fit(pl.DataFrame(columns))
+    repair = table_repair(**COLUMNS, n_bins=1024).fit(pl.DataFrame(columns))
     jobs = Jobs(spark)
     repaired = repair.transform(table)
     assert jobs.records_sent() == []  # nothing ran
@@ -101,7 +101,7 @@ def test_a_repair_is_one_broadcast_join_without_python(spark, table, columns):
 
 def test_a_lookup_that_spark_finds_large_is_still_sent_to_all(spark, table, columns, monkeypatch):
     """Spark sends tables of up to 10 MB; of larger ones it would sort and send around all rows."""
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=256).fit(pl.DataFrame(columns))
+    repair = table_repair(**COLUMNS, n_bins=256).fit(pl.DataFrame(columns))
     before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "1")
     try:
@@ -113,78 +113,7 @@ def test_a_lookup_that_spark_finds_large_is_still_sent_to_all(spark, table, colu
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
 
 
-def test_the_lookup_as_a_file_that_spark_reads(spark, table, columns, tmp_path):
-    """What docs/clusters.md says to people who score in Spark without this library."""
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=1024).fit(pl.DataFrame(columns))
-    lookup = F.broadcast(spark.read.parquet(str(repair.lookup().to_parquet(tmp_path / "repair.parquet"))))
-    place = F.ceil(F.col("s") * 1024 - 1e-9)
-    joined = table.withColumn("bin", place).join(lookup, on=["race", "sex", "bin"], how="left")
-    image = F.col("base") + (F.col("s") - F.col("start")) * F.col("slope")
-    found = by_id(joined.select("id", image.alias("repaired")))
-    beside = repair.transform(pl.DataFrame(columns))
-    np.testing.assert_allclose(found["repaired"].to_numpy(), beside["repaired"].to_numpy(), rtol=0, atol=1e-12)
-
-
 # ---------------------------------------------------------------------------------------------------- odd and missing
-
-
-def test_columns_with_dots_and_quotes(spark):
-    rows = {
-        "model.score": [0.0, 0.5, 0.5, 1.0],
-        "a`b": ["a", "a", "b", "b"],
-        "x.y.z": [1.0, 2.0, 3.0, 4.0],
-        "id": [0, 1, 2, 3],
-    }
-    frame = spark.createDataFrame(pa.table(rows))
-    options = {"score": "model.score", "sensitive_features": "a`b"}
-    counts = count_table(frame, **options, weight="x.y.z", strata="id", n_bins=2)
-    assert counts.histograms.by_group.tolist() == [[1, 2, 0], [0, 3, 4]]
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **options, n_bins=2).fit(frame)
-    repaired = repair.transform(frame, output="new.score")
-    assert repaired.columns == [*rows, "new.score"]
-    assert by_id(repaired)["new.score"].to_list() == [0.25, 0.75, 0.25, 0.75]
-    assert repair.check(frame)["rows"] == 4
-
-
-def test_null_and_nan_are_both_missing(spark):
-    rows = {
-        "s": pa.array([0.0, None, float("nan"), 1.0, 0.5, 0.5], from_pandas=False),
-        "g": pa.array([1.0, 1.0, 2.0, 2.0, None, float("nan")], from_pandas=False),
-    }
-    frame = spark.createDataFrame(pa.table(rows))
-    counts = count_table(frame, score="s", sensitive_features="g", n_bins=1)
-    assert counts.set_aside == {"no score": 2, "no group": 2}
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=1).fit(
-        frame.na.drop()
-    )
-    assert repair.check(frame) == {
-        "rows": 6,
-        "clamped": 0,
-        "no score": 2,
-        "no group": 2,
-        "unknown group": 0,
-    }
-    repaired = repair.transform(frame)
-    assert repaired.where(F.col("repaired").isNull()).count() == 4
-    assert repaired.where(F.isnan("repaired")).count() == 0
-
-
-@pytest.mark.parametrize(
-    "groups",
-    [
-        [True, True, False, False],
-        [3, 3, -1, -1],
-        [1.5, 1.5, 2.5, 2.5],
-        ["", "", "it's", "it's"],
-    ],
-)
-def test_groups_of_any_type(spark, groups):
-    frame = spark.createDataFrame(pa.table({"id": [0, 1, 2, 3], "s": [0.0, 0.5, 0.5, 1.0], "g": groups}))
-    found = ft.audit_table(frame, score="s", sensitive_features="g", **QUICK)
-    assert found.metrics["strong_pairwise_disparity"] == pytest.approx(0.5, abs=1e-12)
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=2).fit(frame)
-    repaired = repair.transform(frame)
-    assert by_id(repaired)["repaired"].to_list() == [0.25, 0.75, 0.25, 0.75]
 
 
 # ----------------------------------------------------------------------------------------------------------- errors

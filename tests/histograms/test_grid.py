@@ -48,20 +48,20 @@ def test_units():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "message"),
     [
-        (lambda: Grid(1, 0), ValueError, "range must be two numbers, the lower one first"),
-        (lambda: Grid(0, np.inf), ValueError, "two finite numbers"),
-        (lambda: Grid("a", 1), TypeError, "range must be two numbers; got a str"),
-        (lambda: Grid(n_bins=0), ValueError, "n_bins must be at least 1"),
-        (lambda: Grid(n_bins=1 << 21), ValueError, "n_bins must be at most"),
-        (lambda: Grid.over(3), ValueError, "range must be two numbers, such as"),
-        (lambda: Grid().places([0.5, 1.2, -1]), ValueError, r"2 of 3 values outside \[0, 1\]. Give the range"),
-        (lambda: Grid().places([np.nan]), ValueError, "1 NaN or infinite"),
+        (lambda: Grid(1, 0), "range must be two numbers, the lower one first"),
+        (lambda: Grid(0, np.inf), "two finite numbers"),
+        (lambda: Grid("a", 1), "range must be two numbers; got a str"),
+        (lambda: Grid(n_bins=0), "n_bins must be at least 1"),
+        (lambda: Grid(n_bins=1 << 21), "n_bins must be at most"),
+        (lambda: Grid.over(3), "range must be two numbers, such as"),
+        (lambda: Grid().places([0.5, 1.2, -1]), r"2 of 3 values outside \[0, 1\]. Give the range"),
+        (lambda: Grid().places([np.nan]), "1 NaN or infinite"),
     ],
 )
-def test_what_it_refuses(call, error, message):
-    with pytest.raises(error, match=message):
+def test_what_it_refuses(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
         call()
 
 

@@ -10,7 +10,7 @@ from fairtransport.linear import SgdSettings
 from fairtransport.linear._lbfgs_solver import LbfgsResult
 from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.training.evaluation import ScoreMetrics
-from fairtransport.training.weight_path import MIN_INFORMATION, PATH_WEIGHTS, AutomaticWeight, WeightPath
+from fairtransport.training.weight_path import MIN_INFORMATION, AutomaticWeight, WeightPath
 
 from .tables import aware_table, blind_table, hopeless_table
 
@@ -243,30 +243,6 @@ def made_path(excess, kept=None, disparity=None):
     return WeightPath(fit, Stub())
 
 
-def test_the_rule_stops_at_the_noise_floor():
-    point, reason, reached = AutomaticWeight().choose(made_path(lambda w: 10.0 / (1.0 + 9.0 * w)))
-    assert reached
-    assert reason == "the rank disparity is at its noise floor"
-    assert 10.0 / (1.0 + 9.0 * point.weight) <= 1.1
-    assert 10.0 / (1.0 + 9.0 * point.weight / 3.5) > 1.1
-
-
-def test_the_rule_needs_no_weight_where_there_is_nothing_to_do():
-    path = made_path(lambda _: 1.0)
-    point, reason, reached = AutomaticWeight().choose(path)
-    assert (point.weight, reached, len(path.points)) == (0.0, True, 1)
-    assert "without any weight" in reason
-
-
-def test_the_rule_stops_where_more_weight_brings_nothing():
-    path = made_path(lambda w: max(4.0, 10.0 / (1.0 + 9.0 * w)))
-    point, reason, reached = AutomaticWeight().choose(path)
-    assert not reached
-    assert "these features allow no more" in reason
-    assert point.weight <= 0.3
-    assert max(p.weight for p in path.points) < max(PATH_WEIGHTS)
-
-
 def test_a_small_error_of_the_disparity_moves_the_weight_little():
     """Solvers stop at a tolerance: two runs that agree to a percent must not choose weights that differ by four."""
 
@@ -277,15 +253,6 @@ def test_a_small_error_of_the_disparity_moves_the_weight_little():
         return AutomaticWeight().choose(path)[0].weight
 
     assert 0.9 <= chosen(0.01) / chosen(-0.01) <= 1.25
-
-
-def test_the_rule_keeps_half_of_the_information():
-    path = made_path(lambda w: 10.0 / (1.0 + 0.1 * w), kept=lambda w: 1.0 / (1.0 + 0.2 * w))
-    point, reason, reached = AutomaticWeight().choose(path)
-    assert not reached
-    assert "information" in reason
-    assert point.metrics.information_kept >= MIN_INFORMATION
-    assert 3.0 <= point.weight <= 5.0  # at 5 half is left
 
 
 def test_a_limit_of_the_disparity_overrides_the_limit_of_information():
@@ -354,17 +321,17 @@ def test_standardized_scores_are_not_squeezed():
 
 @both
 @pytest.mark.parametrize(
-    ("change", "error", "words"),
+    ("change", "words"),
     [
-        ({"parity_weight": "many"}, ValueError, "parity_weight must be one of 'auto'"),
-        ({"max_disparity": 0.1, "parity_weight": 1.0}, ValueError, "leave parity_weight at 'auto'"),
-        ({"max_disparity": 0.1, "solver": "sgd"}, ValueError, "max_disparity needs"),
-        ({"solver": "newton"}, ValueError, "solver must be 'lbfgs', 'sgd' or an instance of SgdSettings"),
-        ({"solver": {"n_updates": 5}}, ValueError, "an instance of SgdSettings; got a dict"),
+        ({"parity_weight": "many"}, "parity_weight must be one of 'auto'"),
+        ({"max_disparity": 0.1, "parity_weight": 1.0}, "leave parity_weight at 'auto'"),
+        ({"max_disparity": 0.1, "solver": "sgd"}, "max_disparity needs"),
+        ({"solver": "newton"}, "solver must be 'lbfgs', 'sgd' or an instance of SgdSettings"),
+        ({"solver": {"n_updates": 5}}, "an instance of SgdSettings; got a dict"),
     ],
 )
-def test_bad_parameters(cls, change, error, words):
-    with pytest.raises(error, match=words):
+def test_bad_parameters(cls, change, words):
+    with pytest.raises((TypeError, ValueError), match=words):
         cls(**change).fit(X, Y, sensitive_features=G)
 
 

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from tests.worlds import people_in_strata
 
@@ -14,7 +13,6 @@ from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassi
 from fairtransport.criteria import resolve_criterion
 from fairtransport.criteria.penalty import ChanceTerm
 from fairtransport.groups import make_groups
-from fairtransport.linear import SgdSettings
 from fairtransport.linear._problem import build_problem
 from fairtransport.linear._training_data import TrainingData
 from fairtransport.strata import make_strata
@@ -108,16 +106,6 @@ def test_max_disparity_is_the_criterions():
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize("target", ["barycenter", "pooled", "a"])
-def test_each_label_has_its_own_target(cls, target):
-    model = cls(**ODDS, target=target, parity_weight=10.0).fit(X, Y, sensitive_features=G)
-    before, after = model.before_after_["disparity"]
-    assert after < 0.3 * before
-    assert model.target_.shape == (4096,)
-
-
-@pytest.mark.trust
 def test_nothing_depends_on_the_order_of_rows_or_names():
     order = np.random.default_rng(3).permutation(len(Y))
     model = DiscreteTransportClassifier(**ODDS).fit(X, Y, sensitive_features=G, strata=S)
@@ -205,35 +193,6 @@ def test_the_chance_term_is_the_mean_distance_of_random_parts():
 # --------------------------------------------------------------------------------------------------------------- SGD
 
 
-@pytest.mark.trust
-@pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize("criterion", ["equalized_odds", "equal_opportunity", "demographic_parity"])
-def test_both_solvers_come_to_about_the_same_model(cls, criterion):
-    strata = S if criterion == "demographic_parity" else None
-    options = {"criterion": criterion, "parity_weight": 3.0, "target": "barycenter", "scale": "score"}
-    sgd = SgdSettings(random_state=0, n_updates=4000)
-    stochastic, exact = (
-        cls(**options, solver=solver).fit(X, Y, sensitive_features=G, strata=strata) for solver in (sgd, "lbfgs")
-    )
-    start = exact.initial_estimator_.predict_proba(X)[:, 1]
-    one, other = stochastic.predict_proba(X)[:, 1], exact.predict_proba(X)[:, 1]
-    assert np.abs(one - other).mean() < 0.5 * np.abs(start - other).mean()
-    assert stochastic.before_after_["disparity"][1] < 0.4 * stochastic.before_after_["disparity"][0]
-
-
-@pytest.mark.trust
-@pytest.mark.filterwarnings("ignore:Parity cost most")
-def test_the_papers_rule_without_a_loss_and_weights_for_each_group():
-    sgd = SgdSettings(random_state=0, n_updates=1500, parameter_step=0.1)
-    model = ContinuousTransportClassifier(**ODDS, group_specific=True, solver=sgd).fit(X, Y, sensitive_features=G)
-    assert model.before_after_["disparity"][1] < 0.5 * model.before_after_["disparity"][0]
-    assert model.duals_.group_weights.shape[0] == 2
-    trainer = ContinuousTransportClassifier(**ODDS, solver=sgd).make_trainer(X, Y, sensitive_features=G, strata=S)
-    trainer.advance(10)
-    assert len(trainer.problem.cells) == 16
-    assert trainer.problem.targets.shape == (8, 4096)
-
-
 # ------------------------------------------------------------------------------------------------------- partial_fit
 
 
@@ -249,26 +208,6 @@ def test_late_labels_keep_equalized_odds(cls):
         model.partial_fit(new[some], labels[some], sensitive_features=group[some])
     assert np.mean(distances(model.predict_proba(new)[:, 1], labels, group)) < 0.5 * still
     assert len(model.adjusting_.sketches) == 4
-
-
-@pytest.mark.trust
-def test_strata_in_a_stream_and_unseen_ones():
-    model = DiscreteTransportClassifier(half_life=500).fit(X, Y, sensitive_features=G, strata=S)
-    new, _, group, stratum = people_in_strata(4000, seed=5, drift=0.7)
-
-    def within(scores):
-        return np.mean(
-            [distances(scores[stratum == s], np.zeros(sum(stratum == s)), group[stratum == s]) for s in range(4)]
-        )
-
-    still, theta = within(model.predict_proba(new)[:, 1]), model.coef_.copy()
-    observed = clone(model).set_params(parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=S)
-    observed.partial_fit(new[:50], sensitive_features=group[:50], strata=np.full(50, 99), updates=0)
-    for start in range(0, 4000, 200):
-        some = slice(start, start + 200)
-        model.partial_fit(new[some], sensitive_features=group[some], strata=stratum[some])
-    assert not np.array_equal(model.coef_, theta)
-    assert within(model.predict_proba(new)[:, 1]) < 0.7 * still
 
 
 @pytest.mark.parametrize("criterion", ["equalized_odds", "equal_opportunity"])
@@ -305,13 +244,6 @@ def test_a_stream_starts_with_labels_or_a_fitted_model():
     model.partial_fit(X[:50], sensitive_features=G[:50], strata=S[:50])
 
 
-def test_new_groups_join_every_block():
-    model = DiscreteTransportClassifier(**ODDS, parity_weight=1.0, new_groups="adopt").fit(X, Y, sensitive_features=G)
-    model.partial_fit(X[:30], Y[:30], sensitive_features=["c"] * 30)
-    assert len(model.adjusting_.sketches) == 6
-    assert model.adjusting_.n_groups == 3
-
-
 # -------------------------------------------------------------------------------------------------------------- files
 
 
@@ -345,13 +277,6 @@ def test_bad_input_is_named():
         DiscreteTransportClassifier(criterion="equal_opportunity").fit(X, Y, sensitive_features=only_a)
     with pytest.raises(ValueError, match="has no rows in some of them; use 'barycenter'"):
         model.set_params(target="b").fit(X, Y, sensitive_features=np.where((G == "b") & (S == 0), "c", G), strata=S)
-
-
-def test_a_stratum_with_one_value_is_demographic_parity():
-    one = DiscreteTransportClassifier(parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=np.ones(len(Y)))
-    other = DiscreteTransportClassifier(parity_weight=1.0).fit(X, Y, sensitive_features=G)
-    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-9)
-    assert one.outcome_.startswith("conditional parity (1 stratum)")
 
 
 def test_many_rows_set_aside_are_warned_of():

@@ -106,16 +106,6 @@ def test_a_stream_in_two_parts_is_the_same_stream(name, through, tmp_path):
     assert whole.adjusting_.n_batches == 5
 
 
-def test_single_rows_do_what_batches_do():
-    X, _, group = people(600, seed=1, shift=1.5)
-    kept, _, of_kept = people(2000, seed=2, shift=1.5)
-    model = fitted("DOT")
-    before = disparity(model, kept, of_kept)
-    for i in range(600):
-        model.partial_fit(X[i : i + 1], sensitive_features=group[i : i + 1], updates=1)
-    assert disparity(model, kept, of_kept) < before / 3
-
-
 def test_absent_groups_stay_as_they_are():
     model = fitted()
     X, _, group = people(200, seed=1)
@@ -250,12 +240,3 @@ def test_values_beyond_reason_leave_the_model_alone():
     X, _, group = people(40, seed=1)
     model.partial_fit(X * 1e150, sensitive_features=group)
     assert np.isfinite(model.coef_).all()
-
-
-def test_overlapping_groups():
-    X, y, group = people(600)
-    both = {"one": group, "two": (X[:, 1] > 0).astype(int)}
-    model = ft.ContinuousTransportClassifier(grouping="each")
-    model.fit(X, y, sensitive_features=both)
-    model.partial_fit(X[:50], sensitive_features={name: column[:50] for name, column in both.items()})
-    assert len(model.adjusting_.sketches) == 4

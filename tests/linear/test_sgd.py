@@ -16,9 +16,7 @@ from sklearn.model_selection import GridSearchCV
 
 import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
-from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings
-from fairtransport.linear.sgd_problem import TrainingProblem
 from fairtransport.metrics import error_rate, strong_pairwise_disparity, wasserstein_disparity
 
 from .tables import aware_table
@@ -63,26 +61,6 @@ def test_defaults_are_the_papers():
         ContinuousTransportClassifier().make_trainer(X, Y, sensitive_features=G)
 
 
-def test_more_parity_weight_is_fairer_and_costs_loss():
-    histories = [
-        ContinuousTransportClassifier(parity_weight=w, solver=replace(SGD, n_updates=2000))
-        .fit(X, Y, sensitive_features=G)
-        .history_
-        for w in (0.0, 0.3, 3.0)
-    ]
-    disparities, losses = [h["disparity"][-1] for h in histories], [h["loss"][-1] for h in histories]
-    assert disparities[0] > disparities[1] > disparities[2]
-    assert losses[0] < losses[1] < losses[2]
-
-
-def test_without_parity_the_anchor_stays_at_logistic_regression():
-    start = LogisticRegression(C=0.1).fit(X, Y)
-    model = ContinuousTransportClassifier(start, parity_weight=0.0, solver=replace(SGD, n_updates=5000))
-    model.fit(X, Y, sensitive_features=G)
-    np.testing.assert_allclose(model.coef_, start.coef_, atol=0.05)
-    np.testing.assert_allclose(model.intercept_, start.intercept_, atol=0.05)
-
-
 @pytest.mark.parametrize("cls", BOTH)
 def test_weights_stand_for_copies(cls):
     weights = np.random.default_rng(0).integers(1, 4, len(Y)).astype(float)
@@ -93,27 +71,21 @@ def test_weights_stand_for_copies(cls):
     assert np.abs(weighted.predict_proba(X) - copied.predict_proba(X)).mean() < 0.02
 
 
-def test_the_outcome_says_that_groups_differ_by_chance():
-    group = np.random.default_rng(3).integers(2, size=len(Y))
-    model = ContinuousTransportClassifier(parity_weight=1.0, solver=SHORT).fit(X, Y, sensitive_features=group)
-    assert model.outcome_.startswith("the groups of the initial model differ no more than by chance; ran all")
-
-
 @pytest.mark.parametrize(
-    ("change", "error", "words"),
+    ("change", "words"),
     [
-        ({"batch_size": 0}, ValueError, "batch_size must be at least 1"),
-        ({"batch_size": 2.5}, TypeError, "batch_size"),
-        ({"n_updates": 0}, ValueError, "n_updates"),
-        ({"dual_step": -1.0}, ValueError, "dual_step"),
-        ({"parameter_step": 0.0}, ValueError, "parameter_step"),
-        ({"pairs": "few"}, ValueError, "pairs"),
-        ({"average": "no"}, TypeError, "average must be True or False"),
-        ({"random_state": "x"}, ValueError, "random_state must be None, a whole number"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"batch_size": 2.5}, "batch_size"),
+        ({"n_updates": 0}, "n_updates"),
+        ({"dual_step": -1.0}, "dual_step"),
+        ({"parameter_step": 0.0}, "parameter_step"),
+        ({"pairs": "few"}, "pairs"),
+        ({"average": "no"}, "average must be True or False"),
+        ({"random_state": "x"}, "random_state must be None, a whole number"),
     ],
 )
-def test_bad_parameters(change, error, words):
-    with pytest.raises(error, match=words):
+def test_bad_parameters(change, words):
+    with pytest.raises((TypeError, ValueError), match=words):
         SgdSettings(**change)
 
 
@@ -211,38 +183,6 @@ def test_trainer_steps_are_those_of_fit():
     trainer.advance(200, average_from=300)
     np.testing.assert_array_equal(trainer.theta[:, :-1], model.coef_)
     np.testing.assert_array_equal(trainer.duals, model.duals_.group_weights)
-
-
-def test_trainer_goes_on_with_other_rows():
-    trainer = ContinuousTransportClassifier(solver=SHORT).make_trainer(
-        sparse.csr_matrix(X * (np.abs(X) > 0.7)), Y, sensitive_features=G
-    )
-    trainer.advance(50, average_from=25)
-    theta, averaged, duals = trainer.theta, trainer.averaged(), trainer.duals
-    problem = TrainingProblem.build(
-        sparse.csr_matrix((np.abs(X) > 1.0).astype(float)),
-        Y.astype(float),
-        make_groups(G),
-        trainer.problem.target,
-        None,
-    )
-    trainer.switch(problem)  # other rows, packed in another order
-    np.testing.assert_array_equal(trainer.theta, theta)
-    np.testing.assert_array_equal(trainer.averaged(), averaged)
-    np.testing.assert_array_equal(trainer.duals, duals)
-    trainer.advance(50, average_from=0)
-    assert not np.array_equal(trainer.theta, theta)
-    with pytest.raises(ValueError, match="same columns"):
-        trainer.switch(TrainingProblem.build(X[:, :2], Y.astype(float), make_groups(G), trainer.problem.target, None))
-
-
-def test_going_on_past_the_end_stays_where_it_is():
-    model = ContinuousTransportClassifier(solver=replace(SGD, n_updates=500))
-    trainer = model.make_trainer(X, Y, sensitive_features=G)
-    trainer.advance(500)
-    there = trainer.theta
-    trainer.advance(3000)
-    assert np.abs(trainer.theta - there).max() < 0.3
 
 
 def test_a_tiny_group_with_its_own_column_is_stable():

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -83,3 +85,11 @@ def test_a_finished_run_is_not_repeated(item, tmp_path):
 def test_unknown_name(tmp_path):
     with pytest.raises(ValueError, match="'figure4', 'ablation'"):
         reproduction.reproduce(["figure9"], tmp_path)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", reproduction.ITEMS)
+def test_parts_have_distinct_names_and_settings_that_json_can_hold(name, quick):
+    parts = reproduction._item(name).parts(quick=quick)
+    assert len({part.name for part in parts}) == len({part.digest for part in parts}) == len(parts)
+    assert all(json.loads(json.dumps(part.settings)) == part.settings for part in parts)

@@ -51,12 +51,6 @@ def test_rows_have_the_published_figure_and_the_noise_floor(german):
         german.value("German", "LR", "AUC")
 
 
-def test_finished_trainings_are_kept(german, tmp_path, monkeypatch):
-    assert run_table1(quick=True, n_seeds=2, datasets=["German"], folder=tmp_path).rows == german.rows
-    monkeypatch.setattr(table1, "fit_method", None)  # nothing is trained again
-    assert run_table1(quick=True, n_seeds=2, datasets=["German"], folder=tmp_path).rows == german.rows
-
-
 def test_adult_has_seeds_only_where_chance_has_a_part(monkeypatch):
     monkeypatch.setattr(table1, "adult_split", lambda _: german_splits(1)[0])  # a small stand-in
     table = run_table1(quick=True, n_seeds=2, datasets=["Adult"])
@@ -75,15 +69,6 @@ def test_all_data_sets_by_default(monkeypatch):
     table = run_table1()
     assert tuple(dict.fromkeys(row.dataset for row in table.rows)) == DATASETS
     assert asked == [20, (10, "crossed"), (10, "each")]
-
-
-def test_binned_adult_has_the_same_published_figures(monkeypatch):
-    asked = []
-    monkeypatch.setattr(table1, "adult_split", lambda encoding: asked.append(encoding) or german_splits(1)[0])
-    monkeypatch.setattr(table1, "TABLE_METHODS", ("LR", "DPP"))
-    table = run_table1(datasets=["Adult", "Adult (binned)"])
-    assert asked == ["standard", "binned"]
-    assert table.value("Adult (binned)", "DPP", "SPDD").published == 0.043
 
 
 @pytest.fixture

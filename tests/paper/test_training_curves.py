@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.worlds import people
 
 from fairtransport import ContinuousTransportClassifier
 from fairtransport.linear import SgdSettings
@@ -7,10 +8,7 @@ from fairtransport.metrics import error_rate, wasserstein_disparity
 from fairtransport.paper._methods import Evaluator, record_training
 from fairtransport.paper.finding import Stop
 
-RNG = np.random.default_rng(0)
-G = RNG.integers(2, size=600)
-X = RNG.normal(size=(600, 3)) + G[:, None] * [1.0, 0, 0]
-Y = (X.sum(axis=1) + RNG.logistic(size=600) > 0.5).astype(int)
+X, Y, G = people(600)
 
 
 def make():

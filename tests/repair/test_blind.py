@@ -5,14 +5,15 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.special import softmax
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tests import worlds
 
 import fairtransport as ft
@@ -126,16 +127,6 @@ def test_a_small_stratum_does_with_the_potentials_of_all():
     assert sizes[tiny] < 0.1 * sizes[-1]
 
 
-def test_amount_after_fit_is_a_mixture():
-    X, y, group = people(1000)
-    model = blind().fit(X, y, sensitive_features=group)
-    full, base = model.predict_proba(X), model.estimator_.predict_proba(X)
-    np.testing.assert_allclose(model.set_params(amount=0.3).predict_proba(X), 0.3 * full + 0.7 * base, atol=1e-12)
-    np.testing.assert_array_equal(model.set_params(amount=0.0).predict_proba(X), base)
-    with pytest.raises(ValueError, match="amount"):
-        model.set_params(amount=1.5).predict_proba(X)
-
-
 @pytest.mark.trust
 def test_max_disparity_is_reached_and_no_more():
     X, y, group = people(shift=1.2)
@@ -174,20 +165,6 @@ def test_warns_where_features_tell_nothing_or_everything():
     told = np.column_stack((X, by_chance + 0.01 * rng.normal(size=3000)))
     with pytest.warns(ft.FairnessWarning, match="as if their group were known"):
         blind(group_estimator=LogisticRegression(C=1e4)).fit(told, y, sensitive_features=by_chance)
-
-
-@pytest.mark.trust
-def test_an_overconfident_group_model_is_calibrated():
-    class Sure(LogisticRegression):
-        def predict_proba(self, X):
-            odds = np.exp(4 * self.decision_function(X))
-            return np.column_stack((1 / (1 + odds), odds / (1 + odds)))
-
-    X, y, group = people()
-    ends = [blind(group_estimator=kind()).fit(X, y, sensitive_features=group) for kind in (Sure, LogisticRegression)]
-    assert ends[0].group_calibration_.factor == pytest.approx(0.25, abs=0.08)
-    one, other = (model.predict_proba(X)[:, 1] for model in ends)
-    assert np.abs(one - other).mean() < 0.01
 
 
 def test_what_the_group_model_misses_is_learned_from_the_predictions():
@@ -402,22 +379,18 @@ def test_a_path_of_slacks_is_that_of_single_fits():
         template.fit_path(X, y, [0.0, 0.1], sensitive_features=group)
 
 
-@pytest.mark.trust
-def test_no_row_is_kept():
-    """Fitted attributes have as many numbers for 3,000 rows as for 1,500."""
-    sizes = []
-    for n in (1500, 3000):
-        X, y, group = people(n)
-        model = blind(slack=0.0).fit(X, y, sensitive_features=group)
-        arrays = [model.potentials_.nodes, model.potentials_.slopes, model.cells_.shares, model.cells_.priors]
-        sizes.append([array.size for array in arrays])
-        assert model.groups_.n_rows == 0
-    assert sizes[0] == sizes[1]
-
-
 def test_separation_is_what_the_report_measures():
     X, y, group = people(2000)
     model = blind(criterion="equalized_odds").fit(X, y, sensitive_features=group)
     scores = model.estimator_.predict_proba(X)[:, 1]
     expected = separation_disparity(y, scores, sensitive_features=group)
     assert model.report_.disparity_before == pytest.approx(expected, rel=0.1)  # out of fold
+
+
+def test_pipelines_and_searches_route_the_groups():
+    X, y, group = people(300)
+    with config_context(enable_metadata_routing=True):
+        model = blind(cv=2).set_fit_request(sensitive_features=True)
+        pipe = make_pipeline(StandardScaler(), model).fit(X, y, sensitive_features=group)
+        search = GridSearchCV(model, {"amount": [0.0, 1.0]}, cv=2).fit(X, y, sensitive_features=group)
+    assert pipe.predict_proba(X).shape == search.predict_proba(X).shape == (300, 2)

@@ -105,31 +105,6 @@ def boosting(n_classes, **options):
     return HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=6, random_state=0, **options).fit(X, group), X
 
 
-@pytest.mark.parametrize("kind", BOOSTING[1::2], ids=lambda kind: kind.tag)
-def test_gradient_boosting_of_numbers_is_stored_exactly(kind):
-    X, _, _ = people(300)
-    trees = kind.kind(max_iter=5, max_leaf_nodes=6, random_state=0).fit(X, X @ [1.0, 2.0, 3.0])
-    parts = kind.to_parts(trees)
-    np.testing.assert_array_equal(kind.from_parts(parts).predict(X), trees.predict(X))
-    with pytest.raises(ModelFileError):
-        kind.from_parts({**parts, "classes": np.array([0, 1])})
-    with pytest.raises(ModelFileError):
-        BOOSTING[0].from_parts(parts)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_gradient_boosting_is_stored_exactly(n_classes):
-    trees, X = boosting(n_classes)
-    kind = BOOSTING[0]
-    again = kind.from_parts(kind.to_parts(trees))
-    X = np.vstack((X, np.where(X > 1, np.nan, X)))
-    np.testing.assert_array_equal(again.predict_proba(X), trees.predict_proba(X))
-    assert again.n_iter_ == trees.n_iter_
-    assert not hasattr(kind.from_parts(kind.to_parts(HistGradientBoostingClassifier(max_iter=3))), "classes_")
-    with pytest.raises(TypeError, match="class_weight"):
-        kind.to_parts(HistGradientBoostingClassifier(class_weight="balanced"))
-
-
 @pytest.mark.parametrize(
     "change",
     [

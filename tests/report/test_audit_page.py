@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 import sys
-from collections import Counter
 from datetime import UTC, datetime
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.report.html_page import HtmlPage
 
 import fairtransport as ft
 from fairtransport.auditing import audit_histograms
@@ -29,43 +27,6 @@ QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
 WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
 
 
-class Reader(HTMLParser):
-    """Collects the elements and the text of a page."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.elements, self.text, self.inside, self.raw = [], [], [], {}
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        if tag in {"style", "script"}:
-            self.inside.append((tag, dict(attrs).get("type", "")))
-
-    def handle_endtag(self, tag):
-        if tag in {"style", "script"}:
-            self.inside.pop()
-
-    def handle_data(self, data):
-        if self.inside:
-            self.raw[self.inside[-1]] = self.raw.get(self.inside[-1], "") + data
-        else:
-            self.text.append(data)
-
-    @property
-    def words(self):
-        return " ".join(" ".join(self.text).split())
-
-    @property
-    def tags(self):
-        return Counter(tag for tag, _ in self.elements)
-
-    @property
-    def data(self):
-        return json.loads(self.raw["script", "application/json"])
-
-
 @pytest.fixture(scope="module")
 def page(audit):
     return audit_page(audit, written=WRITTEN)
@@ -73,7 +34,7 @@ def page(audit):
 
 @pytest.fixture(scope="module")
 def reader(page):
-    return Reader(page)
+    return HtmlPage(page)
 
 
 def test_page_is_self_contained(page, reader):
@@ -158,7 +119,7 @@ HOSTILE = (
 
 def skeleton(page):
     """Elements and names of attributes: what names from outside may not change."""
-    return [(tag, sorted(attributes)) for tag, attributes in Reader(page).elements]
+    return [(tag, sorted(attributes)) for tag, attributes in HtmlPage(page).elements]
 
 
 def small_page(names, column, other):
@@ -188,7 +149,7 @@ def test_comparison_has_both_audits_and_what_changed(audit, scored):
     repaired = ft.QuantileRepair().fit_transform(scores, sensitive_features=groups)
     after = ft.audit(repaired, labels, sensitive_features={"group": groups}, **QUICK)
     comparison = ft.compare(audit, after, names=("<b>Old</b>", "New"))
-    reader = Reader(comparison.to_html())
+    reader = HtmlPage(comparison.to_html())
     assert reader.tags["b"] == 0
     assert "<b>Old</b>" in reader.words
     for change in comparison.changes.values():
@@ -212,7 +173,7 @@ def test_groups_of_the_second_audit_are_put_in_the_order_of_the_first(scored):
     comparison = ft.compare(one, two)
     assert comparison.positions == (2, 1, 3, 0)
     assert all(change.value == pytest.approx(0, abs=1e-12) for change in comparison.thresholds[0].rates)
-    data = Reader(comparison.to_html()).data
+    data = HtmlPage(comparison.to_html()).data
     assert data["audits"][0]["groups"] == data["audits"][1]["groups"]
 
 
@@ -231,7 +192,7 @@ def test_ten_million_rows_make_a_small_page():
     assert audit.rows == 10_000_000
     page = audit_page(audit)
     assert len(page.encode()) < 3_000_000
-    assert Reader(page).data["audits"][0]["bins"] == 8192
+    assert HtmlPage(page).data["audits"][0]["bins"] == 8192
     for threshold in (0.25, 0.5, 0.625):  # exact at the page's own resolution
         expected = counted.shares_above([threshold])[0]
         rates = [rate.value for rate in WhatIf.of(audit).at(threshold).rates]

@@ -3,39 +3,14 @@ from __future__ import annotations
 import base64
 import re
 from datetime import UTC, datetime
-from html.parser import HTMLParser
 
 import pytest
+from tests.report.html_page import HtmlPage
 
 from fairtransport.report import COMPARISON_FILES, verdict, write_comparison
 from fairtransport.report.pages.methods import collect_comparison_page, render_comparison_page
 
 WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
-
-
-class Reader(HTMLParser):
-    """Collects the elements and the text of a page."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.elements, self.text, self.open = [], [], []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        while self.open and self.open.pop() != tag:
-            pass
-
-    def handle_data(self, data):
-        if "style" not in self.open:
-            self.text.append(data)
-
-    def all(self, tag):
-        return [attributes for name, attributes in self.elements if name == tag]
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +23,9 @@ def hostile_page(hostile):
     return render_comparison_page(collect_comparison_page(hostile, written=WRITTEN))
 
 
-def words(page):
-    return " ".join(" ".join(Reader(page).text).split())
-
-
 def test_nothing_is_fetched(page):
     assert not re.search(r"https?:|//[a-z]|@import|url\(", page)
-    reader = Reader(page)
+    reader = HtmlPage(page)
     assert not {"script", "link", "iframe", "object", "form", "base"} & {tag for tag, _ in reader.elements}
     sources = [one["srcset"] for one in reader.all("source")] + [one["src"] for one in reader.all("img")]
     assert len(sources) == 5
@@ -67,13 +38,13 @@ def test_nothing_is_fetched(page):
 
 
 def test_verdict_comes_first(page, comparison):
-    text = words(page)
+    text = HtmlPage(page).words
     assert verdict(comparison) in text
     assert text.index(verdict(comparison)) < text.index("The metrics")
 
 
 def test_table_has_every_metric_of_every_method(page, comparison):
-    text = words(page)
+    text = HtmlPage(page).words
     for outcome in comparison.outcomes:
         for value in outcome.metrics.values():
             assert f"{value:.3f}" in text
@@ -81,12 +52,12 @@ def test_table_has_every_metric_of_every_method(page, comparison):
 
 
 def test_hostile_names_are_inert(hostile_page):
-    reader = Reader(hostile_page)
+    reader = HtmlPage(hostile_page)
     tags = {tag for tag, _ in reader.elements}
     assert "script" not in tags
     assert len(reader.all("img")) == 1
     assert not [key for _, attributes in reader.elements for key in attributes if key.startswith("on")]
-    text = words(hostile_page)
+    text = reader.words
     assert "<script>alert(1)</script>" in text  # as text
     assert "{{ 7 * 7 }} </style></svg>" in text  # neither a template nor an end of the styles
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", hostile_page)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 
 import pytest
+from tests.report.html_page import HtmlPage
 
 from fairtransport.report import WhatIf
 from fairtransport.report._what_if import ERROR_RATES
@@ -14,25 +14,6 @@ from fairtransport.report._what_if import ERROR_RATES
 @pytest.fixture(scope="module")
 def page(audit):
     return audit.to_html()
-
-
-class Tree(HTMLParser):
-    """The elements of a page with their attributes."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.elements = []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
-
-    def all(self, tag, **wanted):
-        return [
-            attributes
-            for name, attributes in self.elements
-            if name == tag and all(attributes.get(key) == value for key, value in wanted.items())
-        ]
 
 
 def test_what_if_has_the_rates_of_the_audit(audit_of):
@@ -50,7 +31,7 @@ def test_what_if_has_the_rates_of_the_audit(audit_of):
 
 
 def test_errors_by_group_are_on_the_page(audit, page):
-    tree = Tree(page)
+    tree = HtmlPage(page)
     assert "Errors by group above" in page
     assert len(tree.all("table", id="error-rates")) == 1
     for at, group in enumerate(audit.error_rates[0].groups):
@@ -63,7 +44,7 @@ def test_errors_by_group_are_on_the_page(audit, page):
 
 
 def test_every_table_has_scoped_headers_and_every_picture_a_description(page):
-    tree = Tree(page)
+    tree = HtmlPage(page)
     assert all(attributes.get("scope") in {"col", "row"} for attributes in tree.all("th"))
     for tag, attributes in tree.elements:
         if tag == "svg":

@@ -3,13 +3,10 @@
 A process of its own reads them one after the other, and says by how much its memory grew at most.
 """
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import run_script
 
 pytestmark = [
     pytest.mark.trust,
@@ -21,11 +18,7 @@ ACCEPTED = {"a repair of 3,000,000 knots", "weights of 2^20 columns"}
 
 
 def test_inputs_that_ask_for_much(tmp_path, record_property):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(Path(__file__).with_name("bombs.py")), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MOST_SECONDS, env=environment)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
+    found = run_script(Path(__file__).with_name("bombs.py"), tmp_path, timeout=MOST_SECONDS)
     assert len(found) == 45
     record_property("cases", len(found))
     accepted = {name for name, (answer, _, _) in found.items() if answer == "accepted"}

@@ -6,14 +6,13 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport.metrics import strong_pairwise_disparity
 
-rng = np.random.default_rng(0)
-G = rng.choice(["a", "b"], 600)
-X = rng.normal(size=(600, 3)) + (G == "b")[:, None] * [1.0, 0.0, 0.0]
-Y = 1000.0 * (X @ [1.0, 1.0, 0.5] + rng.normal(size=600))
+X, Y, G = people(600, real=True)
+Y *= 1000.0
 pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 
 

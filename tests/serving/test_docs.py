@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import with_command
 
 pytestmark = [pytest.mark.trust, pytest.mark.skipif(shutil.which("curl") is None, reason="the page uses curl")]
 
@@ -19,12 +20,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="u
 
 
 def test_the_page_from_top_to_bottom(tmp_path):
-    program = tmp_path / "bin" / "fairtransport"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fairtransport.cli "$@"\n')
-    program.chmod(0o755)
-    path = os.pathsep.join([str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
+    environment = with_command(tmp_path / "bin")
+    environment["PATH"] += os.pathsep + str(Path(sys.executable).parent)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     blocks = re.findall(r"^```(python|sh)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)

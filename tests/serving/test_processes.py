@@ -17,17 +17,16 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.processes import ONE_THREAD, run_script
 
 pytestmark = pytest.mark.trust
-
-THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
 
 @contextlib.contextmanager
 def running(*arguments, **environment):
     command = [sys.executable, "-m", "fairtransport.cli", "serve", *map(str, arguments)]
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, **THREADS, **environment}
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, **ONE_THREAD, **environment}
     ) as process:
         try:
             process.told = []
@@ -169,17 +168,7 @@ def test_versions_change_and_workers_and_the_server_are_killed_under_load(files,
 
 
 def test_kills_change_no_score_and_no_byte_of_the_state(tmp_path):
-    script = Path(__file__).with_name("killed_servers.py")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script), str(tmp_path), "10"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **THREADS},
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    result = run_script(Path(__file__).with_name("killed_servers.py"), tmp_path, 10, timeout=300)
     assert result["wrong"] == []
     assert result["kills"] >= 5  # ten, unless all requests are answered before
     assert result["rows"] == result["expected"]

@@ -98,23 +98,6 @@ def test_a_row_that_cannot_be_scored_has_a_reason_and_the_others_a_score(client,
     assert "CANARY" not in str(reasons)
 
 
-@pytest.mark.parametrize("sent", ["jsonl", "csv", "arrow"])
-def test_reasons_in_other_formats(client, rows, sent):
-    people = [dict(row) for row in rows[1][:3]]
-    people[1]["age"] = None
-    body = body_of(people, sent)
-    n_rows = 3
-    if sent == "jsonl":
-        body, n_rows = body + b"{nonsense\n", 4
-    if sent == "csv":
-        body, n_rows = body + b"1,2\n", 4
-    response = ask(client(), body, KINDS[sent], Accept="text/csv")
-    answers = [*csv.DictReader(io.StringIO(response.text))]
-    assert len(answers) == n_rows
-    assert [bool(one["reason"]) for one in answers] == [False, True, False, True][:n_rows]
-    assert [bool(one["score"]) for one in answers] == [True, False, True, False][:n_rows]
-
-
 def test_unknown_groups_are_set_aside_or_pooled(client, rows):
     people = [{**rows[1][0], "sex": "D"}, rows[1][0]]
     content = ask(client("aware.ft"), json.dumps(people).encode()).json()

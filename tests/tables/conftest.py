@@ -11,6 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import fairtransport as ft
+
 
 def _in_two_chunks(columns):
     table = pa.table(columns)
@@ -60,3 +62,8 @@ def to_table(request):
     if request.param == "spark":
         return partial(_on_spark, request.getfixturevalue("spark"))
     return ENGINES[request.param]
+
+
+def table_repair(repair=None, **options):
+    """Return a repair of tables in which each group has maps of its own, however small it is."""
+    return ft.TableRepair(ft.QuantileRepair(min_group_size=1) if repair is None else repair, **options)

@@ -12,6 +12,7 @@ import pytest
 import fairtransport as ft
 from fairtransport.tables import Columns, count_table, open_files, open_table
 
+from .conftest import table_repair
 from .nasty_names import DECOYS, NASTY
 
 ROLES = ("score", "sensitive_features", "label", "strata", "weight")
@@ -119,7 +120,7 @@ def test_a_table_of_the_user_is_not_taken_for_the_lookup_table():
     names = in_role("s", "score")
     native = connection.from_arrow(pa.table(renamed(names)))
     task = {"score": "s", "sensitive_features": names["sensitive_features"], "n_bins": 64}
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **task).fit(native)
+    repair = table_repair(**task).fit(native)
     assert repair.check(native)["unknown group"] == 0
     assert repair.transform(native).filter("repaired IS NULL").fetchall() == []
     assert connection.sql("SELECT * FROM scored").fetchall() == [(42,)]
@@ -136,7 +137,7 @@ def test_numbers_as_names_of_pandas_columns_stay():
     columns = tame_columns()
     frame = pd.DataFrame({0: columns["score"], "s": columns["score"], "g": columns["sensitive_features"]})
     frame.columns.name = "kind"
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g").fit(frame)
+    repair = table_repair(score="s", sensitive_features="g").fit(frame)
     repaired = repair.transform(frame)
     assert repaired.columns.tolist() == [0, "s", "g", "repaired"]
     assert repaired.columns.name == "kind"

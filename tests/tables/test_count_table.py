@@ -194,9 +194,31 @@ def test_scores_outside_need_a_range(to_table):
     assert count_table(to_table(columns), score="s", sensitive_features="g", range=(-1, 2)).histograms.rows.sum() == 4
 
 
-def test_weights_that_are_none(to_table):
-    columns = {"s": [0.5, 0.5, 0.5], "g": ["a", "b", "b"], "w": [-1.0, np.inf, 1.0]}
-    refused(to_table(columns), ValueError, "'w' has 2 of 3 values that are negative or infinite", weight="w")
+REFUSED = [
+    ({"w": [-1.0, np.inf, 1.0]}, {"weight": "w"}, ValueError, "'w' has 2 of 3 values that are negative or infinite"),
+    ({"s": ["0.5", CANARY, "1"]}, {}, TypeError, "Column 's' contains .*, not numbers"),
+    ({"s": [True, False, True]}, {}, TypeError, "Column 's' contains .*, not numbers"),
+    ({"s": pa.array([], pa.float64()), "g": pa.array([], pa.string())}, {}, ValueError, "The table has no rows"),
+    (
+        {"s": pa.array([None, 0.5, None], pa.float64()), "g": pa.array(["a", None, "b"], pa.string())},
+        {},
+        ValueError,
+        "No row of the table can be counted: 2 with no score, 1 with no group",
+    ),
+    ({"y": ["u", CANARY, "v"]}, {"label": "y"}, ValueError, "'y' has at least 3 different labels; two are needed"),
+    ({"y": ["u"] * 3}, {"label": "y"}, ValueError, "'y' has one label only"),
+    (
+        {"y": [CANARY, "u", "u"]},
+        {"label": "y", "pos_label": "w"},
+        ValueError,
+        "Column 'y' has two labels, and pos_label is neither of them",
+    ),
+]
+
+
+@pytest.mark.parametrize(("columns", "options", "error", "message"), REFUSED)
+def test_tables_that_are_refused(to_table, columns, options, error, message):
+    refused(to_table({"s": [0.5] * 3, "g": ["a", "b", "b"], **columns}), error, message, **options)
 
 
 def test_no_such_column_shows_close_names(to_table):
@@ -205,11 +227,6 @@ def test_no_such_column_shows_close_names(to_table):
     assert "'Race'" in refused(table, ValueError, "no column 'race'", score="score_2024", sensitive_features="race")
     message = refused(table, ValueError, "no column 'zzz'", score="score_2024", sensitive_features="Race", label="zzz")
     assert "it has 'score_2024', 'Race', 'y'." in message
-
-
-def test_a_score_of_text(to_table):
-    refused(to_table({"s": ["0.5", CANARY], "g": ["a", "b"]}), TypeError, "Column 's' contains .*, not numbers")
-    refused(to_table({"s": [True, False], "g": ["a", "b"]}), TypeError, "Column 's' contains .*, not numbers")
 
 
 def test_an_identifier_is_stopped_early(to_table):
@@ -237,32 +254,6 @@ def test_the_limit_is_exact(to_table):
         )
         assert len(count_table(table, score="s", sensitive_features=sensitive, max_groups=11).histograms.groups) == 11
     refused(table, ValueError, "sensitive_features has 12 groups in column 'g'; max", missing="group", max_groups=11)
-
-
-def test_an_empty_table(to_table):
-    schema = {"s": pa.array([], pa.float64()), "g": pa.array([], pa.string())}
-    refused(to_table(schema), ValueError, "The table has no rows")
-
-
-def test_nothing_left(to_table):
-    table = to_table({"s": pa.array([None, 0.5], pa.float64()), "g": pa.array(["a", None], pa.string())})
-    refused(table, ValueError, "No row of the table can be counted: 1 with no score, 1 with no group")
-
-
-def test_labels_that_are_not_two(to_table, monkeypatch):
-    columns = {"s": [0.5] * 3, "g": ["a", "b", "b"], "y": ["u", CANARY, "v"], "z": ["u"] * 3}
-    refused(to_table(columns), ValueError, "'y' has at least 3 different labels; two are needed", label="y")
-    refused(to_table(columns), ValueError, "'z' has one label only", label="z")
-    two = {**columns, "y": [CANARY, "u", "u"]}
-    refused(
-        to_table(two),
-        ValueError,
-        "Column 'y' has two labels, and pos_label is neither of them",
-        label="y",
-        pos_label="w",
-    )
-    monkeypatch.setattr("fairtransport.tables.column_roles.PROBED", 1)
-    refused(to_table(columns), ValueError, "'y' has 3 different labels; two are needed", label="y")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import pytest
 import fairtransport as ft
 from fairtransport.tables import count_table
 
+from .conftest import table_repair
+
 CANARY = "canary-value"
 # Dask reads Parquet with an argument that pandas 3.1 is going to drop.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword:pandas.errors.Pandas4Warning")
@@ -67,9 +69,7 @@ def test_groups_of_any_kind_of_column(kind):
     assert found.histograms.groups.labels == ("B", "W", "X")
     assert np.array_equal(found.histograms.masses, direct.histograms.masses)
     assert found.set_aside == direct.set_aside == {"no group": 4}
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="race", n_bins=64).fit(
-        frame.iloc[4:]
-    )
+    repair = table_repair(score="s", sensitive_features="race", n_bins=64).fit(frame.iloc[4:])
     repaired = repair.transform(table).compute()
     beside = repair.transform(frame)
     assert np.array_equal(repaired["repaired"], beside["repaired"], equal_nan=True)
@@ -86,9 +86,7 @@ def test_object_columns_hold_values_of_any_type(groups):
     with dask.config.set({"dataframe.convert-string": False}):
         table = dd.from_pandas(frame, npartitions=3)
         assert table.dtypes["g"] == "object"
-        repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
-            table.dropna()
-        )
+        repair = table_repair(score="s", sensitive_features="g", n_bins=4).fit(table.dropna())
         assert repair.repair_.groups_.labels == tuple(groups[:2])
         found = repair.transform(table).compute()["repaired"]
         counts = repair.check(table)
@@ -99,9 +97,7 @@ def test_object_columns_hold_values_of_any_type(groups):
 def test_the_index_and_the_partitions_stay():
     frame = rows()
     table = dd.from_pandas(frame, npartitions=4)
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="race", n_bins=64).fit(
-        table
-    )
+    repair = table_repair(score="s", sensitive_features="race", n_bins=64).fit(table)
     found = repair.transform(table)
     assert isinstance(found, dd.DataFrame)
     assert found.divisions == table.divisions
@@ -128,9 +124,7 @@ def counting(table, seen):
 def test_a_repair_computes_nothing_until_it_is_asked_for():
     seen = []
     table = counting(dd.from_pandas(rows(), npartitions=3), seen)
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="race", n_bins=64).fit(
-        rows()
-    )
+    repair = table_repair(score="s", sensitive_features="race", n_bins=64).fit(rows())
     result = repair.transform(table)
     assert seen == []
     assert len(result.partitions[1].compute()) == 100

@@ -20,6 +20,7 @@ from fairtransport.tables.files import table_writer
 from fairtransport.tables.files.engine import Engine
 
 CANARY = "CANARY"
+SCORED = Columns.named(score="s", sensitive_features="g")
 USED = Columns.named(score="s", sensitive_features=["race", "sex"], label="y", weight="w")
 
 
@@ -134,7 +135,7 @@ def test_several_files_are_one_table(tmp_path, ending):
     ],
 )
 def test_csv_files_as_people_have_them(tmp_path, content, options):
-    found = count(text(tmp_path / "x.csv", content), Columns.named(score="s", sensitive_features="g"), **options)
+    found = count(text(tmp_path / "x.csv", content), SCORED, **options)
     assert found.histograms.groups.names == ("a", "b")
     assert np.flatnonzero(found.histograms.by_group[0]) == [4096]
     assert np.flatnonzero(found.histograms.by_group[1]) == [8192]
@@ -149,10 +150,9 @@ def test_other_encodings(tmp_path, encoding):
 
 def test_text_that_means_nothing_is_missing_only_where_it_is_said(tmp_path):
     path = text(tmp_path / "x.csv", "s,g\n0.5,a\nNA,b\n0.5,NA\nnan,a\n,a\n0.5,\n")
-    columns = Columns.named(score="s", sensitive_features="g")
     with pytest.raises(ValueError, match=r"x\.csv, line 3: column 's' contains something that is not a number.*null="):
-        count(path, columns)
-    assert count(path, columns, null=["NA"]).set_aside == {"no score": 3, "no group": 2}
+        count(path, SCORED)
+    assert count(path, SCORED, null=["NA"]).set_aside == {"no score": 3, "no group": 2}
 
 
 def test_a_positive_label_is_read_as_its_column_holds_it(tmp_path):
@@ -181,18 +181,17 @@ def test_no_name_of_a_file_is_taken_for_sql_or_a_pattern(tmp_path, name):
     text(tmp_path / "a1.csv", "s,g\n0.1,wrong\n")
     text(tmp_path / "star.csv", "s,g\n0.1,wrong\n")
     path = text(tmp_path / name, "s,g\n0.25,a\n0.5,b\n")
-    assert count(path, Columns.named(score="s", sensitive_features="g")).histograms.groups.names == ("a", "b")
+    assert count(path, SCORED).histograms.groups.names == ("a", "b")
 
 
 def test_names_that_differ_in_case_only(tmp_path):
     frame = pl.DataFrame({"S": ["a", "b"], "s": [0.25, 0.5], "g": ["c", "d"]})
-    columns = Columns.named(score="s", sensitive_features="g")
     for ending in ("csv", "parquet", "feather"):
         path = write(tmp_path / f"x.{ending}", frame)
-        assert count(path, columns).histograms.groups.names == ("c", "d")
+        assert count(path, SCORED).histograms.groups.names == ("c", "d")
         assert count(path, Columns.named(score="s", sensitive_features="S")).histograms.groups.names == ("a", "b")
     with pytest.raises(ValueError, match="differ only in case"):
-        count(write(tmp_path / "x.jsonl", frame), columns)
+        count(write(tmp_path / "x.jsonl", frame), SCORED)
 
 
 # -------------------------------------------------------------------------------------------------- which files
@@ -298,7 +297,7 @@ def hole(data):
 def test_damage_is_named_and_not_quoted(tmp_path, name, content, message):
     path = text(tmp_path / name, content)
     with pytest.raises(ValueError, match=message) as raised:
-        count(path, Columns.named(score="s", sensitive_features="g"))
+        count(path, SCORED)
     assert_not_quoted(raised.value)
 
 
@@ -317,7 +316,7 @@ def test_binary_files_that_are_cut_off_or_overwritten(tmp_path, ending, damage):
     write(path, pl.DataFrame({"s": rng.random(9000), "g": rng.choice([CANARY, "b"], 9000)}))
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=rf"x\.{ending} (is no|cannot be read)") as raised:
-        count(path, Columns.named(score="s", sensitive_features="g"))
+        count(path, SCORED)
     assert_not_quoted(raised.value)
 
 
@@ -325,21 +324,20 @@ def test_one_of_several_files_is_named(tmp_path):
     for number in range(3):
         text(tmp_path / f"part{number}.csv", GOOD if number != 1 else GOOD + f"0.5,a,{CANARY}\n")
     with pytest.raises(ValueError, match=r"part1\.csv, line 5: ") as raised:
-        count(str(tmp_path / "part*.csv"), Columns.named(score="s", sensitive_features="g"))
+        count(str(tmp_path / "part*.csv"), SCORED)
     assert_not_quoted(raised.value)
 
 
 def test_files_that_do_not_fit_together(tmp_path):
-    columns = Columns.named(score="s", sensitive_features="g")
     for ending in ("csv", "parquet", "feather", "jsonl"):
         one = write(tmp_path / f"one.{ending}", pl.DataFrame({"s": [0.5], "g": ["a"]}))
         other = write(tmp_path / f"other.{ending}", pl.DataFrame({"s": [0.5], "gg": ["a"]}))
         with pytest.raises(ValueError, match=rf"other\.{ending} has no column 'g'; close to it: 'gg'"):
-            count([one, other], columns)
+            count([one, other], SCORED)
     for ending in ("parquet", "feather"):
         third = write(tmp_path / f"third.{ending}", pl.DataFrame({"s": [0.5], "g": [1]}))
         with pytest.raises(ValueError, match=r"Column 'g' contains text in .*one\..* and numbers in .*third\."):
-            count([tmp_path / f"one.{ending}", third], columns)
+            count([tmp_path / f"one.{ending}", third], SCORED)
 
 
 # ----------------------------------------------------------------------------------------- files made to do harm
@@ -359,15 +357,15 @@ def test_a_bomb_is_refused_at_the_limit(tmp_path, monkeypatch):
     with pytest.raises(
         ValueError, match=r"decompresses to more than 200 times its size and more than 0\.0156 GiB.*max_expansion="
     ):
-        count(path, Columns.named(score="s", sensitive_features="g"))
+        count(path, SCORED)
 
 
 def test_the_limit_can_be_raised(tmp_path, monkeypatch):
     monkeypatch.setattr(decompression_limit, "ALWAYS_ALLOWED", 1 << 20)
-    path, columns = bomb(tmp_path / "x.csv.gz", 2), Columns.named(score="s", sensitive_features="g")
+    path = bomb(tmp_path / "x.csv.gz", 2)
     with pytest.raises(ValueError, match="max_expansion="):
-        count(path, columns)
-    assert count(path, columns, max_expansion=1000).histograms.rows.tolist() == [350_000, 1]
+        count(path, SCORED)
+    assert count(path, SCORED, max_expansion=1000).histograms.rows.tolist() == [350_000, 1]
 
 
 def test_a_bomb_does_not_pass_as_rows_either(tmp_path, monkeypatch):
@@ -376,7 +374,7 @@ def test_a_bomb_does_not_pass_as_rows_either(tmp_path, monkeypatch):
         open_files([bomb(tmp_path / "x.csv.gz", 50)]) as table,
         pytest.raises(ValueError, match="max_expansion="),
     ):
-        for _ in table.batches(Columns.named(score="s", sensitive_features="g")):
+        for _ in table.batches(SCORED):
             pass
 
 
@@ -397,7 +395,7 @@ def test_ctrl_c_ends_the_query(tmp_path):
         open_files([text(tmp_path / "x.csv", GOOD)]) as table,
         pytest.raises(KeyboardInterrupt),
     ):
-        table.run(work, Columns.named(score="s", sensitive_features="g"))
+        table.run(work, SCORED)
     assert ended == [True]
 
 
@@ -406,13 +404,10 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
     (tmp_path / "tmp").mkdir()
     with open_files([text(tmp_path / "x.csv", GOOD)], memory="100MB", threads=1) as table:
         assert len(list((tmp_path / "tmp").iterdir())) == 1
-        assert table.run(lambda frame, **_: len(frame.frame.collect()), USED_SMALL) == 3
+        assert table.run(lambda frame, **_: len(frame.frame.collect()), SCORED) == 3
     with pytest.raises(ValueError, match="is not a CSV file"):
         open_files([text(tmp_path / "y.csv", "\0")])
     assert list((tmp_path / "tmp").iterdir()) == []
-
-
-USED_SMALL = Columns.named(score="s", sensitive_features="g")
 
 
 def test_memory_is_bounded(tmp_path):
@@ -447,9 +442,8 @@ def test_batches_have_all_rows_in_order_and_all_columns(tmp_path, ending):
 
 def test_csv_columns_stay_text_unless_guessed(tmp_path):
     path = text(tmp_path / "x.csv", "s,g,zip,n\n0.5,a,007,1\n0.5,b,100,2.5\n")
-    columns = Columns.named(score="s", sensitive_features="g")
     with open_files([path]) as table:
-        (plain, _), (guessed, _) = next(iter(table.batches(columns))), next(iter(table.batches(columns, guess=True)))
+        (plain, _), (guessed, _) = next(iter(table.batches(SCORED))), next(iter(table.batches(SCORED, guess=True)))
     assert plain.to_pylist()[0] == {"s": 0.5, "g": "a", "zip": "007", "n": "1"}
     assert guessed.schema.field("n").type == pa.float64()
 
@@ -506,7 +500,7 @@ def test_lists_and_dates_survive(tmp_path):
     frame = frame.with_columns(t=pl.date(2024, 2, 29), u=pl.col("s").cast(pl.Decimal(9, 2)))
     path = write(tmp_path / "x.parquet", frame)
     with open_files([path]) as table:
-        batches = table.batches(USED_SMALL)
+        batches = table.batches(SCORED)
         with table_writer(tmp_path / "y.parquet", batches.schema) as write_batch:
             for batch, _ in batches:
                 write_batch(batch)
@@ -518,20 +512,18 @@ def test_lists_and_dates_survive(tmp_path):
 def test_offsets_that_lie_do_not_end_the_process():
     """Found by fuzzing: text whose offsets point beyond the file ended the engine, and Python with it."""
     with pytest.raises(ValueError, match="damaged"):
-        count(
-            Path(__file__).parent / "data" / "damaged_offsets.feather", Columns.named(score="s", sensitive_features="g")
-        )
+        count(Path(__file__).parent / "data" / "damaged_offsets.feather", SCORED)
 
 
 def test_a_group_of_digits_stays_text(tmp_path):
-    found = count(text(tmp_path / "x.csv", "s,g\n0.5,007\n0.5,7\n"), Columns.named(score="s", sensitive_features="g"))
+    found = count(text(tmp_path / "x.csv", "s,g\n0.5,007\n0.5,7\n"), SCORED)
     assert found.histograms.groups.names == ("007", "7")
 
 
 def test_numbers_of_several_widths_fit_together(tmp_path):
     one = write(tmp_path / "one.parquet", pl.DataFrame({"s": [0.5], "g": [1]}))
     two = write(tmp_path / "two.parquet", pl.DataFrame({"s": [1], "g": [2]}, schema={"s": pl.Int8, "g": pl.Int16}))
-    found = count([one, two], Columns.named(score="s", sensitive_features="g")).histograms
+    found = count([one, two], SCORED).histograms
     assert np.argwhere(found.by_group).tolist() == [[0, 8192], [1, 16384]]
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import narwhals as nw
 import pytest
 
-import fairtransport as ft
+from .conftest import table_repair
 
 
 def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to_table):
     rows = {"s": [0.0, 0.5, 0.5, 1.0], "g": ["canary", "canary", "b", "b"]}
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
-        to_table(rows)
-    )
+    repair = table_repair(score="s", sensitive_features="g", n_bins=4).fit(to_table(rows))
     other = to_table({**rows, "g": [1, 1, 2, 2]})
     for call in (repair.transform, repair.check):
         with pytest.raises(TypeError, match="the repair was fitted to groups that are text") as caught:
@@ -26,7 +24,7 @@ def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to
 )
 def test_numbers_of_other_types_are_matched_by_value(to_table, fitted, given):
     """A repair that was fitted to 0 and 1 knows False, True and 1.0; 1.5 is no group of it, and no 1."""
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
+    repair = table_repair(score="s", sensitive_features="g", n_bins=4).fit(
         to_table({"s": [0.0, 0.5, 0.5, 1.0], "g": fitted})
     )
     table = to_table({"id": [0, 1, 2], "s": [0.5, 0.5, 0.5], "g": given})
@@ -39,7 +37,7 @@ def test_numbers_of_other_types_are_matched_by_value(to_table, fitted, given):
 def test_names_that_spark_and_duckdb_hold_for_the_same(to_table):
     rows = {"s": [0.0, 0.5, 0.5, 1.0], "g": ["a", "a", "b", "b"]}
     table = to_table(rows)
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(table)
+    repair = table_repair(score="s", sensitive_features="g", n_bins=4).fit(table)
     engine = nw.from_native(table).implementation
     if engine.is_duckdb() or engine.is_pyspark():
         with pytest.raises(ValueError, match="The table has a column 'S' already"):

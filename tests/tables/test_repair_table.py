@@ -15,6 +15,8 @@ from sklearn.exceptions import NotFittedError
 
 import fairtransport as ft
 
+from .conftest import table_repair
+
 COLUMNS = {"score": "s", "sensitive_features": ["race", "sex"]}
 
 
@@ -61,9 +63,7 @@ def test_on_the_grid_it_is_the_repair_of_arrays(target, amount):
 def test_every_engine_learns_and_repairs_alike(to_table, weighted):
     columns = columns_at_random(on_grid=True)
     table = to_table(columns)
-    found = ft.TableRepair(
-        ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=64, weight="w" if weighted else None
-    ).fit(table)
+    found = table_repair(**COLUMNS, n_bins=64, weight="w" if weighted else None).fit(table)
     exact = ft.QuantileRepair(min_group_size=1).fit(
         columns["s"], sensitive_features=groups_of(columns), sample_weight=columns["w"] if weighted else None
     )
@@ -79,7 +79,7 @@ def test_off_the_grid_it_keeps_the_stated_bound(n_bins):
     """T(a - h) <= T'(s) <= T(b) + h, with a and b the nearest nodes of the group's rows around s."""
     columns = columns_at_random(on_grid=False, n=600)
     exact = ft.QuantileRepair(min_group_size=1).fit(columns["s"], sensitive_features=groups_of(columns))
-    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=n_bins).fit(pl.DataFrame(columns))
+    found = table_repair(**COLUMNS, n_bins=n_bins).fit(pl.DataFrame(columns))
     points, width = np.random.default_rng(3).random(2000), 1 / n_bins
     for rows_map, counts_map in zip(exact.maps_, found.repair_.maps_, strict=True):
         nodes = counts_map.knots
@@ -98,7 +98,7 @@ def test_off_the_grid_it_keeps_the_stated_bound(n_bins):
 
 def test_lazy_stays_lazy_and_eager_keeps_its_order(to_table):
     columns = columns_at_random(on_grid=True)
-    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=64).fit(pl.DataFrame(columns))
+    found = table_repair(**COLUMNS, n_bins=64).fit(pl.DataFrame(columns))
     mixed = {name: column[np.random.default_rng(0).permutation(400)] for name, column in columns.items()}
     result = nw.from_native(found.transform(to_table(mixed)))
     if isinstance(result, nw.DataFrame):
@@ -109,9 +109,7 @@ def test_lazy_stays_lazy_and_eager_keeps_its_order(to_table):
 
 def test_what_is_clamped_and_what_gets_no_score(to_table):
     fitted = {"id": [0, 1, 2, 3], "s": [0.0, 0.5, 0.5, 1.0], "g": ["a", "a", "b", "b"]}
-    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
-        to_table(fitted)
-    )
+    found = table_repair(score="s", sensitive_features="g", n_bins=4).fit(to_table(fitted))
     new = {
         "id": list(range(8)),
         "s": [-3.0, 0.0, 1.0, 7.5, None, 0.5, 0.5, -1.0],
@@ -133,9 +131,7 @@ def test_what_is_clamped_and_what_gets_no_score(to_table):
 def test_other_ranges_and_names(to_table):
     rng = np.random.default_rng(0)
     columns = {"id": np.arange(300), "points": rng.integers(300, 851, 300), "who": rng.integers(0, 2, 300)}
-    found = ft.TableRepair(
-        ft.QuantileRepair(min_group_size=1), score="points", sensitive_features="who", range=(300, 850), n_bins=550
-    ).fit(to_table(columns))
+    found = table_repair(score="points", sensitive_features="who", range=(300, 850), n_bins=550).fit(to_table(columns))
     unit = (columns["points"] - 300) / 550
     exact = ft.QuantileRepair(min_group_size=1).fit(unit, sensitive_features=columns["who"])
     direct = 300 + 550 * exact.transform(unit, sensitive_features=columns["who"])
@@ -152,7 +148,7 @@ def test_other_ranges_and_names(to_table):
 
 def test_the_parquet_file_says_all(tmp_path):
     columns = columns_at_random(on_grid=False)
-    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=128).fit(pl.DataFrame(columns))
+    found = table_repair(**COLUMNS, n_bins=128).fit(pl.DataFrame(columns))
     path = found.lookup().to_parquet(tmp_path / "repair.parquet")
     lookup = pq.read_table(path)
     assert lookup.column_names == ["race", "sex", "bin", "start", "base", "slope"]
@@ -170,7 +166,7 @@ def test_the_parquet_file_says_all(tmp_path):
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_the_lookup_is_a_frame_of_any_library(library):
     columns = columns_at_random(on_grid=True)
-    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=16).fit(pl.DataFrame(columns))
+    repair = table_repair(**COLUMNS, n_bins=16).fit(pl.DataFrame(columns))
     frame = nw.from_native(repair.lookup().to_frame(library))
     assert frame.implementation.value == library
     assert frame.columns == ["race", "sex", "bin", "start", "base", "slope"]
@@ -209,7 +205,7 @@ def test_a_repair_is_cloned_by_fit_and_a_fitted_one_needs_none():
 def test_tables_that_cannot_be_learned_from(columns, options, message):
     table = pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": ["a", "a", "b", "b"], **columns})
     with pytest.raises(ValueError, match=message):
-        ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", **options).fit(table)
+        table_repair(score="s", sensitive_features="g", **options).fit(table)
 
 
 def test_other_refusals():
@@ -227,9 +223,7 @@ def test_other_refusals():
     assert missing.repair_.transform([0.4], sensitive_features=[None]).shape == (1,)
     with pytest.raises(ValueError, match="is that of missing values, and a join does not find these"):
         missing.transform(table)
-    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g").fit(
-        table.drop_nulls()
-    )
+    found = table_repair(score="s", sensitive_features="g").fit(table.drop_nulls())
     with pytest.raises(ValueError, match="has a column 'h' already"):
         found.transform(table, output="h")
     with pytest.raises(ValueError, match="sensitive_features names 2 columns; the repair was fitted with column 'g'"):
@@ -241,7 +235,7 @@ def test_other_refusals():
 def test_pandas_keeps_its_index():
     columns = columns_at_random(on_grid=True)
     frame = pd.DataFrame(columns, index=np.arange(400)[::-1] * 3)
-    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS).fit(frame)
+    found = table_repair(**COLUMNS).fit(frame)
     assert found.transform(frame).index.equals(frame.index)
     objects = frame.astype({"race": object, "sex": "category"})
     assert np.array_equal(found.transform(objects)["repaired"], found.transform(frame)["repaired"])
@@ -249,9 +243,7 @@ def test_pandas_keeps_its_index():
 
 def test_nan_is_no_score(to_table):
     fitted = {"s": [0.0, 0.5, 0.5, 1.0, np.nan, None], "g": [1.0, 1.0, 2.0, 2.0, 2.0, 1.0]}
-    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
-        to_table(fitted)
-    )
+    found = table_repair(score="s", sensitive_features="g", n_bins=4).fit(to_table(fitted))
     assert found.set_aside_ == {"no score": 2}
     new = {"id": [0, 1, 2], "s": [np.nan, 0.5, 0.5], "g": [1.0, np.nan, 2.0]}
     result = repaired(found.transform(to_table(new)))

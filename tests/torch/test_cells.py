@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairtransport.torch._pairs import SortedRows, arrival_ranks, cell_offsets, odd_numbers
+from fairtransport.torch._pairs import SortedRows, cell_offsets, odd_numbers
 from fairtransport.torch._penalty import SampleMemory
 from fairtransport.transport.line import Sample
 
@@ -25,22 +25,6 @@ def test_ranks_and_quantiles_against_plain_loops(seed):
         np.testing.assert_array_equal(quantiles[cell], Sample.from_values(expected).equal_mass(8))
         assert sorted(ranks[cells == cell]) == list(range(len(expected)))
         np.testing.assert_array_equal(expected[ranks[cells == cell]], scores[cells == cell])
-
-
-def test_cells_without_rows():
-    rows = SortedRows.from_scores(
-        torch.tensor([0.5, 0.7]), torch.tensor([2, 2]), cell_offsets(2)
-    )  # both are in no cell
-    assert torch.isfinite(rows.quantiles(odd_numbers(4))).all()
-    assert rows.counts.tolist() == [0, 0, 2]
-    empty = SortedRows.from_scores(torch.zeros(0), torch.zeros(0, dtype=torch.int64), cell_offsets(2))
-    assert empty.quantiles(odd_numbers(4)).shape == (2, 4)
-
-
-def test_arrival_ranks():
-    ranks, counts = arrival_ranks(torch.tensor([1, 0, 1, 2, 1]), torch.arange(3))
-    assert ranks.tolist() == [0, 0, 1, 0, 2]
-    assert counts.tolist() == [1, 3, 1]
 
 
 @pytest.mark.parametrize("n", [4, 30])

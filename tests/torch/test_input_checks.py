@@ -3,11 +3,9 @@
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 
-from fairtransport.groups import make_groups
 from fairtransport.torch import TransportPenalty
 
 SCORES = torch.tensor([0.1, 0.5, 0.9, 0.3])
@@ -60,15 +58,6 @@ def test_strata():
     penalty(SCORES, CODES, CODES)
 
 
-def test_another_device():
-    penalty = TransportPenalty(2)
-    penalty(SCORES, CODES)
-    with pytest.raises(ValueError, match=r"scores is on meta, but the penalty is on cpu: call penalty.to\('meta'\)"):
-        penalty(SCORES.to("meta"), CODES)
-    with pytest.raises(ValueError, match="group_codes is on meta"):
-        penalty(SCORES, CODES.to("meta"))
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -87,25 +76,6 @@ def test_another_device():
 def test_invalid_settings(options, message):
     with pytest.raises(ValueError, match=message):
         TransportPenalty(**options)
-
-
-def test_groups_of_a_table():
-    table = {"race": ["a", "b"], "sex": ["f", "m"]}
-    assert TransportPenalty(make_groups(table)).n_groups == 2
-    with pytest.raises(ValueError, match="cross the columns"):
-        TransportPenalty(make_groups(table, grouping="each"))
-
-
-def test_parity_unit_of_invalid_tables():
-    penalty = TransportPenalty(2)
-    with pytest.raises(ValueError, match="labels 0 and 1"):
-        penalty.parity_unit(SCORES, [1, 1, 1, 1], CODES)
-    with pytest.raises(ValueError, match="whole numbers from 0 to 1"):
-        penalty.parity_unit(SCORES, [0, 1, 1, 1], CODES + 1)
-    with pytest.raises(ValueError, match="2 rows"):
-        penalty.parity_unit(SCORES, [0, 1], CODES)
-    with pytest.raises(ValueError, match="1 of 2 groups have no rows"):
-        penalty.parity_unit(SCORES, [0, 1, 1, 1], np.zeros(4, dtype=int))
 
 
 def test_without_torch_the_message_names_the_extra():

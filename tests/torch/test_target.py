@@ -56,14 +56,6 @@ def test_a_fixed_target_must_be_set():
     torch.testing.assert_close(again.eval()(*batch()), penalty.eval()(*batch()))
 
 
-def test_a_moving_target_ignores_absent_groups():
-    penalty = TransportPenalty(3, target="barycenter", target_update_interval=1)
-    penalty(*batch(slice(0, 192)))
-    samples = [Sample.from_values(SCORES[group == CODES]) for group in range(2)]
-    expected = resolve_target("barycenter", samples, [64, 128]).equal_mass(64)
-    np.testing.assert_allclose(penalty.target.points[0], expected, atol=0.02)
-
-
 def test_target_arrays_and_strata():
     scores = np.linspace(0, 1, 9)
     penalty = TransportPenalty(2, target=[scores, torch.tensor(scores) / 2], n_strata=2)

@@ -17,7 +17,6 @@ from fairtransport.transport.line import (
     Sample,
     as_sample,
     coupling,
-    level_grid,
     quantile_map,
     wasserstein,
 )
@@ -65,19 +64,6 @@ def test_a_sample_sorts_drops_what_has_no_weight_and_normalises():
     assert sample.levels.tolist() == [0.125, 0.75, 1.0]
     assert len(sample) == 3
     assert sample.mean == pytest.approx(0.75 * 0.1 + 0.25 * 0.5)
-
-
-def test_a_sample_leaves_its_input_alone():
-    values = np.array([0.3, 0.1])
-    Sample.from_values(values)
-    Sample.from_values(values, [1, 2])
-    assert values.tolist() == [0.3, 0.1]
-
-
-def test_no_score_is_printed():
-    sample = Sample.from_values([CANARY, 1.0])
-    assert repr(sample) == "Sample(2 values)"
-    assert repr(quantile_map(sample, sample)) == "QuantileMap(2 knots)"
 
 
 @patient
@@ -158,37 +144,6 @@ def test_wp_is_pots(seed, p):
     assert wasserstein(x, y, p=p, x_weights=u, y_weights=v) == pytest.approx(expected, rel=1e-8, abs=1e-10)
 
 
-@patient
-@given(weighted(), weighted())
-def test_w1_by_areas_is_w1_by_quantiles(first, second):
-    x, y = Sample.from_values(*first), Sample.from_values(*second)
-    grid = level_grid([x, y])
-    by_quantiles = np.diff(grid, prepend=0) @ np.abs(x.quantile(grid) - y.quantile(grid))
-    assert wasserstein(x, y) == pytest.approx(by_quantiles, rel=1e-9, abs=1e-7)
-
-
-@patient
-@given(weighted(), weighted(), weighted(), st.sampled_from([1.0, 1.5, 2.0, 7.0]))
-def test_it_is_a_distance(first, second, third, p):
-    x, y, z = (Sample.from_values(*drawn) for drawn in (first, second, third))
-    assert wasserstein(x, x, p=p) == 0
-    assert wasserstein(x, y, p=p) == pytest.approx(wasserstein(y, x, p=p), rel=1e-12)
-    assert wasserstein(x, z, p=p) <= (wasserstein(x, y, p=p) + wasserstein(y, z, p=p)) * (1 + 1e-9) + 1e-9
-
-
-@patient
-@given(vectors(), vectors(), st.sampled_from([1.0, 2.0, 3.0]), st.floats(0.1, 10), st.floats(-10, 10))
-def test_it_scales_with_the_line_and_ignores_shifts_of_both(x, y, p, scale, shift):
-    expected = scale * wasserstein(x, y, p=p)
-    assert wasserstein(scale * x + shift, scale * y + shift, p=p) == pytest.approx(expected, rel=1e-6, abs=1e-5)
-
-
-def test_weights_equal_repetition():
-    assert wasserstein([0.1, 0.7], [0.3], x_weights=[2, 3]) == pytest.approx(
-        wasserstein([0.1, 0.1, 0.7, 0.7, 0.7], [0.3]), abs=1e-16
-    )
-
-
 def test_a_great_order_neither_overflows_nor_vanishes():
     assert wasserstein([0.0, 1e-200], [1e200, 1e200], p=2) == pytest.approx(1e200)
     assert wasserstein([0.0], [1e-200], p=300) == pytest.approx(1e-200)
@@ -240,11 +195,6 @@ def test_sizes_that_divide_each_other_leave_no_slivers(n, times):
     assert coupling(np.arange(n), np.arange(n * times)).mass.size == n * times
 
 
-def test_values_without_weight_take_no_part():
-    plan = coupling([0.0, 0.5, 1.0], [0.2, 0.4], x_weights=[0, 1, 0], y_weights=[0, 3])
-    assert (plan.rows.tolist(), plan.columns.tolist(), plan.mass.tolist()) == ([1], [1], [1.0])
-
-
 # ------------------------------------------------------------------------------------------- quantile_map
 
 
@@ -258,19 +208,6 @@ def test_the_map_keeps_order_and_range_to_the_last_bit(first, second, points):
     assert np.all(np.diff(images) >= 0)
     assert images.min() >= target.values[0]
     assert images.max() <= target.values[-1]
-
-
-@patient
-@given(vectors(), vectors(), st.randoms(use_true_random=False))
-def test_each_point_is_mapped_on_its_own(source, target, random):
-    carry = quantile_map(source, target)
-    points = np.concatenate([source, target, source * 0.5])
-    together = carry(points)
-    alone = np.array([carry(point) for point in points])
-    order = np.array(random.sample(range(points.size), points.size))
-    assert np.array_equal(together, alone)
-    assert np.array_equal(together[order], carry(points[order]))
-    assert np.array_equal(together, carry(points))
 
 
 @patient
@@ -296,24 +233,11 @@ def test_the_map_is_the_barycentric_projection_of_the_coupling(first, second):
     assert carry.images == pytest.approx(images, rel=1e-9, abs=1e-6)
 
 
-@patient
-@given(weighted(), weighted())
-def test_the_mean_of_the_images_is_the_targets_mean(first, second):
-    source, target = Sample.from_values(*first), Sample.from_values(*second)
-    reached = source.weights @ quantile_map(source, target)(source.values)
-    assert reached == pytest.approx(target.mean, rel=1e-9, abs=1e-6)
-
-
 def test_ties_share_their_levels():
     carry = quantile_map([0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.5, 1.0])
     assert carry.knots.tolist() == [0.2, 0.8]
     assert carry.images.tolist() == [0.2, 0.75]
     assert carry([0.0, 0.5, 1.0]) == pytest.approx([0.2, 0.475, 0.75], abs=1e-15)
-
-
-def test_one_value_can_be_mapped_anywhere():
-    carry = quantile_map([0.4], [0.0, 1.0])
-    assert carry([-5.0, 0.4, 5.0]).tolist() == [0.5, 0.5, 0.5]
 
 
 def test_a_point_that_rounds_onto_the_next_knot_does_not_pass_it():
@@ -322,91 +246,50 @@ def test_a_point_that_rounds_onto_the_next_knot_does_not_pass_it():
     assert QuantileMap(np.array([-1.0, 1e-17]), np.array([-1.0, y]))(0.0) == y
 
 
-def test_the_map_keeps_shapes():
-    carry = quantile_map([0.0, 1.0], [0.0, 2.0])
-    assert carry(0.25).shape == ()
-    assert carry([[0.25], [0.75]]).tolist() == [[0.5], [1.5]]
-
-
-def test_a_large_map_is_exact():
-    rng = np.random.default_rng(0)
-    source, target = rng.random(200_001), rng.beta(2, 5, 200_001)
-    assert np.array_equal(np.sort(quantile_map(source, target)(source)), np.sort(target))
-
-
 # ------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "message"),
     [
-        (lambda: Sample.from_values([]), ValueError, "values is empty"),
-        (lambda: Sample.from_values([CANARY, np.nan]), ValueError, "values has 1 NaN or infinite values"),
-        (
-            lambda: Sample.from_values([[CANARY, 1.0]]),
-            ValueError,
-            "values must have one dimension; it has shape (1, 2)",
-        ),
-        (lambda: Sample.from_values(["x"]), TypeError, "values must contain numbers"),
-        (lambda: Sample.from_values([CANARY], [-CANARY]), ValueError, "weights has 1 negative values"),
-        (lambda: Sample.from_values([CANARY], [0]), ValueError, "weights sums to zero"),
-        (lambda: Sample.from_values([CANARY], [1, 2]), ValueError, "weights has 2 rows"),
-        (lambda: Sample([1.0, CANARY], [0.5, 1.0]), ValueError, "values must ascend"),
-        (lambda: Sample([CANARY, 1.0], [0.5, 0.9]), ValueError, "levels must ascend strictly"),
-        (lambda: Sample([CANARY, 1.0], [0.0, 1.0]), ValueError, "levels must ascend strictly"),
-        (lambda: Sample([CANARY, 1.0], [1.0, 1.0]), ValueError, "levels must ascend strictly"),
-        (
-            lambda: Sample([CANARY], [0.5, 1.0]),
-            ValueError,
-            "values and levels must be equally long; got 1 and 2",
-        ),
-        (lambda: Sample.from_values([CANARY]).quantile([1.5]), ValueError, "levels must lie within [0, 1]"),
-        (
-            lambda: Sample.from_values([CANARY]).quantile([np.nan]),
-            ValueError,
-            "levels must lie within [0, 1]",
-        ),
-        (lambda: Sample.from_values([CANARY]).cdf([np.nan]), ValueError, "points must be numbers"),
-        (
-            lambda: Sample.from_values([CANARY]).cdf([1], side="up"),
-            ValueError,
-            "side must be one of 'left', 'right'",
-        ),
-        (lambda: Sample.from_values([CANARY]).equal_mass(0), ValueError, "n must be at least 1"),
-        (lambda: wasserstein([CANARY], [1.0], p=0.5), ValueError, "p must be a finite number at least 1"),
-        (lambda: wasserstein([CANARY], [1.0], p=np.inf), ValueError, "p must be a finite number at least 1"),
-        (lambda: wasserstein([CANARY], []), ValueError, "y is empty"),
-        (lambda: wasserstein([CANARY], [1], x_weights=[1, 1]), ValueError, "x_weights has 2 rows"),
+        (lambda: Sample.from_values([]), "values is empty"),
+        (lambda: Sample.from_values([CANARY, np.nan]), "values has 1 NaN or infinite values"),
+        (lambda: Sample.from_values([[CANARY, 1.0]]), "values must have one dimension; it has shape (1, 2)"),
+        (lambda: Sample.from_values(["x"]), "values must contain numbers"),
+        (lambda: Sample.from_values([CANARY], [-CANARY]), "weights has 1 negative values"),
+        (lambda: Sample.from_values([CANARY], [0]), "weights sums to zero"),
+        (lambda: Sample.from_values([CANARY], [1, 2]), "weights has 2 rows"),
+        (lambda: Sample([1.0, CANARY], [0.5, 1.0]), "values must ascend"),
+        (lambda: Sample([CANARY, 1.0], [0.5, 0.9]), "levels must ascend strictly"),
+        (lambda: Sample([CANARY, 1.0], [0.0, 1.0]), "levels must ascend strictly"),
+        (lambda: Sample([CANARY, 1.0], [1.0, 1.0]), "levels must ascend strictly"),
+        (lambda: Sample([CANARY], [0.5, 1.0]), "values and levels must be equally long; got 1 and 2"),
+        (lambda: Sample.from_values([CANARY]).quantile([1.5]), "levels must lie within [0, 1]"),
+        (lambda: Sample.from_values([CANARY]).quantile([np.nan]), "levels must lie within [0, 1]"),
+        (lambda: Sample.from_values([CANARY]).cdf([np.nan]), "points must be numbers"),
+        (lambda: Sample.from_values([CANARY]).cdf([1], side="up"), "side must be one of 'left', 'right'"),
+        (lambda: Sample.from_values([CANARY]).equal_mass(0), "n must be at least 1"),
+        (lambda: wasserstein([CANARY], [1.0], p=0.5), "p must be a finite number at least 1"),
+        (lambda: wasserstein([CANARY], [1.0], p=np.inf), "p must be a finite number at least 1"),
+        (lambda: wasserstein([CANARY], []), "y is empty"),
+        (lambda: wasserstein([CANARY], [1], x_weights=[1, 1]), "x_weights has 2 rows"),
         (
             lambda: as_sample(Sample.from_values([CANARY]), [1.0], name="x"),
-            ValueError,
             "x is a Sample, which has weights already; leave out x_weights",
         ),
-        (lambda: coupling([CANARY], [np.inf]), ValueError, "y has 1 NaN or infinite values"),
-        (lambda: coupling([CANARY], [1], y_weights=[-1]), ValueError, "y_weights has 1 negative values"),
-        (
-            lambda: coupling([CANARY], [1]).cost([CANARY, 2], [1]),
-            ValueError,
-            "x has 2 values, but the coupling is of 1",
-        ),
-        (
-            lambda: coupling([CANARY], [1]).cost([CANARY], [1, 2]),
-            ValueError,
-            "y has 2 values, but the coupling is of 1",
-        ),
-        (
-            lambda: coupling([CANARY], [1]).cost([CANARY], [1], p=0),
-            ValueError,
-            "p must be a finite number at least 1",
-        ),
-        (lambda: quantile_map([CANARY], []), ValueError, "target is empty"),
-        (lambda: quantile_map([CANARY], [1.0])([np.nan]), ValueError, "points must be finite"),
-        (lambda: QuantileMap([CANARY, CANARY], [0.0, 1.0]), ValueError, "knots must ascend strictly"),
-        (lambda: QuantileMap([CANARY, 1.0], [1.0, 0.0]), ValueError, "images must not descend"),
-        (lambda: QuantileMap([CANARY], [0.0, 1.0]), ValueError, "knots and images must be equally long"),
+        (lambda: coupling([CANARY], [np.inf]), "y has 1 NaN or infinite values"),
+        (lambda: coupling([CANARY], [1], y_weights=[-1]), "y_weights has 1 negative values"),
+        (lambda: coupling([CANARY], [1]).cost([CANARY, 2], [1]), "x has 2 values, but the coupling is of 1"),
+        (lambda: coupling([CANARY], [1]).cost([CANARY], [1, 2]), "y has 2 values, but the coupling is of 1"),
+        (lambda: coupling([CANARY], [1]).cost([CANARY], [1], p=0), "p must be a finite number at least 1"),
+        (lambda: quantile_map([CANARY], []), "target is empty"),
+        (lambda: quantile_map([CANARY], [1.0])([np.nan]), "points must be finite"),
+        (lambda: QuantileMap([CANARY, CANARY], [0.0, 1.0]), "knots must ascend strictly"),
+        (lambda: QuantileMap([CANARY, 1.0], [1.0, 0.0]), "images must not descend"),
+        (lambda: QuantileMap([CANARY], [0.0, 1.0]), "knots and images must be equally long"),
     ],
 )
-def test_errors_say_what_is_wrong_and_show_no_value(call, error, message):
-    with pytest.raises(error, match=re.escape(message)) as caught:
+def test_errors_say_what_is_wrong_and_show_no_value(call, message):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)) as caught:
         call()
     assert str(CANARY) not in str(caught.value)

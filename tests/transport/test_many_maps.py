@@ -49,18 +49,6 @@ def test_each_point_gets_the_image_of_its_own_map(monkeypatch, kind, knots, chun
     assert np.array_equal(move_by_code(points[few], codes[few], maps, 1.0), whole[few])
 
 
-def test_buckets_follow_the_knots_and_the_number_of_points(monkeypatch):
-    _, _, maps = made(np.uint8)
-    even, one = maps[:2]
-    assert len(many_maps._Buckets.of([even, one], 10)) == 2  # few points: a bucket for each map
-    monkeypatch.setattr(many_maps, "_KNOTS", 100)
-    monkeypatch.setattr(many_maps, "_POINTS", 1)
-    result = many_maps._Buckets.of([even, one, even], 10**6)
-    assert result.maps == [0] * 7 + [1] + [2] * 7
-    monkeypatch.setattr(many_maps, "_MOST_BUCKETS", 3)
-    assert len(many_maps._Buckets.of([even, even], 10**6)) == 4
-
-
 def test_input_is_left_alone_and_may_be_read_only_strided_or_empty():
     points, codes, maps = made(np.uint8)
     maps = maps[:4]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fairtransport.transport._namespace import as_array, as_index, namespace, take_along
-from fairtransport.transport.dual import DualProblem, DualState, ascend, ascend_all_pairs, evaluate
+from fairtransport.transport.dual import DualProblem, DualState, evaluate
 from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import ENTROPY, L2
 from fairtransport.transport.targets import pointwise_mean, pointwise_median
@@ -43,51 +43,6 @@ def test_take_along_and_as_index():
     values, index = RNG.random((3, 4)), np.array([[0, 3], [1, 1], [2, 0]])
     assert both(take_along, values, index).tolist() == [[values[i, j] for j in row] for i, row in enumerate(index)]
     assert both(as_index, np.array([2.0, -1.0])).tolist() == [2, -1]
-
-
-@pytest.mark.parametrize("regularizer", [L2, ENTROPY], ids=lambda r: r.name)
-def test_regularizers(regularizer):
-    v = np.r_[np.linspace(-3, 3, 13), 12.0]
-    both(regularizer.conjugate, v)
-    both(regularizer.alpha, v)
-
-
-def test_features():
-    drawn, points = draw_features(7, 0.1, np.random.default_rng(0)), RNG.random((2, 3))
-    tensors = FourierFeatures(torch.tensor(drawn.frequency), torch.tensor(drawn.phase))
-    np.testing.assert_allclose(tensors(torch.tensor(points)).numpy(), drawn(points), atol=1e-14)
-    np.testing.assert_allclose(tensors.slope(torch.tensor(points)).numpy(), drawn.slope(points), atol=1e-13)
-
-
-@pytest.mark.parametrize("pairs", ["matched", "all"])
-@pytest.mark.parametrize("opposite", [True, False])
-@pytest.mark.parametrize("regularizer", [L2, ENTROPY], ids=lambda r: r.name)
-def test_dual_objective_of_many_problems_at_once(regularizer, opposite, pairs):
-    features = draw_features(6, 0.1, np.random.default_rng(1))
-    problem = DualProblem(features, regularizer, 0.2, opposite, pairs)
-    x, y = RNG.random((3, 5)), RNG.random((3, 5))
-    f = RNG.normal(0, 0.2, (3, 6))
-    h = -f if opposite else RNG.normal(0, 0.2, (3, 6))
-    alone = [
-        evaluate(problem, DualState(*duals), *points)
-        for *duals, points in zip(f, h, zip(x, y, strict=True), strict=True)
-    ]
-    tensors = DualProblem(
-        FourierFeatures(torch.tensor(features.frequency), torch.tensor(features.phase)),
-        regularizer, 0.2, opposite, pairs,
-    )  # fmt: skip
-    state = DualState(torch.tensor(f), torch.tensor(h))
-    together = evaluate(tensors, state, torch.tensor(x), torch.tensor(y))
-    for name in ("value", "x_gradient", "y_gradient", "point_gradient"):
-        expected = np.array([getattr(terms, name) for terms in alone])
-        np.testing.assert_allclose(getattr(together, name).numpy(), expected, atol=1e-13)
-    if pairs == "all":
-        cost = torch.tensor(np.abs(x[..., None] - y[..., None, :]))
-        psi = tensors.features(torch.tensor(x)), tensors.features(torch.tensor(y))
-        quick = ascend_all_pairs(tensors, state, cost, *psi, step=0.3)
-        slow = ascend(tensors, state, together, 0.3)
-        torch.testing.assert_close(quick.x, slow.x)
-        torch.testing.assert_close(quick.y, slow.y)
 
 
 @pytest.mark.parametrize("regularizer", [L2, ENTROPY], ids=lambda r: r.name)

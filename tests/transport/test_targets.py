@@ -159,11 +159,6 @@ def test_weighted_medians_by_hand(weights, expected):
     assert turned.values.tolist() == pytest.approx([expected], abs=1e-15)
 
 
-def test_two_groups_meet_in_the_middle():
-    samples = random_samples(np.random.default_rng(5), 2)
-    assert wasserstein(w1_barycenter(samples), w2_barycenter(samples)) < 1e-15
-
-
 def test_pooled_by_size_is_all_rows():
     rng = np.random.default_rng(1)
     parts = [rng.random(n) for n in (3, 10, 7)]
@@ -171,11 +166,6 @@ def test_pooled_by_size_is_all_rows():
     everyone = Sample.from_values(np.concatenate(parts))
     assert np.array_equal(mixture.values, everyone.values)
     assert mixture.weights == pytest.approx(everyone.weights, abs=1e-15)
-
-
-def test_pooled_is_equal_by_default():
-    mixture = pooled([Sample.from_values([0.0, 0.0, 0.0]), Sample.from_values([1.0])])
-    assert mixture.mean == pytest.approx(0.5)
 
 
 @patient
@@ -195,17 +185,6 @@ def test_means_and_ranges(drawn):
         assert target.values[0] >= lowest
         assert target.values[-1] <= highest
         assert len(target) <= sum(map(len, samples))
-
-
-@patient
-@given(several_samples(max_samples=1), st.integers(1, 6))
-def test_equal_distributions_give_themselves_exactly(drawn, times):
-    samples, _ = drawn
-    for make in (w1_barycenter, w2_barycenter):
-        target = make(samples * times)
-        assert np.array_equal(target.values, samples[0].values)
-        assert np.array_equal(target.levels, samples[0].levels)
-    assert wasserstein(pooled(samples * times), samples[0]) < 1e-12
 
 
 def test_thirds_that_do_not_add_up_leave_no_error():
@@ -257,12 +236,6 @@ def test_words(three):
     assert same(resolve_target("pooled", three, sizes), pooled(three, sizes))
 
 
-def test_pooled_is_everyone_where_everyone_is_given(three):
-    everyone = Sample.from_values([0.3])
-    assert resolve_target("pooled", three, [2, 2, 1], everyone=everyone) is everyone
-    assert resolve_target("barycenter", three, [2, 2, 1], everyone=everyone) is not everyone
-
-
 @pytest.mark.parametrize(
     ("labels", "target"),
     [
@@ -281,11 +254,6 @@ def test_labels_and_names(three, labels, target):
     assert resolve_target(target, three, [2, 2, 1], labels=labels, names=names) is three[1]
 
 
-def test_a_word_wins_over_a_label(three):
-    chosen = resolve_target("pooled", three, [2, 2, 1], labels=("pooled", "a", "b"))
-    assert same(chosen, pooled(three, [2, 2, 1]))
-
-
 @pytest.mark.parametrize("kind", [list, tuple, np.asarray])
 def test_scores_as_target(three, kind):
     given_scores = kind([0.7, 0.3, 0.3])
@@ -293,11 +261,6 @@ def test_scores_as_target(three, kind):
         resolve_target(given_scores, three, [2, 2, 1], labels=("a", "b", "c")),
         Sample.from_values([0.3, 0.3, 0.7]),
     )
-
-
-def test_a_sample_as_target(three):
-    target = Sample.from_values([0.0, 1.0], [1, 3])
-    assert resolve_target(target, three, [2, 2, 1]) is target
 
 
 @pytest.mark.parametrize(
@@ -311,33 +274,24 @@ def test_an_unknown_name_lists_the_words_and_repeats_nothing(three, target):
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "message"),
     [
-        (
-            lambda s: resolve_target([CANARY, 1.5], s, [2, 2, 1]),
-            ValueError,
-            "target outside the score range: 1 of its 2",
-        ),
-        (
-            lambda s: resolve_target([-0.1], s, [2, 2, 1]),
-            ValueError,
-            "target outside the score range: 1 of its 1",
-        ),
+        (lambda s: resolve_target([CANARY, 1.5], s, [2, 2, 1]), "target outside the score range: 1 of its 2"),
+        (lambda s: resolve_target([-0.1], s, [2, 2, 1]), "target outside the score range: 1 of its 1"),
         (
             lambda s: resolve_target(Sample.from_values([2.0, CANARY]), s, [2, 2, 1]),
-            ValueError,
             "target outside the score range: 1 of its 2 values are not within [0, 1]",
         ),
-        (lambda s: resolve_target([np.nan], s, [2, 2, 1]), ValueError, "target has 1 NaN"),
-        (lambda s: resolve_target([], s, [2, 2, 1]), ValueError, "target is empty"),
-        (lambda s: resolve_target([[CANARY], [1, 0]], s, [2, 2, 1]), TypeError, "target must contain numbers"),
-        (lambda _: w1_barycenter([]), ValueError, "samples is empty"),
-        (lambda s: w2_barycenter(s, [1, 2]), ValueError, "weights has 2 values for 3 samples"),
-        (lambda s: pooled(s, [1, -2, 1]), ValueError, "weights has 1 negative values"),
-        (lambda s: w1_barycenter(s, [0, 0, 0]), ValueError, "weights sums to zero"),
+        (lambda s: resolve_target([np.nan], s, [2, 2, 1]), "target has 1 NaN"),
+        (lambda s: resolve_target([], s, [2, 2, 1]), "target is empty"),
+        (lambda s: resolve_target([[CANARY], [1, 0]], s, [2, 2, 1]), "target must contain numbers"),
+        (lambda _: w1_barycenter([]), "samples is empty"),
+        (lambda s: w2_barycenter(s, [1, 2]), "weights has 2 values for 3 samples"),
+        (lambda s: pooled(s, [1, -2, 1]), "weights has 1 negative values"),
+        (lambda s: w1_barycenter(s, [0, 0, 0]), "weights sums to zero"),
     ],
 )
-def test_errors_say_what_is_wrong_and_show_no_value(three, call, error, message):
-    with pytest.raises(error, match=re.escape(message)) as caught:
+def test_errors_say_what_is_wrong_and_show_no_value(three, call, message):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)) as caught:
         call(three)
     assert str(CANARY) not in str(caught.value)

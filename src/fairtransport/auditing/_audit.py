@@ -383,42 +383,7 @@ def audit_histograms(
     set_aside: Mapping[str, int] | None = None,
     residuals: ResidualSums | None = None,
 ) -> Audit:
-    """Audit histograms of scores.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-        At least two groups with rows; groups without rows are ignored.
-    strata : dict of str to GroupHistograms, optional
-        Histograms of the same rows, by stratum.
-    strata_columns : sequence of str, default ()
-        Names of the columns of the strata, for the texts.
-    thresholds, criterion, target, confidence, n_bootstrap, n_permutations, random_state
-        As in `fairtransport.audit`.
-    min_judged_rows, materiality, small_groups, min_group_size, favourable, reference
-        As in `fairtransport.audit`.
-    set_aside : dict of str to int, optional
-        Number of rows that were left out of the histograms, by reason, to be reported.
-    residuals : ResidualSums, optional
-        Sums of the residuals of real-valued labels, as `fairtransport.tables.count_table` returns them.
-
-    Returns
-    -------
-    Audit
-        The error of a distance is at most 1 / n_bins, and 0 for scores on nodes; rates and errors are exact for
-        thresholds on nodes.
-
-    See Also
-    --------
-    fairtransport.audit : Audit arrays of scores.
-
-    Examples
-    --------
-    >>> from fairtransport.histograms import count_scores
-    >>> histograms = count_scores([0.25, 0.5, 0.75, 1.0], sensitive_features=["a", "a", "b", "b"])
-    >>> audit_histograms(histograms).metrics["strong_pairwise_disparity"]
-    0.5
-    """
+    """Audit histograms of scores."""
     options = check_options(
         None if histograms.grid.positions else histograms.grid,
         target=target,

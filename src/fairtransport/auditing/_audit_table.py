@@ -158,27 +158,7 @@ def audit_table(
 
 
 def audit_counts(counts: TableCounts, **options: Any) -> Audit:
-    """Audit the histograms that `fairtransport.tables.count_table` returns: the second half of `audit_table`.
-
-    Parameters
-    ----------
-    counts : TableCounts
-    **options
-        ``thresholds``, ``criterion``, ``target``, ``confidence``, ``n_bootstrap``, ``n_permutations``,
-        ``random_state``, ``min_judged_rows``, ``materiality``, ``small_groups``, ``min_group_size``, ``favourable``
-        and ``reference``, as in `audit_table`.
-
-    Returns
-    -------
-    Audit
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> table = pl.LazyFrame({"s": [0.25, 0.5, 0.75, 1.0], "sex": ["F", "F", "M", "M"]})
-    >>> audit_counts(count_table(table, score="s", sensitive_features="sex")).metrics["strong_pairwise_disparity"]
-    0.5
-    """
+    """Audit the histograms that `fairtransport.tables.count_table` returns: the second half of `audit_table`."""
     _check_groups(counts)
     audit = audit_histograms(
         counts.histograms,

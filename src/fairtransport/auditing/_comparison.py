@@ -117,7 +117,7 @@ class AuditComparison:
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
         """Write both audits as one HTML page; requires the extra ``report``. Options as in `Audit.to_html`."""
-        return render("comparison_to_html", self, path=path, **options)
+        return render("pages.comparison.audit_comparison_page", self, path=path, **options)
 
     def to_frame(self, table: str = "metrics", *, library: str | None = None) -> Any:
         """Return the changes as a data frame; requires pandas, polars or pyarrow.
@@ -142,7 +142,7 @@ class AuditComparison:
 
     def _repr_html_(self) -> str:
         """Show what changed in a notebook."""
-        return str(render("comparison_repr_html", self))
+        return str(render("pages.notebook.comparison_cell", self))
 
     def __repr__(self) -> str:
         change = self.changes[self.before.settings.pairs_metric]

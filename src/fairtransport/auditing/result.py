@@ -19,7 +19,7 @@ from fairtransport._extras import make_frame, render
 from fairtransport._validation import check_choice
 from fairtransport.auditing._disparity_readings import summarise_pair
 from fairtransport.auditing._evidence import RankScale
-from fairtransport.auditing._text import AUDIT_TABLES, audit_markdown, audit_text
+from fairtransport.auditing._text import AUDIT_TABLES, audit_text
 from fairtransport.auditing.records import QUANTILE_LEVELS, AuditData, compare_rates
 from fairtransport.auditing.verdict import form_verdict
 from fairtransport.histograms import GroupHistograms, display_points
@@ -509,7 +509,7 @@ class Audit(AuditData):
         -------
         Path or str
         """
-        text = audit_markdown(self, self.verdict, title)
+        text = str(render("pages.markdown.audit_markdown", self, title=title))
         if path is None:
             return text
         write_atomically(Path(path), text.encode())
@@ -551,7 +551,7 @@ class Audit(AuditData):
             `TransportMapDisplay`, `SeparationDisplay`, `ErrorRateDisplay` or `ReliabilityDisplay`, with ``ax_`` and
             ``figure_``.
         """
-        return render("plot_audit", self, kind=kind, **options)
+        return render("displays.plot_audit", self, kind=kind, **options)
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
         """Write the audit as a self-contained HTML page; requires the extra ``report``.
@@ -573,11 +573,11 @@ class Audit(AuditData):
         Path or str
             One file that works offline: no network request, under 5 MB for any number of rows and up to 200 groups.
         """
-        return render("audit_to_html", self, path=path, **options)
+        return render("pages.audit.audit_page", self, path=path, **options)
 
     def _repr_html_(self) -> str:
         """Show the verdict and the groups in a notebook."""
-        return str(render("audit_repr_html", self))
+        return str(render("pages.notebook.render_notebook_cell", self))
 
     def __repr__(self) -> str:
         metric = self.settings.pairs_metric

@@ -175,7 +175,7 @@ class AuditSeries:
 
     def plot(self, **options: Any) -> Any:
         """Draw the control chart; requires the extra ``report``. Options as in `report.AuditSeriesDisplay`."""
-        return render("plot_series", self, **options)
+        return render("displays.plot_series", self, **options)
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
         """Write the series as one HTML page with a control chart and small multiples; requires the extra ``report``.
@@ -191,11 +191,11 @@ class AuditSeries:
         -------
         Path or str
         """
-        return render("series_to_html", self, path=path, **options)
+        return render("pages.series.series_page", self, path=path, **options)
 
     def _repr_html_(self) -> str:
         """Show the series as a table in a notebook."""
-        return str(render("series_repr_html", self))
+        return str(render("pages.notebook.series_cell", self))
 
     def __repr__(self) -> str:
         return f"AuditSeries({len(self.audits)} values of {self.by!r}, {self.overall.rows} rows)"
@@ -270,22 +270,7 @@ def by_in_errors() -> Iterator[None]:
 
 
 def audit_counts_by(counts: TableCounts, *, by: str, **options: Any) -> AuditSeries:
-    """Audit the histograms of each stratum: the second half of `audit_by`.
-
-    Parameters
-    ----------
-    counts : TableCounts
-        As `fairtransport.tables.count_table` returns them with ``strata``.
-    by : str
-        Name of the column.
-    **options
-        As in `fairtransport.auditing.audit_counts`. There are at least as many permutations as p-values need in order
-        to stay below 1 - confidence after their adjustment.
-
-    Returns
-    -------
-    AuditSeries
-    """
+    """Audit the histograms of each stratum: the second half of `audit_by`."""
     if len(counts.strata) < 2:
         raise ValueError(f"{say_columns([by]).capitalize()} has one value; at least 2 are needed to compare.")
     needed = math.ceil(2 * len(counts.strata) / (1 - options.get("confidence", 0.95)))

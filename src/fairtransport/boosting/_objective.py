@@ -1,4 +1,4 @@
-"""The transport penalty as a custom objective of XGBoost and LightGBM."""
+"""The transport penalty as a custom objective of XGBoost and LightGBM, with losses and distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audits along paths: how much of a difference in scores flows through which causes, under a causal graph."""
+"""Audits along the paths of a causal graph: effects, their intervals, and their sensitivity to edges."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class CounterfactualAudit:
 
     def plot(self, *, group: Any = None, ax: Any = None) -> Any:
         """Draw the graph with the effect of each path, for one group (the largest by default)."""
-        return render("plot_effects", self, group=group, ax=ax)
+        return render("displays.plot_effects", self, group=group, ax=ax)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))

@@ -1,4 +1,4 @@
-"""Base class of penalties: samples as rows, slices or histograms, and the scale on which scores are compared."""
+"""Penalties, continuous and discrete, on rows, slices or histograms: their value and gradient."""
 
 from __future__ import annotations
 

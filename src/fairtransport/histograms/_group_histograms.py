@@ -198,42 +198,14 @@ def error_bounds(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupHistograms:
-    r"""The weight of each group at each node of a grid: a summary whose size does not depend on the number of rows.
+    """The weight of each group at each node of a grid: a summary whose size does not depend on the number of rows.
 
     Returned by `count_scores` for arrays and by `from_cells` for the results of a group-by.
-
-    Parameters
-    ----------
-    grid : Grid
-    groups : Groups
-        Labels and names; its rows are ignored.
-    masses : array of shape (n_classes, n_cells, n_nodes)
-        Sum of weights; the number of rows where there are no weights. With labels there are two classes: rows with
-        label 0 and rows with label 1.
-    squares : array of the same shape, or None
-        Sum of squared weights; None where every weight is 1.
-    rows : array of shape (n_cells,)
-        Number of rows, whatever their weight; not changed by `forget`.
-    members : array of bool of shape (n_groups, n_cells), or None
-        Which cells belong to each group. A cell is a set of rows that belong to the same groups; None where groups do
-        not overlap, so that every group is one cell.
 
     Notes
     -----
     Metrics are averages over thresholds in the range of the grid, so a distance is a share of that range. The error of
     a distance is at most ``grid.resolution``; see `Grid`.
-
-    Examples
-    --------
-    >>> from fairtransport.histograms import count_scores
-    >>> histograms = count_scores([0.25, 0.5, 1.0], sensitive_features=["a", "a", "b"], n_bins=4)
-    >>> histograms
-    GroupHistograms(3 rows in 2 groups at 5 nodes)
-    >>> histograms.by_group
-    array([[0., 1., 1., 0., 0.],
-           [0., 0., 0., 0., 1.]])
-    >>> (histograms + histograms).disparities()["strong_pairwise_disparity"]
-    0.625
     """
 
     grid: Grid
@@ -274,39 +246,7 @@ class GroupHistograms:
         labels: ArrayLike | None = None,
         members: NDArray[np.bool_] | None = None,
     ) -> Self:
-        """Return the histograms of the results of a group-by over (cell, node[, label]).
-
-        Parameters
-        ----------
-        grid : Grid
-        groups : Groups
-            Such as `Groups.from_spec` returns for labels and column names.
-        cells, nodes : array-like of int of shape (n_entries,)
-            Indices of the cell (of the group, where ``members`` is None) and of the node.
-        masses : array-like of shape (n_entries,)
-            Number of rows, or sum of their weights.
-        squares : array-like of shape (n_entries,), optional
-            Sum of squared weights; None without weights.
-        rows : array-like of shape (n_entries,), optional
-            Number of rows; ``masses`` by default.
-        labels : array-like of shape (n_entries,), optional
-            0 or 1.
-        members : array of bool of shape (n_groups, n_cells), optional
-            Which cells belong to each group, where groups overlap.
-
-        Returns
-        -------
-        GroupHistograms
-            Entries with the same cell, node and label are added.
-
-        Examples
-        --------
-        >>> from fairtransport import make_groups
-        >>> groups = make_groups(["a", "b"])
-        >>> grid = Grid(n_bins=2)
-        >>> GroupHistograms.from_cells(grid, groups, cells=[0, 1], nodes=[0, 2], masses=[7, 3]).by_group.tolist()
-        [[7.0, 0.0, 0.0], [0.0, 0.0, 3.0]]
-        """
+        """Return the histograms of the results of a group-by over (cell, node[, label])."""
         n_cells = len(groups) if members is None else members.shape[1]
         shape = (1 if labels is None else 2, n_cells, grid.n_nodes)
         classes = 0 if labels is None else np.asarray(labels, dtype=np.int64)
@@ -358,41 +298,12 @@ class GroupHistograms:
         return self.masses if self.squares is None else self.squares
 
     def forget(self, keep: float) -> GroupHistograms:
-        """Return the histograms with every weight multiplied by ``keep``, to discount the past.
-
-        Parameters
-        ----------
-        keep : float
-            In [0, 1].
-
-        Returns
-        -------
-        GroupHistograms
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.1, 0.2, 0.9], sensitive_features=["a", "a", "b"])
-        >>> half = histograms.forget(0.5)
-        >>> half.weights.tolist(), half.effective_sizes.tolist()
-        ([1.0, 0.5], [2.0, 1.0])
-        >>> (half + histograms).effective_sizes.tolist()  # 3 ** 2 / (2 / 4 + 2)
-        [3.6, 1.8]
-        """
+        """Return the histograms with every weight multiplied by ``keep``, to discount the past."""
         share = check_real(keep, name="keep", most=1.0)
         return replace(self, masses=share * self.masses, squares=share**2 * self._squares)
 
     def with_groups(self, groups: Groups) -> GroupHistograms:
-        """Return the same histograms with additional, empty groups, in the order of ``groups``.
-
-        Examples
-        --------
-        >>> from fairtransport import make_groups
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.0, 1.0], sensitive_features=["b", "c"], n_bins=1)
-        >>> histograms.with_groups(make_groups(["a", "b", "c"])).by_group.tolist()
-        [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
-        """
+        """Return the same histograms with additional, empty groups, in the order of ``groups``."""
         if self.members is not None:
             raise ValueError("Groups cannot be added to histograms of overlapping groups; count the rows again.")
         indices = [groups.index_of(label) for label in self.groups.labels]
@@ -407,16 +318,7 @@ class GroupHistograms:
         return replace(self, groups=groups, masses=expand(self.masses, 1), squares=squares, rows=expand(self.rows, 0))
 
     def filled(self) -> GroupHistograms:
-        """Return the histograms of the groups with positive weight.
-
-        Examples
-        --------
-        >>> from fairtransport import make_groups
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.0, 1.0], sensitive_features=["b", "c"])
-        >>> histograms.with_groups(make_groups(["a", "b", "c"])).filled().groups.names
-        ('b', 'c')
-        """
+        """Return the histograms of the groups with positive weight."""
         kept = np.flatnonzero(self.weights > 0)
         if kept.size == len(self.groups):
             return self
@@ -431,13 +333,6 @@ class GroupHistograms:
         """Return the histograms with small groups kept, pooled or dropped, as in `fairtransport.Groups.settle`.
 
         Dropped rows that belong to no other group are removed from the distribution of all rows as well.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.0, 0.0, 1.0, 1.0], sensitive_features=["a", "a", "b", "c"], n_bins=1)
-        >>> histograms.settle("pool", 2).by_group.tolist(), histograms.settle("drop", 2).by_group.tolist()
-        ([[2.0, 0.0], [0.0, 2.0]], [[2.0, 0.0]])
         """
         settled = self._one_row_each().settle(small_groups, min_group_size, sizes=self.group_rows)
         return self.regroup(settled)
@@ -463,15 +358,7 @@ class GroupHistograms:
         )
 
     def only(self, groups: ArrayLike) -> GroupHistograms:
-        """Return the histograms of some groups, by index; rows that belong to none of them are left out.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.0, 0.0, 1.0], sensitive_features=["a", "b", "c"], n_bins=1)
-        >>> histograms.only([0, 2]).by_group.tolist()
-        [[1.0, 0.0], [0.0, 1.0]]
-        """
+        """Return the histograms of some groups, by index; rows that belong to none of them are left out."""
         kept = np.isin(np.arange(len(self.groups)), np.asarray(groups))
         if kept.all():
             return self
@@ -492,15 +379,7 @@ class GroupHistograms:
         return replace(self.groups, memberships=(codes,) * len(self.groups.memberships))
 
     def coarsen(self, n_bins: int) -> GroupHistograms:
-        """Return the histograms with neighbouring bins merged; distribution functions stay exact at the nodes left.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.0, 0.25, 0.75, 1.0], sensitive_features=["a", "a", "b", "b"], n_bins=4)
-        >>> histograms.coarsen(2).by_group.tolist()
-        [[1.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
-        """
+        """Return the histograms with neighbouring bins merged; distribution functions stay exact at the nodes left."""
         if self.grid.n_bins % n_bins and not self.grid.positions:
             raise ValueError(f"n_bins must be a divisor of {self.grid.n_bins}; got {n_bins}.")
         kept = np.arange(n_bins + 1) * self.grid.n_bins // n_bins
@@ -515,15 +394,7 @@ class GroupHistograms:
         )
 
     def resample(self, rng: np.random.Generator) -> GroupHistograms:
-        """Return a bootstrap replicate; see `resample_masses`.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.1, 0.2, 0.9], sensitive_features=["a", "a", "b"])
-        >>> histograms.resample(np.random.default_rng(0)).weights.tolist()
-        [2.0, 1.0]
-        """
+        """Return a bootstrap replicate; see `resample_masses`."""
         squares = self.squares
         flat = None if squares is None else _by_cell(squares)
         drawn = resample_masses(_by_cell(self.masses), flat, rng, 1, fixed_sizes=self.members is None)[0]
@@ -534,16 +405,7 @@ class GroupHistograms:
         return replace(self, masses=np.ascontiguousarray(masses), squares=squares)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the histograms as arrays for ``numpy.savez`` or a checkpoint; see `from_arrays`.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.1, 0.9], sensitive_features=["a", "b"])
-        >>> restored = GroupHistograms.from_arrays(histograms.to_arrays())
-        >>> np.array_equal(restored.masses, histograms.masses), restored.groups.labels
-        (True, ('a', 'b'))
-        """
+        """Return the histograms as arrays for ``numpy.savez`` or a checkpoint; see `from_arrays`."""
         return write_arrays(HistogramParts(self.grid, self.groups, self.masses, self.squares, self.rows, self.members))
 
     @classmethod
@@ -608,15 +470,7 @@ class GroupHistograms:
         return [self._sample(masses, unit=unit) for masses in self.by_group]
 
     def pooled_sample(self, members: Iterable[int]) -> Sample:
-        """Return the pooled distribution of some groups that do not overlap.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.25, 0.5, 1.0], sensitive_features=["a", "b", "c"], n_bins=4)
-        >>> histograms.pooled_sample([0, 2]).values
-        array([0.25, 1.  ])
-        """
+        """Return the pooled distribution of some groups that do not overlap."""
         return self._sample(self.by_group[list(members)].sum(axis=0), unit=False)
 
     def sample_of_everyone(self, *, unit: bool = False) -> Sample:
@@ -643,18 +497,7 @@ class GroupHistograms:
         return distances_between(self.cdf, self.grid.unit_widths)
 
     def disparities(self, target: Any = "barycenter") -> dict[str, float]:
-        """Return the three disparities, with errors of at most `bounds`.
-
-        Parameters
-        ----------
-        target : str, label, array-like or Sample, default "barycenter"
-            As in `fairtransport.metrics.wasserstein_disparity`; scores within the range of the grid.
-
-        Returns
-        -------
-        dict of str to float
-            ``wasserstein_disparity``, ``strong_demographic_disparity`` and ``strong_pairwise_disparity``.
-        """
+        """Return the three disparities, with errors of at most `bounds`."""
         self._require_rows()
         measured = measure_disparities(self.cdf, self.cdf_of_everyone, self.grid.unit_widths)
         if isinstance(target, str) and target == "barycenter":
@@ -697,14 +540,6 @@ class GroupHistograms:
         """Return the share of each group's weight strictly above each threshold: shape (n_thresholds, n_groups).
 
         Thresholds are rounded down to nodes; shares are exact for thresholds on nodes.
-
-        Examples
-        --------
-        >>> from fairtransport.histograms import count_scores
-        >>> histograms = count_scores([0.25, 0.5, 1.0], sensitive_features=["a", "a", "b"])
-        >>> histograms.shares_above([0.25, 0.5])
-        array([[0.5, 1. ],
-               [0. , 1. ]])
         """
         return 1.0 - self.cdf[:, self._nodes_below(thresholds)].T
 

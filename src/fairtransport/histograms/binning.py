@@ -1,4 +1,4 @@
-"""Binning: rows or group-by results -> histograms."""
+"""Binning: rows or group-by results -> histograms; another grid for the same scores."""
 
 from __future__ import annotations
 
@@ -30,35 +30,7 @@ def count_scores(
     missing: str = "error",
     max_groups: int = 1000,
 ) -> GroupHistograms:
-    """Count each group's scores at the nodes of a grid.
-
-    Parameters
-    ----------
-    scores : array-like of shape (n,)
-        Scores within ``range``.
-    y_true : array-like of shape (n,), optional
-        Labels 0 and 1, counted separately.
-    sensitive_features : column, table or Groups
-        Several columns are crossed. `Groups` may include groups without rows.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows; 1 when omitted.
-    range : pair of float, optional
-        Lowest and highest possible score; [0, 1] when omitted.
-    n_bins : int, default 16384
-        Number of bins. The error of a distance is at most 1 / n_bins of the range; see `Grid`.
-    grouping, missing, max_groups
-        As in `fairtransport.make_groups`.
-
-    Returns
-    -------
-    GroupHistograms
-
-    Examples
-    --------
-    >>> histograms = count_scores([0.2, 0.4, 0.9], [0, 0, 1], sensitive_features=["a", "b", "b"])
-    >>> histograms.weights, histograms.has_labels
-    (array([1., 2.]), True)
-    """
+    """Count each group's scores at the nodes of a grid."""
     grid = Grid.over(range, n_bins)
     values = grid.check(scores)
     groups = sensitive_features
@@ -95,26 +67,7 @@ def count_entries(
     rows: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> GroupHistograms:
-    """Return the histograms of entries with known groups: rows, or the results of a group-by.
-
-    Parameters
-    ----------
-    grid : Grid
-    groups : Groups
-        The groups of the entries; they may overlap.
-    nodes, masses, squares, rows, labels
-        As in `GroupHistograms.from_cells`.
-
-    Returns
-    -------
-    GroupHistograms
-
-    Examples
-    --------
-    >>> entries = make_groups(["a", "a", "b"])
-    >>> count_entries(Grid(n_bins=1), entries, nodes=[0, 1, 1], masses=[5, 2, 3]).by_group.tolist()
-    [[5.0, 2.0], [0.0, 3.0]]
-    """
+    """Return the histograms of entries with known groups: rows, or the results of a group-by."""
     cells, members = _cells(groups)
     return GroupHistograms.from_cells(
         grid,
@@ -163,27 +116,7 @@ _MARGIN = 0.05
 
 
 def display_range(histograms: GroupHistograms) -> tuple[float, float]:
-    """Return the range of scores that figures show.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-
-    Returns
-    -------
-    pair of float
-        The range of the grid. Where nodes are not equally spaced and the lowest or the highest 0.5% of the scores
-        reach far beyond all others, the range of the others.
-
-    Examples
-    --------
-    >>> from fairtransport.histograms import Grid, count_entries
-    >>> from fairtransport import make_groups
-    >>> scores, groups = np.append(np.arange(1000.0), 1e9), make_groups(np.arange(1001) % 2)
-    >>> histograms = count_entries(Grid.covering(scores), groups, nodes=np.arange(1001), masses=np.ones(1001))
-    >>> display_range(histograms)[0], round(display_range(histograms)[1])
-    (0.0, 1044)
-    """
+    """Return the range of scores that figures show."""
     grid = histograms.grid
     if not grid.positions:
         return grid.low, grid.high
@@ -202,31 +135,14 @@ def display_range(histograms: GroupHistograms) -> tuple[float, float]:
 
 
 def display_points(histograms: GroupHistograms, n_points: int) -> NDArray[np.float64]:
-    """Return equally spaced scores over the range that figures show; see `display_range`.
-
-    Examples
-    --------
-    >>> from fairtransport.histograms import count_scores
-    >>> display_points(count_scores([0.2, 0.4], sensitive_features=["a", "b"]), 3).tolist()
-    [0.0, 0.5, 1.0]
-    """
+    """Return equally spaced scores over the range that figures show; see `display_range`."""
     if not histograms.grid.positions:
         return histograms.grid.from_unit(np.linspace(0, 1, n_points))
     return np.linspace(*display_range(histograms), n_points)  # it ends at the highest score, without rounding errors
 
 
 def regrid(histograms: GroupHistograms, grid: Grid) -> GroupHistograms:
-    """Return the histograms on another grid; scores outside its range are counted at its ends.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-    grid : Grid
-
-    Returns
-    -------
-    GroupHistograms
-    """
+    """Return the histograms on another grid; scores outside its range are counted at its ends."""
     places = grid.place_checked(np.clip(histograms.grid.nodes, grid.low, grid.high))
 
     def move(masses: NDArray[np.float64]) -> NDArray[np.float64]:

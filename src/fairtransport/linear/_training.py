@@ -1,4 +1,4 @@
-"""Fourth stage of ``fit``: L-BFGS with one weight, along a path of weights, or with an automatic weight."""
+"""Training of a linear model: one weight, a path of weights, an automatic weight, or the stochastic solver."""
 
 from __future__ import annotations
 

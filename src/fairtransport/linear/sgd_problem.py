@@ -1,4 +1,4 @@
-"""The training problem of the stochastic solver: features, outcomes, cells and targets for its compiled loop."""
+"""Settings and training problem of the stochastic solver: packed rows, outcomes, cells and targets."""
 
 from __future__ import annotations
 

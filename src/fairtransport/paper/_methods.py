@@ -1,4 +1,4 @@
-"""The methods of Table 1, fitted on a split: test scores, the target of each method, and the time it took.
+"""The methods of Table 1, fitted on a split, and the published figures.
 
 Logistic regression is fitted once for each split; every other method starts from it or repairs its scores.
 """

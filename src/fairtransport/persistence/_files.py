@@ -1,4 +1,4 @@
-"""Saving and loading of model files."""
+"""Saving and loading of model files, and the objects in them."""
 
 from __future__ import annotations
 

@@ -33,23 +33,6 @@ class OnlineRepairState:
 
     A state never changes: `update` returns the next one. Its size does not grow with the stream.
 
-    Parameters
-    ----------
-    histograms : GroupHistograms
-        The scores of each group before repair.
-    maps : GroupMaps
-        The maps and the target.
-    options : MapOptions
-        How maps are computed from histograms.
-    stream_half_life : float
-        A row counts half after this many further rows.
-    new_groups : {"error", "adopt"}
-        Whether a group that no batch had before raises or is added.
-
-    See Also
-    --------
-    QuantileRepair.partial_fit : Holds such a state, as a scikit-learn estimator.
-
     Notes
     -----
     With the weight n of a batch, the histograms become
@@ -66,19 +49,6 @@ class OnlineRepairState:
     A repair that was fitted to rows continues from those that its maps were computed from; a group without a map of its
     own continues from as many rows as it had (at least ten), distributed like those that its map was computed from. All
     together they count as no more rows than an endless stream would leave: ``stream_half_life / log(2)``.
-
-    Examples
-    --------
-    >>> from fairtransport import QuantileRepair
-    >>> scores, sex = np.linspace(0, 1, 200), ["F", "M"] * 100
-    >>> repair = QuantileRepair().fit(scores, sensitive_features=sex)
-    >>> state = repair.online_state()
-    >>> later = state.update(scores[:50], sensitive_features=sex[:50])
-    >>> int(later.histograms.rows.sum()), int(state.histograms.rows.sum())
-    (250, 200)
-    >>> repair = repair.resume(later.forget(0.5))
-    >>> bool(repair.counted_.weights.sum() < 200)
-    True
     """
 
     histograms: GroupHistograms
@@ -99,24 +69,7 @@ class OnlineRepairState:
         new_groups: str,
         sample_weight: ArrayLike | None = None,
     ) -> OnlineRepairState:
-        """Return the state after the first batch, which has rows of at least two groups.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,) or (n, 1)
-            Within the range of the options.
-        y : array-like of shape (n,), optional
-            Labels, for criteria that compare people with the same label.
-        groups : Groups
-            Of the same rows.
-        options, stream_half_life, new_groups
-            As in `OnlineRepairState`.
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        OnlineRepairState
-        """
+        """Return the state after the first batch, which has rows of at least two groups."""
         values = check_vector(scores, name="scores")
         if np.ptp(values) == 0:
             raise ValueError(
@@ -135,21 +88,7 @@ class OnlineRepairState:
     def from_maps(
         cls, maps: GroupMaps, *, grid: Grid | None, options: MapOptions, stream_half_life: float, new_groups: str
     ) -> OnlineRepairState:
-        """Return the state of a repair that was not fitted to a stream, from the rows that its maps were computed from.
-
-        Parameters
-        ----------
-        maps : GroupMaps
-        grid : Grid or None
-            The grid that the rows were counted on; None for maps of rows.
-        options, stream_half_life, new_groups
-            As in `OnlineRepairState`.
-
-        Returns
-        -------
-        OnlineRepairState
-            The rows count as no more than an endless stream would leave: ``stream_half_life / log(2)``.
-        """
+        """Return the state of a repair that was not fitted to a stream, from the rows of its maps."""
         if options.criterion == "equalized_odds":
             raise ValueError(
                 "This repair was not fitted to a stream, and its maps do not tell which rows had which label. With "
@@ -170,23 +109,7 @@ class OnlineRepairState:
         sensitive_features: Any,
         sample_weight: ArrayLike | None = None,
     ) -> OnlineRepairState:
-        """Return the state after one more batch.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,) or (n, 1)
-            Scores before repair, within the range of the grid, unless that was learned.
-        y : array-like of shape (n,), optional
-            Labels, for criteria that compare people with the same label; a batch with one label needs 0 and 1.
-        sensitive_features : column, table or Groups
-            The same columns as before; groups may be absent.
-        sample_weight : array-like of shape (n,), optional
-            Weight k equals k copies of a row.
-
-        Returns
-        -------
-        OnlineRepairState
-        """
+        """Return the state after one more batch."""
         grid = self.histograms.grid
         values = _on_grid(grid, scores, self.options)
         groups = encode_batch_groups(self.maps.groups, sensitive_features, self.new_groups)
@@ -204,17 +127,7 @@ class OnlineRepairState:
         return self._with(self.histograms.forget(keep))
 
     def add_groups(self, groups: Groups) -> OnlineRepairState:
-        """Return the state with further groups, which start like the target.
-
-        Parameters
-        ----------
-        groups : Groups
-            Those of the state, in their order, and after them the new ones.
-
-        Returns
-        -------
-        OnlineRepairState
-        """
+        """Return the state with further groups, which start like the target."""
         return self._with(_add_groups(self.histograms, groups, self.maps))
 
     def refit(self) -> OnlineRepairState:

@@ -31,29 +31,7 @@ demographic disparity and SPDD the strong pairwise demographic disparity.
 
 @dataclass(frozen=True, eq=False)
 class MethodOutcome:
-    """Scores and metrics of one method on the test rows.
-
-    Parameters
-    ----------
-    name : str
-        Abbreviation: ``"LR"`` (logistic regression), ``"DPP"`` (demographic parity post-processing), ``"DOT"``
-        (discrete optimal transport), ``"COT"`` (continuous optimal transport).
-    title : str
-        Full name: ``"Logistic regression, no parity"``.
-    metrics : dict of str to float
-        ``error_rate``, ``wasserstein_disparity``, ``strong_demographic_disparity`` and
-        ``strong_pairwise_disparity`` on the test rows.
-    seconds : float
-        Training time.
-    scores : array of shape (n,)
-        Scores of the test rows, within [0, 1].
-    note : str, default=""
-        Remark on the method, for the reader of the page.
-
-    See Also
-    --------
-    Comparison : Several methods on the same test rows.
-    """
+    """Scores and metrics of one method on the test rows."""
 
     name: str
     title: str
@@ -72,43 +50,7 @@ class MethodOutcome:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Several methods on the same test rows.
-
-    Parameters
-    ----------
-    dataset : str
-        Name of the data set, for headings.
-    groups : Groups
-        Groups of the test rows: two or more, none empty.
-    y_true : array of shape (n,)
-        Labels of the test rows.
-    target : array
-        Target distribution, as scores of equal mass.
-    outcomes : tuple of MethodOutcome
-        The method without parity first and the method that the page is about last: `verdict` compares the two.
-    floor : dict of str to float
-        Noise floor of each metric that has one; see `fairtransport.metrics.noise_floor`.
-    settings : dict of str to str
-        How the results were obtained: splits, parameters, versions.
-
-    See Also
-    --------
-    write_comparison : Write the page of a comparison.
-    verdict : The comparison in one or two sentences.
-    distribution_figure : The figure of the page.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairtransport import make_groups
-    >>> metrics = dict.fromkeys(METRICS, 0.25)
-    >>> outcome = MethodOutcome("LR", "Logistic regression", metrics, 0.5, np.array([0.1, 0.9]))
-    >>> comparison = Comparison(
-    ...     "toy", make_groups(["a", "b"]), np.array([0, 1]), np.array([0.5]), (outcome,), {}, {}
-    ... )
-    >>> comparison.baseline.name
-    'LR'
-    """
+    """Several methods on the same test rows."""
 
     dataset: str
     groups: Groups
@@ -143,17 +85,7 @@ class Comparison:
         return self.outcomes[-1]
 
     def best(self, metric: str) -> frozenset[str]:
-        """Return the names of the methods with the lowest value, up to the three decimals that are shown.
-
-        Parameters
-        ----------
-        metric : str
-            One of `METRICS`.
-
-        Returns
-        -------
-        frozenset of str
-        """
+        """Return the names of the methods with the lowest value, up to the three decimals that are shown."""
         rounded = {outcome.name: round(outcome.metrics[metric], 3) for outcome in self.outcomes}
         lowest = min(rounded.values())
         return frozenset(name for name, value in rounded.items() if value == lowest)

@@ -193,35 +193,11 @@ class Outcome:
 class WhatIf:
     """An audit whose threshold and amount of repair can be changed. Use `of` to create one.
 
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`, with equally spaced nodes.
-    reduced : ReducedHistograms
-        Its histograms, on the nodes of the page.
-
-    See Also
-    --------
-    fairtransport.Audit.to_html : The page whose sliders show these figures.
-    fairtransport.QuantileRepair : The repair.
-
     Notes
     -----
     A threshold is rounded up to the next node: exact for thresholds on nodes and for scores with few decimals. The
     repair is a `QuantileRepair` fitted to the rows of the audit, with its ``min_group_size``. Confidence intervals use
     the effective number of rows of each group.
-
-    Examples
-    --------
-    >>> import fairtransport as ft
-    >>> scores, labels, group = [0.1, 0.6, 0.4, 0.9], [0, 1, 0, 1], ["a", "a", "b", "b"]
-    >>> audit = ft.audit(scores, labels, sensitive_features=group, n_bootstrap=99, min_group_size=1)
-    >>> what_if = WhatIf.of(audit)
-    >>> as_is, repaired = what_if.at(0.7), what_if.at(0.7, amount=1.0)
-    >>> [rate.value for rate in as_is.rates], [rate.value for rate in repaired.rates]
-    ([0.0, 0.5], [0.5, 0.5])
-    >>> round(as_is.disparity, 3), round(repaired.disparity, 3)
-    (0.3, 0.0)
     """
 
     audit: Audit
@@ -229,41 +205,13 @@ class WhatIf:
 
     @classmethod
     def of(cls, audit: Audit, *others: Audit, repair_target: Any = "barycenter_w2") -> WhatIf:
-        """Reduce the histograms of an audit.
-
-        Parameters
-        ----------
-        audit : Audit
-            Result of `fairtransport.audit`.
-        *others : Audit
-            Audits that are shown beside it.
-        repair_target : str, label, array or None, default="barycenter_w2"
-            Target as in `fairtransport.QuantileRepair`; None for no repair.
-
-        Returns
-        -------
-        WhatIf
-        """
+        """Reduce the histograms of an audit."""
         size = audit.settings.small_groups.min_group_size
         shown = shown_audit(audit, *others)
         return cls(shown, reduce_histograms(shown.histograms, repair_target=repair_target, min_group_size=size))
 
     def at(self, threshold: float, amount: float = 0.0, *, chosen: Sequence[int] | None = None) -> Outcome:
-        """Return the result of a threshold and an amount of repair.
-
-        Parameters
-        ----------
-        threshold : float
-            Scores strictly above it are selected.
-        amount : float, default=0
-            Amount of repair, from 0 to 1.
-        chosen : sequence of int, default=None
-            Indices of the groups that ratio and disparity refer to; if None, all.
-
-        Returns
-        -------
-        Outcome
-        """
+        """Return the result of a threshold and an amount of repair."""
         grid = self.audit.histograms.grid
         value = threshold if self.audit.settings.bounded else float(np.clip(threshold, grid.low, grid.high))
         cut = self.next_node(float(grid.to_unit(grid.check([value], name="threshold")[0])))

@@ -214,7 +214,7 @@ class Frontier:
 
     def _repr_html_(self) -> str:
         """Show the curve as a table in a notebook."""
-        return str(render("frontier_repr_html", self))
+        return str(render("pages.notebook.frontier_cell", self))
 
     def table(self) -> dict[str, list[float]]:
         """Return the curve as columns, for example for ``pandas.DataFrame(frontier.table())``.
@@ -306,7 +306,7 @@ class Frontier:
 
     def plot(self, **options: Any) -> Any:
         """Draw the curve as a ``FrontierDisplay``; needs the extra ``report``."""
-        return render("plot_frontier", self, **options)
+        return render("displays.plot_frontier", self, **options)
 
     # ---------------------------------------------------------------- points on the curve
 

@@ -21,36 +21,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | ge
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write a file atomically: to a temporary file in the same folder, which is flushed and renamed.
-
-    Parameters
-    ----------
-    path : path
-        A file in an existing folder. An existing file is replaced and its permissions are kept; a new one gets the
-        permissions of the umask. A symbolic link is replaced, not followed.
-    content : bytes
-
-    Returns
-    -------
-    Path
-        The path of the file. A full disk or a kill leaves the old file unchanged. If two processes write to the same
-        path at once, the file of one of them is there in full.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written. The message says whether the existing file is unchanged, or was replaced by the
-        new one but could not be flushed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = write_atomically(Path(folder.name) / "note.txt", b"hello")
-    >>> path.read_bytes()
-    b'hello'
-    >>> folder.cleanup()
-    """
+    """Write a file atomically: to a temporary file in the same folder, which is flushed and renamed."""
     target = Path(path)
     with _explained_errors(target):
         _refuse_folder(target)
@@ -78,29 +49,7 @@ def _write_beside(target: Path, content: bytes) -> bool:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a new, empty file in the same folder, which replaces ``path`` if the block succeeds.
-
-    Parameters
-    ----------
-    path : path
-        See `write_atomically`.
-
-    Yields
-    ------
-    Path
-        Path of the new file, for content that is written in parts. If the block raises, it is removed and ``path`` is
-        unchanged.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with replacing(Path(folder.name) / "note.txt") as draft:
-    ...     _ = draft.write_text("hello")
-    >>> (Path(folder.name) / "note.txt").read_text()
-    'hello'
-    >>> folder.cleanup()
-    """
+    """Yield a new, empty file in the same folder, which replaces ``path`` if the block succeeds."""
     target = Path(path)
     draft = _beside(target)
     try:
@@ -134,15 +83,7 @@ def create_file(path: str | os.PathLike[str], content: bytes, *, mode: int) -> P
 
 
 def remove_leftovers(path: str | os.PathLike[str], *, older_than: float = _LEFTOVER_AGE) -> int:
-    """Remove the temporary files of writers that were killed, as far as possible, and return their number.
-
-    Parameters
-    ----------
-    path : path
-        The file that they were to replace.
-    older_than : float, default=3600
-        Least age in seconds; younger files may belong to an active writer. Pass 0 if there is none.
-    """
+    """Remove the temporary files of writers that were killed, as far as possible, and return their number."""
     target, removed = Path(path), 0
     start = f".{target.name}."
     try:
@@ -211,12 +152,7 @@ def _sync(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder to the disk, so that new names in it are durable, where the system supports it.
-
-    Parameters
-    ----------
-    folder : Path
-    """
+    """Flush a folder to the disk, so that new names in it are durable, where the system supports it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     try:

@@ -216,25 +216,7 @@ _PRINTABLE_VERSION = re.compile(r"[A-Za-z0-9_.+!-]{1,40}")  # that an error mess
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Container:
-    """Content of a file, each part of which was checked.
-
-    Attributes
-    ----------
-    kind : str
-        Kind of content, such as ``"model"`` or ``"checkpoint"``.
-    schema : dict
-        JSON content.
-    arrays : dict of str to ndarray
-        Arrays by name.
-    made_by : dict of str to str
-        Versions of the libraries that wrote the file, by name.
-    reveals : str
-        What the file reveals about the people in the data.
-    format_version : int
-        Version of the container format.
-    is_signed : bool
-        Whether the file has a signature; only ``verify=`` checks it.
-    """
+    """Content of a file, each part of which was checked."""
 
     kind: str
     schema: dict[str, Any]
@@ -256,32 +238,7 @@ def pack_container(
     reveals: str = "",
     versions: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return a container as bytes; equal content and equal versions of libraries give equal bytes.
-
-    Parameters
-    ----------
-    kind : str
-        Kind of content in lower-case letters, such as ``"checkpoint"``.
-    schema : dict
-        Content that JSON can represent: text keys, finite numbers.
-    arrays : dict of str to ndarray
-        Arrays of numbers, booleans or text, not of objects. Names consist of letters, digits, ``_``, ``-``, ``.`` and
-        ``/``, which separates folders.
-    reveals : str, optional
-        What the file reveals about the people in the data.
-    versions : dict of str to str, optional
-        Versions of further libraries that the content depends on.
-
-    Returns
-    -------
-    bytes
-
-    Examples
-    --------
-    >>> content = pack_container("note", {"n": 2}, {"weights": np.array([0.5, 0.5])})
-    >>> unpack_container(content).arrays["weights"].tolist()
-    [0.5, 0.5]
-    """
+    """Return a container as bytes; equal content and equal versions of libraries give equal bytes."""
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
         raise ValueError("kind must be a short name in lower-case letters, digits, '_', '-' and '.'.")
     parts = {f"arrays/{name}.npy": to_npy(array) for name, array in arrays.items()}
@@ -302,29 +259,7 @@ def pack_container(
 def unpack_container(
     content: bytes, *, kind: str | None = None, max_bytes: int = MAX_BYTES, verify: Any = None
 ) -> Container:
-    """Return the checked content of a container from an untrusted source.
-
-    Parameters
-    ----------
-    content : bytes
-    kind : str, optional
-        Required kind of content.
-    max_bytes : int, default=256 MiB
-        Largest size. Reading needs up to three times the size, and 100 MiB, of memory.
-    verify : path, bytes or key, or list of these, optional
-        Ed25519 public key, in PEM. The content must have a signature by this key, or one of these, which is checked
-        first.
-
-    Returns
-    -------
-    Container
-
-    Raises
-    ------
-    ModelFileError
-        If the content is damaged, is not a container, or is of another kind or an unknown version. SignatureError, a
-        subclass, if it has no valid signature.
-    """
+    """Return the checked content of a container from an untrusted source."""
     if verify is not None:
         check_signature(content, load_public_keys(verify))
     parts, comment = read_zip(content, max_bytes=max_bytes)
@@ -349,17 +284,7 @@ def unpack_container(
 
 
 def sign_container(content: bytes, key: Any, *, password: bytes | None = None) -> bytes:
-    """Return a container with a signature, instead of the one that it may have.
-
-    Parameters
-    ----------
-    content : bytes
-        From `pack_container`; it is checked.
-    key : path, bytes or key
-        Ed25519 private key, in PEM.
-    password : bytes, optional
-        Password of the private key.
-    """
+    """Return a container with a signature, instead of the one that it may have."""
     private = load_private_key(key, password=password)
     unpack_container(content, max_bytes=len(content))
     _, comment = read_zip(content, max_bytes=len(content))
@@ -377,17 +302,7 @@ def write_container(
     reveals: str = "",
     versions: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a container atomically; see `pack_container` for the parameters.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = write_container(Path(folder.name) / "state.ft", "checkpoint", {"batch": 7}, {"theta": np.zeros(3)})
-    >>> read_container(path, kind="checkpoint").schema
-    {'batch': 7}
-    >>> folder.cleanup()
-    """
+    """Write a container atomically; see `pack_container` for the parameters."""
     return write_atomically(path, pack_container(kind, schema, arrays, reveals=reveals, versions=versions))
 
 

@@ -32,30 +32,7 @@ class SignatureError(ModelFileError):
 
 
 def make_keys(path: str | os.PathLike[str], *, password: bytes | None = None) -> tuple[Path, Path]:
-    """Write a new pair of Ed25519 keys for signatures of model files.
-
-    Parameters
-    ----------
-    path : path
-        File of the private key, for instance ``"signing.key"``, which only its owner can read. The public key is
-        written beside it with the suffix ``.pub``. Existing files are not replaced.
-    password : bytes, optional
-        Password that encrypts the private key.
-
-    Returns
-    -------
-    private, public : Path
-        The two files, in PEM. ``openssl genpkey -algorithm ed25519`` makes keys of the same form.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> private, public = make_keys(Path(folder.name) / "signing.key")
-    >>> private.name, public.name
-    ('signing.key', 'signing.pub')
-    >>> folder.cleanup()
-    """
+    """Write a new pair of Ed25519 keys for signatures of model files."""
     private = Path(path)
     public = private.with_suffix(".pub")
     if public == private:

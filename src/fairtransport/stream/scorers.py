@@ -1,4 +1,4 @@
-"""Models that can follow a stream."""
+"""Models that can follow a stream: linear models and repairs learn, any other model is only scored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repair of the rows of a table by a join with a small table and linear interpolation, on any engine."""
+"""Repair of the rows of a table by a join with a small table, on any engine or as SQL."""
 
 from __future__ import annotations
 
@@ -359,13 +359,6 @@ class RepairLookup:
 
     `QuantileRepair.lookup` and `TableRepair.lookup` return it.
 
-    Parameters
-    ----------
-    grid : Grid
-    groups : Groups
-        Not overlapping, without a missing value.
-    images : array of shape (n_groups, n_nodes)
-
     Notes
     -----
     Row (group, k) of the table has ``bin`` k, ``start``, the node k - 1, and ``base`` and ``slope``: a score s of that
@@ -418,18 +411,7 @@ class RepairLookup:
     # --------------------------------------------------------------------------------------------------- export
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """Return the table as a DataFrame.
-
-        Parameters
-        ----------
-        library : {"pandas", "polars", "pyarrow"}, default="pandas"
-
-        Returns
-        -------
-        DataFrame
-            One row for each group and bin: the columns of the groups, and then ``bin``, ``start``, ``base`` and
-            ``slope``; see `RepairLookup`.
-        """
+        """Return the table as a DataFrame."""
         backend: Any = check_choice(library, ("pandas", "polars", "pyarrow"), name="library")
         return nw.from_dict(self.columns(), backend=backend).to_native()
 
@@ -444,30 +426,6 @@ class RepairLookup:
         dialect: str = "postgresql",
     ) -> str:
         """Return the repair as SQL, to apply it in a database.
-
-        Parameters
-        ----------
-        score : str
-            Column of the scores in the table ``rows``.
-        sensitive_features : str or list of str, optional
-            Columns of the groups there; those of the fit when omitted.
-        rows : str, default="scores"
-            Table that holds the scores.
-        table : str, default="repair"
-            Table to create: one row for each group and bin.
-        output : str, default="repaired"
-            Name of the new column.
-        dialect : {"duckdb", "mysql", "postgresql", "sqlite"}, default="postgresql"
-            Dialect of the database; ``"mysql"`` is also that of MariaDB. Databases that follow the standard read that
-            of PostgreSQL or DuckDB.
-
-        Returns
-        -------
-        str
-            Statements that create and fill the table, with the columns ``group_0``, ..., ``bin``, ``start``, ``base``
-            and ``slope``, and last the query that uses it. Where the score or the group is missing (NULL, or a NaN), or
-            the group was not seen in the fit, the result is NULL; scores outside the fitted range are clamped. Text is
-            compared character by character, whatever the collation of the database.
 
         Notes
         -----

@@ -1,4 +1,4 @@
-"""The roles of the columns of a table, and checks of the table before any work.
+"""The roles of the columns of a table, checks before any work, and strata cut at quantiles.
 
 Error messages contain names of columns and counts, never a value.
 """
@@ -33,17 +33,7 @@ _MOST_NAMED = 20  # columns in an error message
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of columns by their roles.
-
-    Parameters
-    ----------
-    score : str
-    sensitive_features : tuple of str
-    label : str or None
-    strata : tuple of str
-        Columns of the strata.
-    weight : str or None
-    """
+    """Names of columns by their roles."""
 
     score: str
     sensitive_features: tuple[str, ...]
@@ -109,14 +99,7 @@ def _names(value: Any, role: str) -> tuple[str, ...]:
 
 
 def open_table(frame: Any) -> NumberedTable:
-    """Return a table of any engine as a lazy one with numbered columns; nothing is read.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> open_table(pl.DataFrame({"^s$": [0.5]})).keys
-    {'^s$': 'c0'}
-    """
+    """Return a table of any engine as a lazy one with numbered columns; nothing is read."""
     if isinstance(frame, NumberedTable):
         return frame
     try:

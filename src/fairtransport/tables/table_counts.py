@@ -1,4 +1,4 @@
-"""Histograms of the scores in a table, by one group-by on the engine that holds it."""
+"""Histograms of the scores in a table, and sums of residuals, by group-bys on the engine that holds it."""
 
 from __future__ import annotations
 
@@ -114,25 +114,7 @@ MOST_STRATA = 1000
 
 @dataclass(frozen=True, eq=False)
 class TableCounts:
-    """Histograms of a table, as `count_table` returns them.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-    strata : mapping of str to GroupHistograms
-        The same rows by stratum, without the groups that have no rows there; each is computed on access. Empty without
-        ``strata``.
-    set_aside : dict of str to int
-        Rows that were not counted, by reason; the first one where a row has several.
-    weight : str or None
-        Column of the weights.
-    strata_columns : tuple of str
-        Columns of the strata.
-    cuts : dict of str to tuple of float
-        Points at which columns of the strata are cut, where ``cut_strata``.
-    residuals : ResidualSums or None
-        Sums of the residuals of real-valued labels.
-    """
+    """Histograms of a table, as `count_table` returns them."""
 
     histograms: GroupHistograms
     strata: Mapping[str, GroupHistograms]
@@ -170,52 +152,6 @@ def count_table(
 ) -> TableCounts:
     """Count each group's scores at the nodes of a grid, on the engine that holds the table.
 
-    Parameters
-    ----------
-    frame : table
-        Of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark.
-    score : str
-        Column of the scores, within ``range``.
-    sensitive_features : str or list of str
-        Columns of the groups; several are crossed.
-    label : str, optional
-        Column of two labels: 0 and 1, or two others, of which the larger (in the order of text, the later) is the
-        positive one; or of real numbers, where ``task`` is ``"regression"``.
-    strata : str or list of str, optional
-        Columns of the strata; a missing value is a stratum of its own.
-    cut_strata : bool, default False
-        Whether columns of the strata with more than 12 different numbers are cut at quantiles, as in
-        `fairtransport.strata.make_strata`. Costs a few more passes over these columns.
-    weight : str, optional
-        Column of the rows' weights; 1 when omitted.
-    range : pair of float, optional
-        Lowest and highest possible score; [0, 1] when omitted, unless ``any_range``.
-    n_bins : int, default 16384
-        Resolution: the error of a distance is at most 1 / n_bins of the range, and 0 for scores on the grid.
-    grouping : {"crossed", "each"}, default "crossed"
-        As in `fairtransport.make_groups`.
-    missing : {"set_aside", "group"}, default "set_aside"
-        Whether rows with a missing sensitive value are set aside or form a group.
-    max_groups : int, default 200
-        More groups, or strata, are refused, since a column with so many values is probably an identifier. The first
-        131,072 rows are checked before the others; on Dask, those of the first partition, and of more where it is
-        smaller.
-    pos_label : label, optional
-        The positive label, where it is not the larger one.
-    any_range : bool, default False
-        Whether scores outside [0, 1] are counted at nodes of their own where no range is given: see Notes.
-    nodes : sequence of float
-        Thresholds at which the shares of these scores are exact.
-    task : {"classification", "regression"} or None
-        Whether labels are classes or real numbers; None to recognise it from the first rows.
-    within_labels : bool, default False
-        Whether rows are also counted by ranges of real-valued labels, as strata.
-
-    Returns
-    -------
-    TableCounts
-        Rows without score (null or NaN), weight, group or label are set aside and counted.
-
     Notes
     -----
     The engine computes the node of each score and groups by it; the result has one row for each combination of group,
@@ -223,17 +159,6 @@ def count_table(
 
     Scores without known bounds take a few more passes over their column: to find quantiles, between which bins are
     equally spaced. Each bin is represented by the largest score in it.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> table = pl.LazyFrame({"s": [0.25, 0.5, None, 1.0], "sex": ["F", "F", "F", "M"]})
-    >>> counts = count_table(table, score="s", sensitive_features="sex", n_bins=4)
-    >>> counts.histograms.by_group
-    array([[0., 1., 1., 0., 0.],
-           [0., 0., 0., 0., 1.]])
-    >>> counts.set_aside
-    {'no score': 1}
     """
     known = None if range is None and any_range else Grid.over(range, n_bins)
     columns = Columns.named(

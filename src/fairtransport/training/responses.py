@@ -1,4 +1,4 @@
-"""What a linear model predicts, one of two classes or a real number, and the units in which it is trained."""
+"""What a model predicts, one of two classes or a real number: loss, units, and initial models."""
 
 from __future__ import annotations
 

@@ -89,41 +89,11 @@ _LEGEND_LINE = 0.21  # height of a line of the legend, in inches
 def distribution_figure(comparison: Comparison, *, layout: str = "wide", theme: str = "light") -> Any:
     """Draw the score distribution of each group over the target, for each method.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        Methods on the same test rows.
-    layout : {"wide", "tall"}, default="wide"
-        Methods side by side, or one below the other for narrow screens.
-    theme : {"light", "dark"}, default="light"
-        Colours of background and text; the colours of groups are the same in both.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two panels for each method: the share of each group that scores above every threshold, with the target
-        shaded, and the difference between that share and the target's.
-
-    See Also
-    --------
-    write_comparison : Write a page with this figure.
-
     Notes
     -----
     Under strong demographic parity all lines coincide. The area between the line of a group and that of the target is
     their Wasserstein-1 distance, so the lower panels show the terms of
     `fairtransport.metrics.wasserstein_disparity`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairtransport import make_groups
-    >>> from fairtransport.report import METRICS, Comparison, MethodOutcome
-    >>> groups, scores = make_groups(["a", "a", "b"]), np.array([0.1, 0.4, 0.8])
-    >>> outcome = MethodOutcome("LR", "Logistic regression", dict.fromkeys(METRICS, 0.25), 0.5, scores)
-    >>> comparison = Comparison("toy", groups, np.array([0, 0, 1]), scores, (outcome,), {}, {})
-    >>> len(distribution_figure(comparison).axes)
-    2
     """
     check_choice(layout, ("wide", "tall"), name="layout")
     check_choice(theme, tuple(THEMES), name="theme")

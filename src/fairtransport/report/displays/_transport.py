@@ -1,4 +1,4 @@
-"""Display of transport maps: scores after repair against scores before."""
+"""Displays of transport: maps of scores, dual potentials, and the adjustment of a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibration by group: small charts of the reliability curves, and tables of errors, slopes and areas."""
+"""Sections of the page of an audit that need labels or a causal graph: errors, calibration, effects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._text import one_line, percent, score_text, shorten, three_digits
-from fairtransport.auditing.records import RATES, cut_text
+from fairtransport.auditing.records import RATES, cut_text, threshold_heading
 from fairtransport.report._what_if import ERROR_RATES
 from fairtransport.report.pages.tables import EMPTY_CELL, Cell, Row, Table, estimate_cell, interval_cell, number_cell
 from fairtransport.report.style.figures import MOST_NAMED
@@ -204,6 +204,29 @@ def _value_and_interval(estimate: Estimate | None) -> tuple[str, str]:
     if estimate is None:
         return _DASH, ""
     return percent(estimate.value), f"{percent(estimate.low)} to {percent(estimate.high)}"
+
+
+def collect_rate_tables(audit: Audit) -> list[Table]:
+    """Return the error rates by group at each threshold, for files without sliders."""
+    tables = []
+    for number, at in enumerate(audit.error_rates):
+        rates = [(group.name, group.rates, index) for index, group in enumerate(at.groups)]
+        rows = tuple(
+            Row(name, tuple(_rate_cell(values[rate]) for rate in RATE_NAMES), index)
+            for name, values, index in [*rates, ("Everyone", at.overall, None)]
+        )
+        title = f"Error rates, {threshold_heading(audit, audit.thresholds[number])}"
+        caption = f"With {audit.settings.confidence:.0%} intervals."
+        columns = ("Group", *(name for name, _ in RATE_NAMES.values()))
+        tables.append(Table(f"errors-{number}", title, caption, columns, rows))
+    return tables
+
+
+def _rate_cell(estimate: Estimate | None) -> Cell:
+    if estimate is None:
+        return EMPTY_CELL
+    value, interval = _value_and_interval(estimate)
+    return Cell(f"{value} ({interval})", estimate.value)
 
 
 def collect_error_tables(audit: Audit) -> list[Table]:

@@ -33,37 +33,10 @@ _BEYOND_CHANCE = 2.0  # multiple of the noise floor
 def verdict(comparison: Comparison) -> str:
     """State how differently the first method scores the groups and what the last one changes.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        The method without parity first, the method in question last.
-
-    Returns
-    -------
-    str
-        One or two sentences, without line breaks.
-
     Notes
     -----
     Groups are scored differently if the strong pairwise demographic disparity (SPDD) is at least twice its noise
     floor. Errors are counted at threshold 0.5 and compared per 100 people.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairtransport import make_groups
-    >>> from fairtransport.report import METRICS, Comparison, MethodOutcome
-    >>> groups, scores = make_groups(["a", "b"]), np.array([0.1, 0.9])
-    >>> apart, close = dict.fromkeys(METRICS, 0.8), dict.fromkeys(METRICS, 0.04)
-    >>> outcomes = (
-    ...     MethodOutcome("LR", "Logistic regression", {**apart, "error_rate": 0.15}, 0.5, scores),
-    ...     MethodOutcome("COT", "Continuous transport", {**close, "error_rate": 0.18}, 5.0, scores),
-    ... )
-    >>> floor = {"strong_pairwise_disparity": 0.04}
-    >>> print(verdict(Comparison("toy", groups, np.array([0, 1]), scores, outcomes, floor, {})))
-    LR (logistic regression) scores the two groups differently: pairwise disparity 0.80, 20 times the noise floor of
-    0.04. COT (continuous transport) brings it to 0.04, no more than chance would show, and makes 3.0 more errors
-    per 100 people.
     """
     floor = comparison.floor.get(_METRIC, 0.0)
     first = _first(comparison, floor)
@@ -192,26 +165,7 @@ _DESCRIPTIONS = {
 
 
 def write_comparison(comparison: Comparison, folder: str | os.PathLike[str]) -> Path:
-    """Write the page of a comparison and its data to a folder; files of an earlier run are replaced.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Methods on the same test rows.
-    folder : path
-        Created if it does not exist.
-
-    Returns
-    -------
-    Path
-        Path of ``index.html``, a page that needs neither network nor other files. ``comparison.png``,
-        ``comparison.csv`` and ``comparison.json`` are written beside it.
-
-    See Also
-    --------
-    distribution_figure : The figure of the page.
-    verdict : The sentences at its top.
-    """
+    """Write the page of a comparison and its data to a folder; files of an earlier run are replaced."""
     contents = {
         "comparison.png": figure_bytes(distribution_figure(comparison), "png"),
         "comparison.csv": to_csv(comparison).encode(),

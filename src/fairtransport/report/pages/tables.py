@@ -1,4 +1,4 @@
-"""Tables of the page of an audit."""
+"""Tables of an audit, each cell as a reader sees it and as a spreadsheet receives it, and notes on the method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairtransport.histograms import display_range
 from fairtransport.report.style.figures import MOST_NAMED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -74,6 +74,11 @@ class Row:
     def head(self) -> str:
         """The name as one line."""
         return one_line(self.name)
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """The cells as they are shown."""
+        return (cell.shown for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -278,7 +283,7 @@ def _group_table(audit: Audit) -> Table:
         cells.append(Cell(distance_text(audit, group.distance_to_everyone), group.distance_to_everyone))
         if labelled:
             cells += [estimate_cell(group.error, percent), estimate_cell(group.auc, _ratio_text)]
-        rows.append(Row(group.name, tuple(cells), index))
+        rows.append(Row(group.name, tuple(cells), index, "" if group.judged else "too few rows to judge"))
     first, word = cut_text(audit, audit.thresholds[0].threshold), scores_word(audit)
     labels = (
         f" “Wrong” is the share on the wrong side of {first}, AUC the area under the ROC curve." if labelled else ""

@@ -1,4 +1,4 @@
-"""Batches of parsed rows from a source of lines."""
+"""Batches of rows, parsed from single lines of CSV or JSON."""
 
 from __future__ import annotations
 
@@ -432,21 +432,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, eq=False)
 class InputBatch:
-    """Lines of one batch, parsed.
-
-    Attributes
-    ----------
-    lines : list of bytes
-    first : int
-        Number of the first line in the input, from 1.
-    X, sensitive_features : array-like or None
-        Input of the model for the accepted lines; None if there are none.
-    accepted : list of int
-        Indices of the accepted lines.
-    rejected : list of (int, str)
-        Number in the input and reason for each of the others, in their order.
-    parser : Parser
-    """
+    """Lines of one batch, parsed."""
 
     lines: list[bytes]
     first: int
@@ -467,18 +453,7 @@ class InputBatch:
         return [append(lines[index], repr(score).encode()) for index, score in pairs]
 
     def without_failures(self, operation: Callable[[Any, Any], Any]) -> InputBatch:
-        """Return the batch in which rows that make an operation fail are rejected.
-
-        Parameters
-        ----------
-        operation : callable
-            Takes ``X`` and ``sensitive_features`` of some of the rows, and changes nothing.
-
-        Returns
-        -------
-        InputBatch
-            This batch if nothing fails.
-        """
+        """Return the batch in which rows that make an operation fail are rejected."""
         kept, _, failures = separate_failures(range(len(self.accepted)), lambda rows: operation(*self._select(rows)))
         if not failures:
             return self
@@ -504,18 +479,7 @@ def _reason(error: Exception) -> str:
 
 
 class BatchReader:
-    """Reader of batches in one format; `open` comes first.
-
-    Parameters
-    ----------
-    source : Source
-    schema : InputSchema
-    score_column : str
-        Name of the column that will be appended.
-    file_format : {"jsonl", "csv"}
-    delimiter : str
-        Delimiter of CSV.
-    """
+    """Reader of batches in one format; `open` comes first."""
 
     def __init__(
         self, source: Source, schema: InputSchema, score_column: str, file_format: str, delimiter: str

@@ -35,26 +35,6 @@ class LineSource:
 
     A line ends with ``\n``, and only there; one ``\r`` before it is removed. What follows the last ``\n`` is no line:
     the writer may have been interrupted in the middle of a number.
-
-    Parameters
-    ----------
-    handle : int
-        File descriptor.
-    follow : bool, default=False
-        Wait for more lines at the end of a file.
-    stop : callable, optional
-        Returns True when waiting should end.
-
-    Attributes
-    ----------
-    position : int
-        Length of the lines taken so far, in bytes.
-    lines : int
-        Number of lines taken so far.
-    ended : bool
-        Whether the end of the input was reached.
-    incomplete : bool
-        Whether the input ended in the middle of a line, which is not taken.
     """
 
     def __init__(self, handle: int, *, follow: bool = False, stop: Callable[[], bool] = lambda: False) -> None:
@@ -266,23 +246,7 @@ class _BatchSize:
 
 
 class Source(Protocol):
-    """Lines in batches, with a position from which a resumed run continues.
-
-    Attributes
-    ----------
-    lines : int
-        Number of lines taken so far.
-    seekable : bool
-        Whether lines that were read can be read again.
-    reproducible : bool
-        Whether the lines alone decide where a full batch ends.
-    ended : bool
-        Whether the end of the input was reached.
-    header : bytes or None
-        Header of CSV; None if it is the first line.
-    max_line_bytes : int
-        Longer lines are rejected.
-    """
+    """Lines in batches, with a position from which a resumed run continues."""
 
     lines: int
     seekable: bool

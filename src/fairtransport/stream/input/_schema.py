@@ -26,37 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InputSchema:
-    """Columns to read from each line, and the function that turns them into the model's input.
-
-    Attributes
-    ----------
-    model : estimator
-        The model to pass to `ContinualAdjuster`.
-    numeric : tuple of str
-        Columns that are read as finite numbers.
-    sensitive : tuple of str
-        Columns of the groups, in the model's order.
-    groups : Groups
-        Groups that the model knows.
-    to_features : callable
-        Takes a mapping of column names to arrays and returns what the model scores.
-    low, high : float
-        Range of the numeric columns.
-    raw : tuple of str
-        Columns that are read without conversion, missing values included, for a model with its own preprocessing.
-    label_of : callable, optional
-        Converts a value of a sensitive column to its part of the group's label, where labels are text.
-    needs_groups : bool, default=True
-        Whether the model needs the group to score a line. If not, the sensitive columns need not be there.
-    unknown_group : {"error", "pooled", "common"}, default="error"
-        Whether a line without a known group is rejected, if the model needs it; see `ContinualAdjuster`.
-    group_sizes : tuple of int, default=()
-        Training rows of each group.
-    adopts_groups : bool, default=False
-        Whether the model accepts groups that it does not know.
-    learns : bool, default=False
-        Whether the model is adjusted to the groups of the stream.
-    """
+    """Columns to read from each line, and the function that turns them into the model's input."""
 
     model: Any
     numeric: tuple[str, ...]
@@ -96,27 +66,7 @@ def input_schema_for(
     features: Sequence[str] | None = None,
     unknown_group: str = "error",
 ) -> InputSchema:
-    """Return the input schema of a loaded model.
-
-    Parameters
-    ----------
-    model : estimator
-        A model that `fairtransport.load` returned.
-    sensitive : sequence of str, optional
-        Columns of the groups, in any order if the model knows their names, which are the default.
-    score : str, optional
-        Column of the scores, for a `QuantileRepair`.
-    features : sequence of str, optional
-        Columns of the features in the order of ``fit``, for a model that was fitted without column names.
-    unknown_group : {"error", "pooled", "common"}, default="error"
-        What happens to lines without a known group if the model needs it; see `ContinualAdjuster`.
-
-    Returns
-    -------
-    InputSchema
-        Columns that have to be numbers are ``numeric``. For other models the columns are ``raw``, and ``to_features``
-        encodes them, or reads numbers and known categories from them.
-    """
+    """Return the input schema of a loaded model."""
     if isinstance(model, RowScorer):
         model = model.estimator_
     inner = model.estimator_ if isinstance(model, TableModel) else model

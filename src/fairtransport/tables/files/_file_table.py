@@ -362,56 +362,7 @@ def open_files(
     memory: str = DEFAULT_MEMORY,
     threads: int | None = None,
 ) -> FileTable:
-    r"""Open files as one table; only their headers are read.
-
-    Parameters
-    ----------
-    names : sequence of path
-        CSV, Parquet, Feather (Arrow IPC), JSON lines or Excel (``.xlsx``, requires the extra ``excel``), all of one
-        format; patterns such as ``scores/*.parquet``. CSV and JSON lines may be compressed: ``.gz`` and ``.zst``.
-    format : {"csv", "parquet", "feather", "jsonl", "excel"}, optional
-        Inferred from the extensions when omitted.
-    delimiter : str, optional
-        Delimiter of CSV files; one of comma, semicolon, tab and vertical bar is inferred when omitted.
-    encoding : {"utf-8", "latin-1", "utf-16"}, default "utf-8"
-        Encoding of CSV files.
-    null : sequence of str
-        Texts of CSV files that mean a missing value, besides the empty text.
-    decimal : {".", ","}, default "."
-        Decimal separator of CSV files.
-    max_expansion : float, default 200
-        A compressed file that decompresses to more than this many times its size, and to more than 1 GiB, is refused.
-    sheet : str, optional
-        Name of the sheet of Excel files; the first one when omitted.
-    memory : str, default "2GiB"
-        Memory limit of the engine, which writes to a temporary folder beyond it.
-    threads : int, optional
-        Threads of the engine; one for each core when omitted.
-
-    Returns
-    -------
-    FileTable
-        To be closed, or used in a ``with`` block.
-
-    Raises
-    ------
-    OSError, ValueError
-        The messages contain names of files and columns, line numbers and counts, never a value.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from fairtransport.tables import Columns, count_table
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "scores.csv"
-    >>> _ = path.write_text("s;sex\n0.25;F\n0.5;M\n")
-    >>> with open_files([path]) as table:
-    ...     print(table.names)
-    ...     table.run(count_table, Columns.named(score="s", sensitive_features="sex")).histograms
-    ('s', 'sex')
-    GroupHistograms(2 rows in 2 groups at 16385 nodes)
-    >>> folder.cleanup()
-    """
+    """Open files as one table; only their headers are read."""
     check_choice(encoding, tuple(ENCODINGS), name="encoding")
     check_choice(decimal, (".", ","), name="decimal")
     check_real(max_expansion, name="max_expansion", least=1.0)
@@ -430,14 +381,7 @@ def open_files(
 
 
 class FileTable:
-    """Files as one table; see `open_files`.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the columns in the first file. Columns of the same name are distinguished by their positions, counted
-        from 1: ``race#2`` and ``race#5``.
-    """
+    """Files as one table; see `open_files`."""
 
     def __init__(
         self, engine: Engine, files: list[FoundFile], csv: CsvOptions, max_expansion: float, sheet: str | None = None
@@ -530,31 +474,7 @@ class FileTable:
         meanwhile: Callable[[], object] | None = None,
         **options: Any,
     ) -> T:
-        """Call ``work`` with a lazy table of these columns and with their names.
-
-        Parameters
-        ----------
-        work : callable
-            Such as `fairtransport.tables.count_table` or `fairtransport.audit_table`: takes a table, which
-            `fairtransport.tables.open_table` reads, and those of ``score``, ``sensitive_features``, ``label``,
-            ``strata`` and ``weight`` that ``columns`` names.
-        columns : Columns
-        title : str
-            Title of the progress bar.
-        show : bool, default False
-            Show a progress bar after two seconds.
-        as_text : bool, default False
-            Read the sensitive columns as text, whatever their types.
-        meanwhile : callable, optional
-            Called while the engine works, for example to import modules.
-        **options
-            Further options of ``work``.
-
-        Returns
-        -------
-        object
-            What ``work`` returns.
-        """
+        """Call ``work`` with a lazy table of these columns and with their names."""
         self.check(columns)
         with self._redacted_errors():
             cut = bool(options.get("cut_strata"))
@@ -579,21 +499,7 @@ class FileTable:
         return self._engine.progress() if None in parts else sum(part or 0.0 for part in parts) / len(parts)
 
     def batches(self, columns: Columns | None = None, *, as_text: bool = False, guess: bool = False) -> Batches:
-        """Return all rows in their order, in batches, with all columns.
-
-        Parameters
-        ----------
-        columns : Columns, optional
-            Columns that are also returned separately; see `Batches`.
-        as_text : bool, default False
-            Return the sensitive columns as text, whatever their types.
-        guess : bool, default False
-            Let the engine infer the types of the other columns of CSV files; otherwise they are text.
-
-        Returns
-        -------
-        Batches
-        """
+        """Return all rows in their order, in batches, with all columns."""
         if columns is not None:
             self.check(columns)
         check_all(self._layouts, columns)

@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_output(path: str | os.PathLike[str]) -> str:
-    """Return the format of a file to write, by its extension: csv, parquet, feather or jsonl; others raise.
-
-    Examples
-    --------
-    >>> check_output("repaired.csv.gz")
-    'csv'
-    """
+    """Return the format of a file to write, by its extension: csv, parquet, feather or jsonl; others raise."""
     suffix, compression = split_suffixes(Path(path))
     known = FORMATS.get(suffix)
     if known not in _WRITERS or (compression is not None and known not in {"csv", "jsonl"}):
@@ -38,19 +32,7 @@ def check_output(path: str | os.PathLike[str]) -> str:
 
 @contextlib.contextmanager
 def table_writer(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable[[Any], None]]:
-    """Open a file to write a table in batches; it appears when all is written.
-
-    Parameters
-    ----------
-    path : path
-        Its extension determines the format; CSV and JSON lines may be compressed (``.gz``, ``.zst``).
-    schema : pyarrow.Schema
-
-    Yields
-    ------
-    callable
-        Writes the next `pyarrow.RecordBatch`.
-    """
+    """Open a file to write a table in batches; it appears when all is written."""
     target, known = Path(path), check_output(path)
     arrow = load_extra("pyarrow")
     with replacing(target) as draft, contextlib.ExitStack() as stack, _redacted_errors(target, known):

@@ -1,0 +1,27 @@
+"""Processes that tests start: scripts of their own, and the command as a user has it."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+
+
+def run_script(script, *arguments, timeout=600):
+    """Run a Python script with one thread to its end; return the JSON that it prints."""
+    command = [sys.executable, "-W", "ignore", str(script), *map(str, arguments)]
+    environment = {**os.environ, **ONE_THREAD}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=timeout)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def with_command(folder):
+    """Return an environment with the program ``fairtransport`` on its path, whichever way the package is installed."""
+    folder.mkdir(exist_ok=True)
+    program = folder / "fairtransport"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fairtransport.cli "$@"\n')
+    program.chmod(0o755)
+    return {**os.environ, **ONE_THREAD, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
