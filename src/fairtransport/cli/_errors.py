@@ -225,6 +225,6 @@ def _name_options(text: str) -> str:
 
 def _name_option(found: re.Match[str]) -> str:
     name, follows, quoted, number = found.group(1, 2, 4, 5)
-    if not follows and "_" not in name:
+    if follows is None and "_" not in name:
         return found[0]
     return " ".join(filter(None, (_OPTIONS[name], quoted or number)))
