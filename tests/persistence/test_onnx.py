@@ -177,7 +177,7 @@ def test_boosted_trees(library, kind):
     if kind == "inside a repair":
         model = ft.QuantileRepairClassifier(trees, cv=2).fit(frame, labels, **keys)
     else:
-        options = {"parity_weight": 0.3, "repair_amount": 1.0 if kind == "repaired" else 0.0}
+        options = {"parity_weight": 0.3, "repair": ft.QuantileRepair() if kind == "repaired" else None}
         model = TransportBoostingClassifier(trees, random_state=0, **options).fit(frame, labels, **keys)
     made = ft.to_onnx(model, people_per_point=1)
     inputs = {"X": frame.to_numpy()}

@@ -12,6 +12,7 @@ import pytest
 import xgboost
 
 import fairtransport as ft
+from fairtransport import QuantileRepair
 from fairtransport._warnings import FairnessWarning
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.persistence import ModelFileError, describe
@@ -82,7 +83,7 @@ def test_the_model_that_was_saved_is_the_model_that_is_loaded(trees, kind, tmp_p
 
 @pytest.mark.parametrize("trees", ["lightgbm", "xgboost"])
 def test_a_closing_repair_is_summed_up_and_given_back(trees, tmp_path):
-    model, (X, _, group) = fitted(trees, repair_amount=1.0), data("table")
+    model, (X, _, group) = fitted(trees, repair=QuantileRepair()), data("table")
     again = ft.load(ft.save(model, tmp_path / "model.ft"))
     change = describe(tmp_path / "model.ft")["changes"]["model.repair_.maps_"]
     gap = np.abs(again.predict_proba(X, sensitive_features=group) - model.predict_proba(X, sensitive_features=group))

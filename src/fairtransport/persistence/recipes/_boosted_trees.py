@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
+from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, ContinuousDistance, DiscreteDistance
 from fairtransport.criteria.penalty import SCALES
 from fairtransport.groups import Groups
 from fairtransport.persistence._values import ValueType
@@ -16,7 +16,6 @@ from fairtransport.persistence.recipes._registry import (
     GROUP_PARAMS,
     Recipe,
     any_of,
-    count_up_to,
     dict_of,
     instance_of,
     is_bool,
@@ -40,6 +39,7 @@ from fairtransport.persistence.trees import (
     LightGBMTrees,
     XGBoostTrees,
 )
+from fairtransport.repair import QuantileRepair
 from fairtransport.storage import ModelFileError
 from fairtransport.strata import Strata
 from fairtransport.tabular.column_plans import pandas_categories
@@ -588,21 +588,16 @@ _PARAMS: dict[str, Check] = {
     "amount": number_in(0.0, 1.0),
     "criterion": one_of(*CRITERIA),
     "estimator": any_of(is_none, is_estimator),
-    "kernel_variance": any_of(is_none, _AMOUNT),
-    "kind": any_of(is_none, is_word),
-    "n_fourier_features": count_up_to(100_000),
+    "distance": any_of(is_word, instance_of((ContinuousDistance, DiscreteDistance))),
     "max_disparity": any_of(is_none, _AMOUNT),
     "n_iter_no_change": any_of(is_none, is_count, one_of("auto")),
-    "opposite_duals": is_bool,
     "parity_weight": any_of(_AMOUNT, one_of("auto")),
     "random_state": is_seed,
-    "regularizer": is_word,
-    "repair_amount": number_in(0.0, 1.0),
+    "repair": any_of(is_none, instance_of(QuantileRepair)),
     "scale": one_of(*SCALES),
     "smooth_groups": is_bool,
     "spread": one_of("trained", "initial"),
     "stratum_weight": any_of(is_none, one_of(*STRATUM_WEIGHTS)),
-    "strength": any_of(is_none, _AMOUNT),
     "validation_fraction": any_of(is_none, number_in(0.0, 1.0)),
 }
 
