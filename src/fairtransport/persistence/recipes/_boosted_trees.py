@@ -42,7 +42,7 @@ _LOSSES = ("squared_error", "absolute_error", "poisson", "tweedie")
 
 
 def _fitted_trees(kind: type) -> Check:
-    return lambda value: isinstance(value, kind) and value.__sklearn_is_fitted__()
+    return lambda value: isinstance(value, kind) and hasattr(value, "trees_")
 
 
 def _is_fitted_repair_or_none(value: Any) -> bool:

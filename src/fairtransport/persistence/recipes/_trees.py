@@ -122,7 +122,7 @@ def _read_lightgbm(model: Any) -> dict[str, Any]:
     header = _entries(head)
     require(header["num_class"] == header["num_tree_per_iteration"] == "1", "it has more than two classes")
     require("average_output" not in header, "it is a random forest of LightGBM (boosting_type='rf')")
-    objective = header.get("objective")
+    objective = header.get("objective", "")
     links = {"binary sigmoid:1": "logistic", "regression": "identity"}
     require(objective in links, "its objective is neither 'binary' with sigmoid=1 nor 'regression'")
     known = known_categories(model, int(model.n_features_in_)) or not model.booster_.pandas_categorical
