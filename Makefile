@@ -98,8 +98,8 @@ reproduce: $(TEST)/.ready  ## every table and figure of the paper (under 40 minu
 bench: $(BENCH)/.ready  ## speed, as ratios to peers in the same run
 	$(BENCH)/bin/python -m benchmarks
 
-bench-quality: $(BENCH)/.ready  ## the trade-off against peers and the defaults over many seeds; takes an hour
-	$(BENCH)/bin/python -m benchmarks frontier robustness trees
+bench-quality: $(BENCH)/.ready  ## the trade-off between error and disparity against peers; takes hours
+	$(BENCH)/bin/python -m benchmarks parity_linear parity_trees equalized_odds
 
 clean:  ## remove environments, caches and results
 	rm -rf .venv-demo .venv-test .venv-bench .venv-docs .venv-lowest .venv-fuzz .venv-audit out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage

@@ -1,1 +1,1 @@
-"""Speed, one file for each claim, with peers measured in the same run: ``python -m benchmarks``."""
+"""Measurements behind the sentences of the documentation: ``python -m benchmarks --list``."""

@@ -1,76 +1,89 @@
-"""Run benchmarks, each in a process of its own: ``python -m benchmarks [names...] [--quick]``."""
+"""Run benchmarks, each in a process of its own: ``python -m benchmarks [name ...] [--quick]``."""
 
 from __future__ import annotations
 
 import argparse
+import ast
+import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks import _timing
+HERE = Path(__file__).parent
+RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "benchmarks.md"
+NAMES = sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_"))
+# Minutes each, and they measure speed; the others are run when they are named.
+SPEED = ("updates", "scores", "startup", "tables", "torch_penalty", "boosting", "solver")
+# BLAS, OpenMP and numba read these when they are loaded; a benchmark that needs more threads says so in the row.
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 
-NAMES = (
-    "update",
-    "fit",
-    "ot_stochastic",
-    "audit",
-    "repair",
-    "startup",
-    "growth",
-    "tables",
-    "torch_penalty",
-    "boosting",
-)
-# Long, or of a cluster: only when named.
-QUALITY = (
-    "frontier",
-    "criteria",
-    "robustness",
-    "hard_tables",
-    "regression_repair",
-    "blind_repair",
-    "which_method",
-    "solver",
-    "trees",
-    "dask_scaling",
-    "stream",
-    "serving",
-)
+
+def parse():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"any of: {', '.join(NAMES)} (default: {', '.join(SPEED)})"
+    )
+    parser.add_argument("--list", action="store_true", help="say what there is, and stop")
+    parser.add_argument("--quick", action="store_true", help="smallest cases, to see that it runs; into out/benchmarks")
+    parser.add_argument("--out", type=Path, help="where the results go (default: benchmarks/results)")
+    parser.add_argument("--data", type=Path, help="folder with tables that are not shipped")
+    parser.add_argument("--page", action="store_true", help="only write docs/benchmarks.md from the stored results")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(NAMES)
+    if unknown:
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+    options.out = options.out or (Path("out/benchmarks") if options.quick else RESULTS)
+    return options
+
+
+def describe(name):
+    text = (HERE / f"{name}.py").read_text(encoding="utf-8")
+    return ast.get_docstring(ast.parse(text)).splitlines()[0]
+
+
+def run(name, options):
+    """Run one benchmark in this process."""
+    os.environ.update(ONE_THREAD)
+    from benchmarks import _report  # noqa: PLC0415 - numpy must not be loaded before the number of threads is set
+
+    module = importlib.import_module(f"benchmarks.{name}")
+    report = _report.Report(name, module.CLAIM, quick=options.quick, folder=options.out, data_folder=options.data)
+    print(f"{name}: {module.CLAIM}", flush=True)
+    with _report.threads(1):
+        module.run(report)
+    report.save()
+
+
+def run_all(names, options):
+    """Run each in a process of its own; return the names of those that failed."""
+    passed = ["--out", str(options.out.resolve()), *(["--quick"] if options.quick else [])]
+    passed += ["--data", str(options.data.resolve())] if options.data else []
+    commands = {name: [sys.executable, "-m", "benchmarks", name, *passed] for name in names}
+    return [
+        name for name, command in commands.items() if subprocess.run(command, cwd=HERE.parent, check=False).returncode
+    ]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="name",
-        help=f"any of: {', '.join(NAMES)} (default: all of these), {', '.join(QUALITY)}",
-    )
-    parser.add_argument("--quick", action="store_true", help="smaller cases and fewer rounds, to see that it runs")
-    parser.add_argument("--baseline", metavar="PATH", help="for solver: a checkout of another version to race against")
-    options = parser.parse_args()
-    unknown = set(options.names) - {*NAMES, *QUALITY}
-    if unknown:
-        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join((*NAMES, *QUALITY))}")
-    if options.baseline and "solver" not in options.names:
-        parser.error("--baseline is for the benchmark solver, which must be named.")
-    # BLAS, OpenMP and numba read these when they are loaded; whoever needs more threads says so in the row.
-    alone = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+    options = parse()
     failed = []
-    for name in options.names or NAMES:
-        command = [sys.executable, "-m", f"benchmarks.{name}", *(["--quick"] if options.quick else [])]
-        if options.baseline and name == "solver":
-            command += ["--baseline", str(Path(options.baseline).resolve())]
-        done = subprocess.run(command, env={**os.environ, **alone}, cwd=Path(__file__).parents[1], check=False)
-        if done.returncode:
-            failed.append(name)
-    _timing.summarize()
-    print("Written: benchmarks/results/summary.md and one JSON file for each benchmark.")
+    if options.list:
+        print("\n".join(f"{name:18}{describe(name)}" for name in NAMES))
+        return 0
+    if not options.page:
+        if len(options.names) == 1:
+            run(options.names[0], options)
+        else:
+            failed = run_all(options.names or SPEED, options)
+    if options.out.resolve() == RESULTS:
+        from benchmarks import _report  # noqa: PLC0415
+
+        PAGE.write_text(_report.page(RESULTS), encoding="utf-8")
     if failed:
         print(f"Did not finish: {', '.join(failed)}", file=sys.stderr)
     return len(failed)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # workers of a cluster import this file
     raise SystemExit(main())

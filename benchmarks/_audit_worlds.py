@@ -27,17 +27,9 @@ THRESHOLD = 0.5
 
 @dataclass(frozen=True)
 class World:
-    """Groups whose true distributions are known.
+    """Quantile functions of the groups' scores, rows of each group before selection, and how rows are weighted.
 
-    Parameters
-    ----------
-    name : str
-    quantiles : tuple of callable
-        Quantile function of each group's scores.
-    sizes : tuple of int
-        Rows of each group, before selection.
-    weights : {"none", "independent", "dependent", "steep"}
-        Whether rows have weights, and whether these depend on the score.
+    Weights are ``"none"``, ``"independent"`` of the score, or ``"dependent"`` on it, ``"steep"`` if much.
     """
 
     name: str
@@ -137,57 +129,53 @@ def two_values(share):
 # ------------------------------------------------------------------------------------------------------- worlds
 
 
-def _many(bases, sizes, name, weights="none"):
-    return World(name, tuple(bases), tuple(sizes), weights)
-
-
 def worlds():
     """Return the worlds: half of them without a difference, a third with weights, tiny groups and atoms among them."""
     six, twelve = (400, 300, 200, 100, 60, 35), (1500, 800, 400, 300, 200, 150, 100, 80, 60, 45, 35, 12)
     moved = [shifted(BASE, by) for by in (0.0, 0.03, 0.06, -0.03, 0.1, 0.0)]
     spread = [shifted(BASE, by) for by in np.linspace(-0.1, 0.1, 12)]
     null = [
-        _many([BASE] * 2, (30, 30), "null, 30 + 30"),
-        _many([BASE] * 2, (30, 400), "null, 30 + 400"),
-        _many([BASE] * 2, (1000, 1000), "null, 1,000 + 1,000"),
-        _many([BASE] * 2, (5000, 5000), "null, 5,000 + 5,000"),
-        _many([BASE] * 6, six, "null, six groups"),
-        _many([BASE] * 12, twelve, "null, twelve groups, one tiny"),
-        _many([SKEWED] * 2, (150, 250), "null, heavy skew"),
-        _many([with_atom(BASE, 0.4)] * 2, (150, 250), "null, 40% at 0"),
-        _many([with_atom(BASE, 0.4, 1.0)] * 3, (60, 150, 250), "null, 40% at 1"),
-        _many([with_atom(BASE, 0.9)] * 2, (150, 250), "null, 90% at 0"),
-        _many([rounded(BASE, 5)] * 3, (80, 150, 250), "null, five values"),
-        _many([two_values(0.3)] * 2, (150, 250), "null, two values"),
-        _many([BASE] * 2, (150, 250), "null, weights independent", "independent"),
-        _many([BASE] * 2, (150, 250), "null, weights by score", "dependent"),
-        _many([WIDE] * 2, (154, 154), "null, weights steep in score", "steep"),
-        _many([WIDE] * 4, (154, 154, 300, 600), "null, four groups, weights steep", "steep"),
-        _many([with_atom(BASE, 0.4)] * 3, (150, 250, 400), "null, 40% at 0, weights by score", "dependent"),
-        _many([BASE] * 6, tuple(2 * n for n in six), "null, six groups, weights independent", "independent"),
+        ([BASE] * 2, (30, 30), "null, 30 + 30"),
+        ([BASE] * 2, (30, 400), "null, 30 + 400"),
+        ([BASE] * 2, (1000, 1000), "null, 1,000 + 1,000"),
+        ([BASE] * 2, (5000, 5000), "null, 5,000 + 5,000"),
+        ([BASE] * 6, six, "null, six groups"),
+        ([BASE] * 12, twelve, "null, twelve groups, one tiny"),
+        ([SKEWED] * 2, (150, 250), "null, heavy skew"),
+        ([with_atom(BASE, 0.4)] * 2, (150, 250), "null, 40% at 0"),
+        ([with_atom(BASE, 0.4, 1.0)] * 3, (60, 150, 250), "null, 40% at 1"),
+        ([with_atom(BASE, 0.9)] * 2, (150, 250), "null, 90% at 0"),
+        ([rounded(BASE, 5)] * 3, (80, 150, 250), "null, five values"),
+        ([two_values(0.3)] * 2, (150, 250), "null, two values"),
+        ([BASE] * 2, (150, 250), "null, weights independent", "independent"),
+        ([BASE] * 2, (150, 250), "null, weights by score", "dependent"),
+        ([WIDE] * 2, (154, 154), "null, weights steep in score", "steep"),
+        ([WIDE] * 4, (154, 154, 300, 600), "null, four groups, weights steep", "steep"),
+        ([with_atom(BASE, 0.4)] * 3, (150, 250, 400), "null, 40% at 0, weights by score", "dependent"),
+        ([BASE] * 6, tuple(2 * n for n in six), "null, six groups, weights independent", "independent"),
     ]
     real = [
-        _many([BASE, shifted(BASE, 0.1)], (30, 30), "shift .1, 30 + 30"),
-        _many([BASE, shifted(BASE, 0.1)], (30, 400), "shift .1, 30 + 400"),
-        _many([BASE, shifted(BASE, 0.05)], (1000, 1000), "shift .05, 1,000 + 1,000"),
-        _many([BASE, shifted(BASE, 0.01)], (5000, 5000), "shift .01, 5,000 + 5,000"),
-        _many([BASE, scaled(BASE, 0.7)], (200, 300), "scale .7, 200 + 300"),
-        _many([BASE, in_the_tail(BASE, 0.2, 0.2)], (300, 400), "tail, 300 + 400"),
-        _many([BASE, in_the_tail(BASE, 0.05, 0.3)], (1000, 2000), "tail of 5%, 1,000 + 2,000"),
-        _many(moved, six, "six groups shifted"),
-        _many(spread, twelve, "twelve groups shifted, one tiny"),
-        _many([BASE] * 5 + [shifted(BASE, 0.15)], six, "one of six groups shifted"),
-        _many([SKEWED, kumaraswamy(0.3, 2.0)], (150, 250), "heavy skew, shapes differ"),
-        _many([with_atom(BASE, 0.4), with_atom(BASE, 0.5)], (150, 250), "40% and 50% at 0"),
-        _many([with_atom(BASE, 0.4), with_atom(shifted(BASE, 0.1), 0.4)], (150, 250), "40% at 0, the rest shifted"),
-        _many([with_atom(BASE, 0.3, 1.0), with_atom(BASE, 0.4, 1.0), BASE], (100, 150, 250), "atoms at 1 differ"),
-        _many([rounded(BASE, 5), rounded(shifted(BASE, 0.08), 5)], (150, 250), "five values, shifted"),
-        _many([two_values(0.3), two_values(0.45)], (150, 250), "two values, 30% and 45%"),
-        _many([BASE, shifted(BASE, 0.08)], (150, 250), "shift .08, weights independent", "independent"),
-        _many([BASE, shifted(BASE, 0.08)], (150, 250), "shift .08, weights by score", "dependent"),
-        _many([WIDE, kumaraswamy(1.2, 1.0)], (154, 308), "shapes differ, weights steep", "steep"),
-        _many([with_atom(BASE, 0.4), with_atom(BASE, 0.5)], (300, 400), "atoms differ, weights by score", "dependent"),
-        _many(moved, tuple(2 * n for n in six), "six groups shifted, weights independent", "independent"),
-        _many([BASE, scaled(BASE, 0.8), shifted(BASE, 0.05)], (3000, 3000, 4000), "scale and shift, 10,000"),
+        ([BASE, shifted(BASE, 0.1)], (30, 30), "shift .1, 30 + 30"),
+        ([BASE, shifted(BASE, 0.1)], (30, 400), "shift .1, 30 + 400"),
+        ([BASE, shifted(BASE, 0.05)], (1000, 1000), "shift .05, 1,000 + 1,000"),
+        ([BASE, shifted(BASE, 0.01)], (5000, 5000), "shift .01, 5,000 + 5,000"),
+        ([BASE, scaled(BASE, 0.7)], (200, 300), "scale .7, 200 + 300"),
+        ([BASE, in_the_tail(BASE, 0.2, 0.2)], (300, 400), "tail, 300 + 400"),
+        ([BASE, in_the_tail(BASE, 0.05, 0.3)], (1000, 2000), "tail of 5%, 1,000 + 2,000"),
+        (moved, six, "six groups shifted"),
+        (spread, twelve, "twelve groups shifted, one tiny"),
+        ([BASE] * 5 + [shifted(BASE, 0.15)], six, "one of six groups shifted"),
+        ([SKEWED, kumaraswamy(0.3, 2.0)], (150, 250), "heavy skew, shapes differ"),
+        ([with_atom(BASE, 0.4), with_atom(BASE, 0.5)], (150, 250), "40% and 50% at 0"),
+        ([with_atom(BASE, 0.4), with_atom(shifted(BASE, 0.1), 0.4)], (150, 250), "40% at 0, the rest shifted"),
+        ([with_atom(BASE, 0.3, 1.0), with_atom(BASE, 0.4, 1.0), BASE], (100, 150, 250), "atoms at 1 differ"),
+        ([rounded(BASE, 5), rounded(shifted(BASE, 0.08), 5)], (150, 250), "five values, shifted"),
+        ([two_values(0.3), two_values(0.45)], (150, 250), "two values, 30% and 45%"),
+        ([BASE, shifted(BASE, 0.08)], (150, 250), "shift .08, weights independent", "independent"),
+        ([BASE, shifted(BASE, 0.08)], (150, 250), "shift .08, weights by score", "dependent"),
+        ([WIDE, kumaraswamy(1.2, 1.0)], (154, 308), "shapes differ, weights steep", "steep"),
+        ([with_atom(BASE, 0.4), with_atom(BASE, 0.5)], (300, 400), "atoms differ, weights by score", "dependent"),
+        (moved, tuple(2 * n for n in six), "six groups shifted, weights independent", "independent"),
+        ([BASE, scaled(BASE, 0.8), shifted(BASE, 0.05)], (3000, 3000, 4000), "scale and shift, 10,000"),
     ]
-    return [*null, *real]
+    return [World(name, tuple(bases), sizes, *weights) for bases, sizes, name, *weights in (*null, *real)]

@@ -298,22 +298,10 @@ NAMES = tuple(RECIPES)
 
 
 def make_table(name: str | int, *, n_fresh: int = 5, task: str = "classification") -> HardTable:
-    """Draw one of the twenty tables.
+    """Draw one of the twenty tables, by name or index; the same arrays at every call.
 
-    Parameters
-    ----------
-    name : str or int
-        One of ``NAMES``, or its index.
-    n_fresh : int, default=5
-        How many independent samples beside the training rows; each has half as many rows of every group as the
-        training rows, and three of a group at least.
-    task : {"classification", "regression"}
-        The kind of ``y``: labels, or numbers with heavy tails in units from 1e-6 to 1e9.
-
-    Returns
-    -------
-    HardTable
-        The same arrays at every call.
+    Each of the ``n_fresh`` independent samples has half as many rows of every group as the training rows, and three of
+    a group at least. For regression ``y`` is in units from 1e-6 to 1e9, in every second table with heavy tails.
     """
     if task not in ("classification", "regression"):
         raise ValueError(f"task must be 'classification' or 'regression'; got {task!r}.")

@@ -1,302 +1,268 @@
-"""The COT update of the paper in plain NumPy, torch and JAX: the same work as ours.
+"""Peers: each yields its parameter with the scores of test rows, or with None and the probability of the decision 1.
 
-NumPy and torch come twice: group after group, as the paper's algorithm box reads and as most would write it, and with
-all groups in one batched product. Rows are dense (gathering rows of a dense matrix is faster than slicing a sparse one
-in all three). Gradients are written out, so no peer pays for automatic differentiation.
+A randomised decision counts with its probability, so that errors and rates are expected ones, without the noise of a
+draw. Libraries are loaded by those who run them.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
+from scipy.optimize import linprog
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
 
-from fairtransport import ContinuousTransportClassifier
-from fairtransport.linear import SgdSettings
-from fairtransport.paper.splits import adult_split
-from fairtransport.transport.reference import draw_indices
+from benchmarks._ours import ScoreReader
+from benchmarks._tasks import TREES, dense
 
-STRENGTH, DUAL_STEP, PARAMETER_STEP = 0.1, 1.0, 0.002
-
-
-def make_trainer(batch, dtype="float64", n_features=50, data=None):
-    """Our run on Adult's sparse rows, set up as in the paper: L2, opposite duals, matched pairs."""
-    X, y, sensitive = data or adult()
-    model = ContinuousTransportClassifier(
-        regularizer="l2", strength=STRENGTH, opposite_duals=True, kernel_variance=0.1, n_fourier_features=n_features,
-        solver=SgdSettings(dual_step=DUAL_STEP, parameter_step=PARAMETER_STEP, batch_size=batch, random_state=0),
-    )  # fmt: skip
-    return model.make_trainer(X.astype(dtype), y, sensitive_features=sensitive)
+N_STEPS, STEP = 200, 0.03  # of Adam, for penalised training
+LEVELS = 1000
+PERTURBATION = 1e-3  # standard deviation of the noise that breaks LinearPost's ties
 
 
-def adult():
-    split = adult_split()
-    return split.X_train, split.y_train, split.sensitive_train
+# ------------------------------------------------------------------------------------------------ post-processing
 
 
-def drawn(trainer, update):
-    """The rows and target scores that our update draws."""
-    problem, batch, seed = trainer.problem, trainer.batch_size, trainer.seed
-    n_groups = len(problem.groups)
-    position = update * (n_groups + 1) * batch
-    rows = [
-        rows[draw_indices(seed, position + a * batch, batch, rows.size)] for a, rows in enumerate(problem.groups.rows)
+def plain(task, grid):
+    """The base model."""
+    for value in grid:
+        yield value, task.scores[1]
+
+
+def equipy(task, grid):
+    """EquiPy: repair to the W2 barycenter; epsilon is the part left unrepaired."""
+    from equipy.fairness import FairWasserstein  # noqa: PLC0415
+
+    peer = FairWasserstein(sigma=1e-4, seed=task.seed)
+    peer.fit(task.scores[0], task.groups_train)
+    for epsilon in grid:
+        yield epsilon, peer.transform(task.scores[1], task.groups_test, epsilon=epsilon)
+
+
+def threshold_optimizer(task, grid):
+    """fairlearn: two thresholds for each group and a coin, where the groups' ROC hulls meet; there is no parameter."""
+    from fairlearn.postprocessing import ThresholdOptimizer  # noqa: PLC0415
+
+    train, test = task.scores
+    options = {"constraints": "equalized_odds", "prefit": True, "predict_method": "predict_proba"}
+    peer = ThresholdOptimizer(estimator=ScoreReader(), **options)
+    peer.fit(train[:, None], task.y_train, sensitive_features=task.groups_train)
+    chance = peer._pmf_predict(test[:, None], sensitive_features=task.groups_test)  # noqa: SLF001
+    for value in grid:
+        yield value, None, chance[:, 1]
+
+
+def linear_post(task, grid, *, criterion):
+    r"""LinearPost's rule: the linear programme over decisions, given P(label | x) and P(cell | x).
+
+    Cells are groups, or groups by labels for equalized odds. With the decision's probability p_i of row i and
+    g_i(c) = P(c | x_i), minimise the expected error mean((1 - 2 P(1 | x_i)) p_i) subject to
+    \|sum_i g_i(c) p_i / sum_i g_i(c) - q\| <= alpha / 2 for all cells c, with a free q for each label. New rows are
+    classified by the sign of the reduced cost, which is linear in the two probabilities. Costs get a small normal
+    perturbation, so that reduced costs are not tied; new rows are decided with the probability over that noise.
+
+    References
+    ----------
+    R. Xian and H. Zhao, A unified post-processing framework for group fairness in classification, arXiv:2405.04025.
+    """
+    n_levels = 2 if criterion == "equalized_odds" else 1
+    cells_train, cells_test = (
+        (part if n_levels == 2 else part.sum(axis=2)).reshape(len(part), -1) for part in task.joint
+    )
+    train, test = task.scores
+    n, n_cells = cells_train.shape
+    noise = PERTURBATION * np.random.default_rng(task.seed).normal(size=n)
+    masses = cells_train.sum(axis=0)
+    rates = n * (cells_train / masses).T  # in rows, so that the solver's tolerances are small against all numbers
+    level = np.zeros((n_cells, n_levels))
+    level[np.arange(n_cells), np.arange(n_cells) % n_levels] = -1.0
+    rows = np.vstack((np.hstack((rates, level)), np.hstack((-rates, -level))))
+    cost = np.append(1 - 2 * train + noise, np.zeros(n_levels))
+    bounds = [(0.0, 1.0)] * n + [(0.0, n)] * n_levels
+    for alpha in grid:
+        found = linprog(cost, A_ub=rows, b_ub=np.full(2 * n_cells, n * alpha / 2), bounds=bounds, method="highs")
+        multipliers = -found.ineqlin.marginals
+        weights = n * (multipliers[:n_cells] - multipliers[n_cells:]) / masses
+        yield alpha, None, norm.cdf(-(1 - 2 * test + cells_test @ weights) / PERTURBATION)
+
+
+def oxonfair(task, grid, *, criterion):
+    """OxonFair: an offset of the score for each group; blind, for each group as predicted from the features.
+
+    Its search takes 30 to the power of the number of thresholds: with two groups, one for rows of no likely group.
+    """
+    from oxonfair import FairPredictor  # noqa: PLC0415
+    from oxonfair.utils import group_metrics  # noqa: PLC0415
+
+    tables = [
+        np.column_stack((1 - scores, scores, joint.sum(axis=2)))
+        for scores, joint in zip(task.scores, task.joint, strict=True)
     ]
-    target = problem.target[draw_indices(seed, position + n_groups * batch, batch, problem.target.size)]
-    return np.stack(rows), target
+    options = {} if task.aware else {"inferred_groups": lambda table: np.array(table[:, 2:])}
+    odds = criterion == "equalized_odds"
+    if not odds:
+        options["threshold"] = 2 / 3 if tables[0].shape[1] == 4 else 0
+    peer = FairPredictor(
+        lambda table: np.array(table[:, :2]),
+        {"data": tables[0], "target": task.y_train, "groups": task.groups_train},
+        **options,
+    )
+    measure = group_metrics.equalized_odds_max if odds else group_metrics.pos_pred_rate.max_diff
+    test = {"data": tables[1], "target": task.y_test, "groups": task.groups_test}
+    for number, bound in enumerate(grid):
+        peer.fit(group_metrics.accuracy, measure, bound, recompute=number == 0)
+        yield bound, None, np.asarray(peer.predict(test)) * 1.0
 
 
-@dataclass(eq=False)
-class Problem:
-    """Our problem as dense arrays: rows with a one for the intercept, the members of each group, the target."""
-
-    X: np.ndarray
-    members: list[np.ndarray]
-    target: np.ndarray
-    frequency: np.ndarray
-    phase: np.ndarray
-    theta: np.ndarray
-    batch: int
-
-    @classmethod
-    def of(cls, trainer):
-        dtype = trainer.problem.X.dtype
-        X = trainer.problem.X.toarray()
-        features = trainer.objective.dual.features
-        return cls(
-            np.column_stack((X, np.ones(len(X), dtype))), list(trainer.problem.groups.rows), trainer.problem.target,
-            features.frequency.astype(dtype), features.phase.astype(dtype), trainer.theta[0].astype(dtype),
-            trainer.batch_size,
-        )  # fmt: skip
-
-    @property
-    def n_groups(self):
-        return len(self.members)
-
-    @property
-    def scale(self):
-        return math.sqrt(2.0 / self.frequency.size)
+# ------------------------------------------------------------------------------------------------------ training
 
 
-# ---------------------------------------------------------------------------------------------------------- NumPy
+def exponentiated_gradient(task, grid, *, criterion, max_iter=50, mean_score=False):
+    """fairlearn: the mixture of base models with a criterion up to a bound on the training rows.
+
+    Decisions are drawn from the mixture; its score is the mean of the scores of its parts.
+    """
+    from fairlearn.reductions import DemographicParity, EqualizedOdds, ExponentiatedGradient  # noqa: PLC0415
+
+    # The same optimum as LogisticRegression's default solver, in a handful of steps.
+    base = LogisticRegression(solver="newton-cholesky") if task.base == "linear" else task.model()
+    constraint = EqualizedOdds if criterion == "equalized_odds" else DemographicParity
+    X_train, X_test = dense(task.X_train), dense(task.X_test)
+    for bound in grid:
+        peer = ExponentiatedGradient(base, constraint(difference_bound=bound), eps=max(bound, 0.01), max_iter=max_iter)
+        peer.fit(X_train, task.y_train, sensitive_features=task.groups_train)
+        if mean_score:
+            parts = [(weight, peer.predictors_[place]) for place, weight in peer.weights_.items() if weight > 0]
+            yield bound, sum(weight * model.predict_proba(X_test)[:, 1] for weight, model in parts)
+        else:
+            yield bound, None, peer._pmf_predict(X_test)[:, 1]  # noqa: SLF001
 
 
-class NumpyPeer:
-    """Plain NumPy, all groups in one batched product."""
+def fairgbm(task, grid):
+    """FairGBM: boosting under constraints on false positive and false negative rates; it has no demographic parity.
 
-    name = "NumPy, batched"
+    Along the learning rate of the multipliers; with larger ones it diverges, on Adult from .01 on.
+    """
+    import fairgbm as library  # noqa: PLC0415
 
-    def __init__(self, problem):
-        self.problem, self.rng = problem, np.random.default_rng(0)
-        self.theta = problem.theta.copy()
-        self.duals = np.zeros((problem.n_groups, problem.frequency.size), problem.X.dtype)
-
-    def update(self, rows, target):
-        p = self.problem
-        X = p.X[rows]
-        s = 1 / (1 + np.exp(-(X @ self.theta)))
-        angle = s[..., None] * p.frequency + p.phase
-        psi, psi_target = p.scale * np.cos(angle), p.scale * np.cos(target[:, None] * p.frequency + p.phase)
-        gap = s - target
-        v = (np.matvec(psi, self.duals) - self.duals @ psi_target.T - np.abs(gap)) / STRENGTH
-        alpha = 0.5 * np.maximum(v, 0)
-        rest = (1 - alpha) / p.batch
-        self.duals += DUAL_STEP * (np.vecmat(rest, psi) - rest @ psi_target)
-        slope = np.matvec(np.sin(angle), self.duals * (-p.scale * p.frequency))
-        push = ((1 - alpha) * slope + alpha * np.sign(gap)) * s * (1 - s) / p.batch
-        self.theta -= PARAMETER_STEP * (push.ravel() @ X.reshape(-1, X.shape[-1]))
-
-    def run(self, n_updates):
-        p = self.problem
-        for _ in range(n_updates):
-            rows = np.stack([rows[self.rng.integers(rows.size, size=p.batch)] for rows in p.members])
-            self.update(rows, p.target[self.rng.integers(p.target.size, size=p.batch)])
-
-    def state(self):
-        return self.theta, self.duals
+    size = TREES["large" if len(task.y_train) > 10_000 else "small"]
+    for rate in grid:
+        settings = {
+            "objective": "constrained_cross_entropy", "constraint_type": "FPR,FNR", "multiplier_learning_rate": rate,
+            "constraint_fpr_tolerance": 0.01, "constraint_fnr_tolerance": 0.01, "feature_fraction": 0.5,
+            "num_leaves": size.get("num_leaves", 31), "num_threads": 1, "seed": task.seed, "verbose": -1,
+        }  # fmt: skip
+        rows = library.Dataset(task.X_train, label=task.y_train, constraint_group=task.groups_train)
+        yield rate, library.train(settings, rows, num_boost_round=size["n_estimators"]).predict(task.X_test)
 
 
-# ---------------------------------------------------------------------------------------------------------- torch
+def reweighing(task, grid):
+    """Kamiran and Calders' weights P(a) P(y) / P(a, y), to a power: 0 is none, 1 is theirs."""
+    counts = np.zeros((task.groups_train.max() + 1, 2))
+    np.add.at(counts, (task.groups_train, task.y_train), 1)
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
+    weights = (expected / np.maximum(counts, 1))[task.groups_train, task.y_train]
+    for power in grid:
+        model = task.model().fit(task.X_train, task.y_train, sample_weight=weights**power)
+        yield power, model.predict_proba(task.X_test)[:, 1]
 
 
-class TorchPeer:
-    """torch, eager, all groups in one batched product; without automatic differentiation."""
+def fairret(task, grid, *, loss, own_weights=False):
+    """A linear model with fairret's term for demographic parity (equal positive rates)."""
+    import torch  # noqa: PLC0415
+    from fairret.loss import LSELoss, NormLoss  # noqa: PLC0415
+    from fairret.statistic import PositiveRate  # noqa: PLC0415
 
-    name = "torch eager, batched"
+    term = LSELoss(PositiveRate()) if loss == "lse" else NormLoss(PositiveRate(), p=1)
+    linear = Linear(task, own_weights=own_weights)
+    members = torch.nn.functional.one_hot(torch.from_numpy(linear.codes)).to(torch.float32)
 
-    def __init__(self, problem):
-        import torch  # noqa: PLC0415 - loading it takes seconds, and only some benchmarks need it
+    def slope(logits):
+        leaf = torch.from_numpy(logits[:, None]).requires_grad_()
+        term(leaf, members).backward()
+        return leaf.grad.numpy()[:, 0]
 
-        torch.set_num_threads(1)
-        self.torch, self.problem = torch, problem
-        self.X, self.target, self.frequency, self.phase = map(
-            torch.from_numpy, (problem.X, problem.target, problem.frequency, problem.phase)
-        )
-        self.members = [torch.from_numpy(rows) for rows in problem.members]
-        self.theta = torch.from_numpy(problem.theta.copy())
-        self.duals = torch.zeros((problem.n_groups, problem.frequency.size), dtype=self.X.dtype)
-
-    def update(self, rows, target):
-        torch, p = self.torch, self.problem
-        if isinstance(rows, np.ndarray):
-            rows, target = torch.from_numpy(rows), torch.from_numpy(target)
-        with torch.inference_mode():
-            X = self.X[rows]
-            s = torch.sigmoid(X @ self.theta)
-            angle = s[..., None] * self.frequency + self.phase
-            psi = p.scale * torch.cos(angle)
-            psi_target = p.scale * torch.cos(target[:, None] * self.frequency + self.phase)
-            gap = s - target
-            f = torch.bmm(psi, self.duals[..., None])[..., 0]
-            v = (f - self.duals @ psi_target.T - gap.abs()) / STRENGTH
-            alpha = 0.5 * v.clamp(min=0)
-            rest = (1 - alpha) / p.batch
-            self.duals += DUAL_STEP * (torch.bmm(rest[:, None, :], psi)[:, 0] - rest @ psi_target)
-            slope = torch.bmm(torch.sin(angle), (self.duals * (-p.scale * self.frequency))[..., None])[..., 0]
-            push = ((1 - alpha) * slope + alpha * torch.sign(gap)) * s * (1 - s) / p.batch
-            self.theta -= PARAMETER_STEP * (push.ravel() @ X.reshape(-1, X.shape[-1]))
-
-    def run(self, n_updates):
-        torch, batch = self.torch, self.problem.batch
-        for _ in range(n_updates):
-            rows = torch.stack([rows[torch.randint(rows.numel(), (batch,))] for rows in self.members])
-            self.update(rows, self.target[torch.randint(self.target.numel(), (batch,))])
-
-    def state(self):
-        return self.theta.numpy(), self.duals.numpy()
+    yield from linear.train(slope, grid)
 
 
-# ------------------------------------------------------------------------------------------------------------ JAX
+def jiang(task, grid, *, own_weights=False):
+    """A linear model with Jiang et al.'s penalty: W1 of each group's scores to their W1 barycenter, all rows at once.
+
+    The barycenter follows the model. It is the best of all targets, so no gradient goes through it.
+    """
+    linear = Linear(task, own_weights=own_weights)
+    sizes = linear.sizes
+    levels = (np.arange(LEVELS) + 0.5) / LEVELS
+    places = [(levels * size).astype(int) for size in sizes]
+    cells = [((np.arange(size) + 0.5) / size * LEVELS).astype(int) for size in sizes]
+    ends = np.cumsum(sizes)
+
+    def slope(logits):
+        scores = expit(logits)
+        orders = [end - size + np.argsort(scores[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+        curves = np.stack([scores[order][place] for order, place in zip(orders, places, strict=True)])
+        target = np.median(curves, axis=0)
+        found = np.empty_like(scores)
+        for order, cell in zip(orders, cells, strict=True):
+            found[order] = 1 / order.size * np.sign(scores[order] - target[cell])
+        return found * scores * (1 - scores)
+
+    yield from linear.train(slope, grid)
 
 
-class JaxPeer:
-    """JAX: updates compiled by jit and scan, groups unrolled, its fastest generator (the best of four forms tried)."""
+class Linear:
+    """A linear model on rows sorted by group, in coordinates where the logistic loss curves alike in all directions.
 
-    name = "JAX jit + scan"
+    Without a penalty its optimum is that of LogisticRegression with the same ridge. With ``own_weights`` each group has
+    weights of its own.
+    """
 
-    def __init__(self, problem):
-        import jax  # noqa: PLC0415 - as for torch
+    def __init__(self, task, *, own_weights):
+        order = np.argsort(task.groups_train, kind="stable")
+        self.task, self.own_weights = task, own_weights
+        self.codes, self.sizes = task.groups_train[order], np.bincount(task.groups_train)
+        self.labels = task.y_train[order].astype(np.float32)
+        X = np.column_stack((dense(task.X_train), np.ones(order.size)))[order]
+        ridge = np.append(np.full(X.shape[1] - 1, 1 / len(X)), 0.0)
+        base = LogisticRegression(max_iter=1000).fit(task.X_train, task.y_train)
+        scores = base.predict_proba(task.X_train)[order, 1:]
+        curvature = scores * (1 - scores) / len(X)
+        start = np.append(base.coef_[0], base.intercept_)
+        blocks = np.split(np.arange(len(X)), np.cumsum(self.sizes)[:-1]) if own_weights else [np.arange(len(X))]
+        self.rows, self.maps, self.ridges, starts = [], [], [], []
+        for rows in blocks:
+            factor = np.linalg.cholesky((X[rows] * curvature[rows]).T @ X[rows] + np.diag(ridge + 1e-9))
+            back = np.linalg.inv(factor).T
+            self.rows.append((X[rows] @ back).astype(np.float32))
+            self.maps.append(back)
+            self.ridges.append((back.T * ridge) @ back)
+            starts.append(factor.T @ start)
+        self.start = np.stack(starts)
 
-        jax.config.update("jax_enable_x64", problem.X.dtype == np.float64)
-        self.jax, self.problem = jax, problem
-        self.X, self.target, frequency, phase = map(
-            jax.numpy.asarray, (problem.X, problem.target, problem.frequency, problem.phase)
-        )
-        members = [jax.numpy.asarray(rows) for rows in problem.members]
-        self.carry = (
-            jax.numpy.asarray(problem.theta),
-            jax.numpy.zeros((problem.n_groups, problem.frequency.size), self.X.dtype),
-        )
-        self.key = jax.random.key(0, impl="unsafe_rbg")
+    def gradient(self, theta, weight, slope):
+        """Of the mean logistic loss with its ridge, and of the penalty, whose slope is by logits."""
+        now = theta.astype(np.float32)
+        logits = np.concatenate([rows @ own for rows, own in zip(self.rows, now, strict=True)])
+        push = (expit(logits) - self.labels) / np.float32(logits.size) + np.float32(weight) * slope(logits)
+        parts = np.split(push, np.cumsum([len(rows) for rows in self.rows])[:-1])
+        data = [part @ rows for part, rows in zip(parts, self.rows, strict=True)]
+        return np.stack(data) + np.stack([ridge @ own for ridge, own in zip(self.ridges, theta, strict=True)])
 
-        def update(carry, rows, target, X):
-            return _jax_update(jax.numpy, problem, (frequency, phase), carry, [X[own] for own in rows], target)
+    def train(self, slope, grid):
+        """Adam on all rows, each weight from where the last one ended, its step falling to 0."""
+        theta = self.start.copy()
+        for weight in grid:
+            mean, square = np.zeros_like(theta), np.zeros_like(theta)
+            for step in range(1, N_STEPS + 1):
+                gradient = self.gradient(theta, weight, slope)
+                mean = 0.9 * mean + 0.1 * gradient
+                square = 0.999 * square + 0.001 * gradient**2
+                size = STEP * (1 + np.cos(np.pi * step / N_STEPS)) / 2
+                theta -= size * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+            yield weight, self.test_scores(theta)
 
-        def below(key, size):
-            return jax.random.randint(key, (problem.batch,), 0, size)
-
-        def step(carry, key, X, values):
-            keys = jax.random.split(key, len(members) + 1)
-            rows = [own[below(key, own.size)] for own, key in zip(members, keys[1:], strict=True)]
-            return update(carry, rows, values[below(keys[0], values.size)], X), None
-
-        def many(carry, keys, X, values):
-            return jax.lax.scan(lambda carry, key: step(carry, key, X, values), carry, keys)[0]
-
-        self._update, self._many = jax.jit(update), jax.jit(many)
-
-    def update(self, rows, target):
-        self.carry = self._update(self.carry, list(rows), target, self.X)
-
-    def run(self, n_updates):
-        self.key, now = self.jax.random.split(self.key)
-        keys = self.jax.random.split(now, n_updates)
-        self.carry = self.jax.block_until_ready(self._many(self.carry, keys, self.X, self.target))
-
-    def state(self):
-        return tuple(map(np.asarray, self.carry))
-
-
-def _jax_update(jnp: Any, p, features, carry, X, target):
-    (frequency, phase), (theta, duals) = features, carry
-    psi_target = p.scale * jnp.cos(target[:, None] * frequency + phase)
-    gradient, new_duals = jnp.zeros_like(theta), []
-    for own, dual in zip(X, duals, strict=True):
-        s = 1 / (1 + jnp.exp(-(own @ theta)))
-        angle = s[:, None] * frequency + phase
-        psi, gap = p.scale * jnp.cos(angle), s - target
-        alpha = 0.5 * jnp.maximum((psi @ dual - psi_target @ dual - jnp.abs(gap)) / STRENGTH, 0)
-        rest = (1 - alpha) / p.batch
-        new_dual = dual + DUAL_STEP * (rest @ psi - rest @ psi_target)
-        slope = jnp.sin(angle) @ (new_dual * (-p.scale * frequency))
-        gradient += (((1 - alpha) * slope + alpha * jnp.sign(gap)) * s * (1 - s) / p.batch) @ own
-        new_duals.append(new_dual)
-    return theta - PARAMETER_STEP * gradient, jnp.stack(new_duals)
-
-
-# ------------------------------------------------------------------------------- as the paper's box is written
-
-
-class NumpyLoopPeer(NumpyPeer):
-    """Plain NumPy, group after group, as the paper's algorithm box reads."""
-
-    name = "NumPy, group by group"
-
-    def update(self, rows, target):
-        p = self.problem
-        psi_target = p.scale * np.cos(target[:, None] * p.frequency + p.phase)
-        gradient = np.zeros_like(self.theta)
-        for own, dual in zip(rows, self.duals, strict=True):
-            X = p.X[own]
-            s = 1 / (1 + np.exp(-(X @ self.theta)))
-            angle = s[:, None] * p.frequency + p.phase
-            psi, gap = p.scale * np.cos(angle), s - target
-            alpha = 0.5 * np.maximum((psi @ dual - psi_target @ dual - np.abs(gap)) / STRENGTH, 0)
-            rest = (1 - alpha) / p.batch
-            dual[:] += DUAL_STEP * (rest @ psi - rest @ psi_target)
-            slope = np.sin(angle) @ (dual * (-p.scale * p.frequency))
-            gradient += (((1 - alpha) * slope + alpha * np.sign(gap)) * s * (1 - s) / p.batch) @ X
-        self.theta -= PARAMETER_STEP * gradient
-
-
-class TorchLoopPeer(TorchPeer):
-    """torch, eager, group after group, as the paper's algorithm box reads; without automatic differentiation."""
-
-    name = "torch eager, group by group"
-
-    def update(self, rows, target):
-        torch, p = self.torch, self.problem
-        if isinstance(rows, np.ndarray):
-            rows, target = torch.from_numpy(rows), torch.from_numpy(target)
-        with torch.inference_mode():
-            psi_target = p.scale * torch.cos(target[:, None] * self.frequency + self.phase)
-            gradient = torch.zeros_like(self.theta)
-            for own, dual in zip(rows, self.duals, strict=True):
-                X = self.X[own]
-                s = torch.sigmoid(X @ self.theta)
-                angle = s[:, None] * self.frequency + self.phase
-                psi, gap = p.scale * torch.cos(angle), s - target
-                alpha = 0.5 * ((psi @ dual - psi_target @ dual - gap.abs()) / STRENGTH).clamp(min=0)
-                rest = (1 - alpha) / p.batch
-                dual[:] += DUAL_STEP * (rest @ psi - rest @ psi_target)
-                slope = torch.sin(angle) @ (dual * (-p.scale * self.frequency))
-                gradient += (((1 - alpha) * slope + alpha * torch.sign(gap)) * s * (1 - s) / p.batch) @ X
-            self.theta -= PARAMETER_STEP * gradient
-
-
-PEERS = (NumpyLoopPeer, TorchLoopPeer, NumpyPeer, TorchPeer, JaxPeer)
-
-
-def check_equal(trainer, peers, n_updates=3):
-    """Let all do the same updates on the same rows, and compare theta and the duals after each."""
-    tolerance = 1e-6 if trainer.problem.X.dtype == np.float64 else 1e-3
-    for update in range(n_updates):
-        rows, target = drawn(trainer, update)
-        trainer.advance(1, average_from=n_updates)
-        for peer in peers:
-            peer.update(rows, target)
-            theta, duals = peer.state()
-            np.testing.assert_allclose(theta, trainer.theta[0], atol=tolerance, err_msg=peer.name)
-            np.testing.assert_allclose(duals, trainer.duals, atol=tolerance, err_msg=peer.name)
+    def test_scores(self, theta):
+        coefficients = np.stack([back @ own for back, own in zip(self.maps, theta, strict=True)])
+        X = np.column_stack((dense(self.task.X_test), np.ones(self.task.y_test.size)))
+        codes = self.task.groups_test if self.own_weights else np.zeros(len(X), dtype=int)
+        return expit(np.einsum("ij,ij->i", X, coefficients[codes]))

@@ -8,7 +8,7 @@ import lightgbm
 import numpy as np
 import xgboost
 
-from benchmarks import _timing
+from benchmarks import _report
 from fairtransport.boosting import TransportObjective
 from fairtransport.criteria import demographic_parity
 from fairtransport.groups import make_groups
@@ -79,20 +79,12 @@ def run(report):
     for library, make in (("LightGBM", lightgbm_rounds), ("XGBoost", xgboost_rounds)):
         for n_threads in sorted({1, cores}):
             threads = "one thread" if n_threads == 1 else f"{n_threads} threads"
-            with _timing.threads(n_threads):
-                times = _timing.race(make(X, y, groups, n_threads), rounds)
+            with _report.threads(n_threads):
+                times = _report.race(make(X, y, groups, n_threads), rounds)
             for kind, seconds in times.items():
                 if kind != "plain":
                     report.add(
-                        _timing.compare(
+                        _report.compare(
                             f"{library}, {kind}, {threads}", seconds, "plain round", times["plain"], at_most=1.6
                         )
                     )
-    report.note(
-        "A round is one call of Booster.update: predictions, gradients, one tree. Both models are trained in turn on "
-        "the same binned data. Their trees differ, and so does the time to grow them."
-    )
-
-
-if __name__ == "__main__":
-    _timing.main("boosting", CLAIM, run)

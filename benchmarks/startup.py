@@ -6,14 +6,18 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-from benchmarks import _timing
+import numpy as np
+
+from benchmarks import _report
 
 CLAIM = "Import, and a first fit on an empty cache of compiled code."
-IMPORT = "import fairtransport"
+ROOT = Path(__file__).parents[1]
 FIT = """
 import time, numpy as np
 import fairtransport as ft
+from benchmarks import _ours
 rng = np.random.default_rng(0)
 X, group = rng.normal(size=(2000, 5)), rng.integers(2, size=2000)
 y = (X[:, 0] + group + rng.normal(size=2000) > 0.5).astype(int)
@@ -23,7 +27,7 @@ began = time.perf_counter()
 print(time.perf_counter() - began)
 """
 CALLS = {
-    "COT fit": "ft.ContinuousTransportClassifier(parity_weight=1.0).fit(X, y, sensitive_features=group)",
+    "COT fit": "_ours.classifier(parity_weight=1.0).fit(X, y, sensitive_features=group)",
     "QuantileRepair fit and transform": "ft.QuantileRepair().fit_transform(scores, sensitive_features=group)",
     "metrics.disparities": "ft.metrics.disparities(scores, sensitive_features=group)",
 }
@@ -31,33 +35,26 @@ PEERS = {"numpy": "import numpy", "scikit-learn's linear models": "import sklear
 
 
 def python(code, cache):
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "NUMBA_CACHE_DIR": cache}, check=True, capture_output=True,
-        text=True,
-    )  # fmt: skip
-    return done.stdout
+    settings = {"env": {**os.environ, "NUMBA_CACHE_DIR": cache}, "cwd": ROOT}
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True, **settings
+    ).stdout
 
 
 def run(report):
-    rounds = 2 if report.quick else 9
+    rounds = 1 if report.quick else 9
     with tempfile.TemporaryDirectory() as cache:
-        calls = {"ours": IMPORT, "fit": "import fairtransport.linear", "nothing": "pass", **PEERS}
-        times = _timing.race({name: lambda code=code: python(code, cache) for name, code in calls.items()}, rounds)
-    for peer in ("nothing", *PEERS):
-        told = "an empty Python" if peer == "nothing" else f"import of {peer}"
-        report.add(_timing.compare("import fairtransport", times["ours"], told, times[peer]))
-    report.add(_timing.compare("import fairtransport.linear", times["fit"], "an empty Python", times["nothing"]))
+        calls = {"ours": "import fairtransport", "an empty Python": "pass", **PEERS}
+        times = _report.race({name: lambda code=code: python(code, cache) for name, code in calls.items()}, rounds)
+    for name in ("an empty Python", *PEERS):
+        report.add(_report.compare("import fairtransport", times["ours"], name, times[name]))
+    text = ", ".join(f"{row.peer} {_report.seconds(row.peer_s)}" for row in report.rows)
+    report.note(f"import fairtransport: {_report.seconds(report.rows[0].ours_s)} ({text})")
     for name, what in CALLS.items():
         cold, warm = [], []
         for _ in range(1 if report.quick else 3):
             with tempfile.TemporaryDirectory() as cache:
                 cold.append(float(python(FIT.format(what=what), cache)))
                 warm.append(float(python(FIT.format(what=what), cache)))
-        report.add(_timing.compare(f"{name}: first call, compiled before", warm, "nothing compiled yet", cold))
-    report.note(
-        "The last rows compare us with ourselves: the ratio is what compiling costs, once for each installation."
-    )
-
-
-if __name__ == "__main__":
-    _timing.main("startup", CLAIM, run)
+        first, compiling = (_report.seconds(float(np.median(own))) for own in (warm, cold))
+        report.note(f"{name}: first call {first}, with nothing compiled yet {compiling}")

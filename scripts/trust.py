@@ -5,7 +5,7 @@
     python scripts/trust.py --gather        the page from the figures in out/trust
 
 The numbers of fuzz cases come from the last `make fuzz` (docs/trust/fuzz.json), those of simulated audits from
-`python -m benchmarks.coverage` and `python -m benchmarks.generated_audits`.
+`python -m benchmarks coverage` and `python -m benchmarks generated_audits`.
 """
 # ruff: noqa: INP001, T201 - a program that prints
 
@@ -43,8 +43,8 @@ FAMILIES = {
     "tests/stream/test_line_meaning.py": "lines of a stream: each has the score that it has alone",
     "tests/stream/test_failing_rows.py": "lines of a stream that cannot be scored",
     "tests/tables/test_column_names.py": "names of columns that look like patterns or code",
-    "tests/crash/test_save.py": "kills in the middle of a save",
-    "tests/crash/test_stream": "streams: kills, calls that fail, the protocol explored",
+    "tests/crash/test_kills.py": "kills in the middle of a save and of a stream",
+    "tests/crash/test_stream": "streams: calls that fail, the protocol explored",
     "tests/crash": "faults: clocks, workers",
 }
 PARTS = {
@@ -160,7 +160,7 @@ def statistics() -> str:
     )
     return f"""## Intervals, p-values and verdicts
 
-`python -m benchmarks.coverage` audits samples of {len(worlds)} worlds whose truth is known, {coverage["audits"]}
+`python -m benchmarks coverage` audits samples of {len(worlds)} worlds whose truth is known, {coverage["audits"]}
 times each: two to twelve groups of 12 to 5,000 rows, with ties, atoms and weights that depend on the score. In the
 {len(nulls)} worlds without a difference, p-values of at most .01, .05, .1 and .5 occur in
 {", ".join(f"{share:.1f}" for share in rejected[:-1])} and {rejected[-1]:.1f} % of the audits. The 95% intervals cover
@@ -173,7 +173,7 @@ the truth in this share of audits (in %; the standard error of one world is abou
 The pair that lies farthest apart and the largest difference of shares are selected among all pairs, and their intervals
 allow for that, so they cover more often where there are many groups.
 
-`python -m benchmarks.generated_audits` draws audits with groups of 1 to 50,000 rows, with and without differences, and
+`python -m benchmarks generated_audits` draws audits with groups of 1 to 50,000 rows, with and without differences, and
 compares verdict, intervals, p-values, `--surely` and `--fail-above` with each other and with the truth. In
 {generated["audits"]:,} audits they contradicted each other {sum(generated["contradictions"].values())} times.
 Confidence levels are 90, 95 and 99 %, under which 5.25 % of errors are allowed on average:
@@ -182,7 +182,7 @@ Confidence levels are 90, 95 and 99 %, under which 5.25 % of errors are allowed 
 | --- | --: | --: | --: |
 {claims}
 
-Error rates agree with fairlearn's `MetricFrame` and with scikit-learn to 1e-12 (`python -m benchmarks.error_rates`).
+Error rates agree with fairlearn's `MetricFrame` and with scikit-learn to 1e-12 (`python -m benchmarks error_rates`).
 """
 
 

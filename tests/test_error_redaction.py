@@ -191,12 +191,12 @@ def test_a_public_function_redacts():
 
 def test_text_columns_lazy_tables_and_forgotten_arguments_are_named():
     frame = pd.DataFrame({"age": [1.0, 2.0] * 20, "job": ["CANARY", "b"] * 20})
-    model, y, sex = ft.ContinuousTransportClassifier(), [0, 1] * 20, ["F", "M"] * 20
+    model, y, sex = ft.TransportClassifier(), [0, 1] * 20, ["F", "M"] * 20
     with pytest.raises(ValueError, match=r"^X has text in column 'job'; encode it as numbers"):
         model.fit(frame, y, sensitive_features=sex)
     with pytest.raises(ValueError, match=r"^X has text; encode it as numbers"):  # one column is no table
         model.fit(frame["job"], y, sensitive_features=sex)
     with pytest.raises(ValueError, match=r"X is a lazy table; collect it first"):
         model.fit(pl.from_pandas(frame[["age"]]).lazy(), y, sensitive_features=sex)
-    with pytest.raises(TypeError, match=r"^ContinuousTransportClassifier\.fit\(\) missing 1 required"):
+    with pytest.raises(TypeError, match=r"^TransportClassifier\.fit\(\) missing 1 required"):
         model.fit(frame, y)

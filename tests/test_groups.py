@@ -151,24 +151,6 @@ def test_numbers(data):
     assert groups.codes.tolist() == [1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        [True, False, True],
-        np.array([True, False, True]),
-        pd.Series([True, False, True]),
-        pd.Series([True, False, True], dtype="boolean"),
-        pl.Series([True, False, True]),
-        pa.array([True, False, True]),
-    ],
-)
-def test_booleans(data):
-    groups = make_groups(data)
-    assert groups.names == ("False", "True")
-    assert all(type(label) is bool for label in groups.labels)
-    assert groups.codes.tolist() == [1, 0, 1]
-
-
 def test_equal_numbers_are_one_group():
     assert make_groups([1, 1.0, True, 2]).counts.tolist() == [3, 1]
     assert make_groups([0, 1]).encode(np.array([1.0, 0.0, 1.0])).counts.tolist() == [1, 2]

@@ -1,4 +1,4 @@
-"""What the estimators share: labels, folds, calls with groups, error redaction, parameters of ``partial_fit``."""
+"""What the estimators share: labels, folds, calls with groups, scores of named columns, streaming parameters."""
 
 from __future__ import annotations
 

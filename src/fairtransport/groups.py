@@ -1,4 +1,4 @@
-"""The groups of the rows of a table, and of new rows."""
+"""Groups of people: sensitive columns of any table library -> labels, names and rows."""
 
 from __future__ import annotations
 

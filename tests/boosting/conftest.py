@@ -2,16 +2,13 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
+from tests.worlds import people
 
 
 def make_data(n=1200, seed=0):
-    rng = np.random.default_rng(seed)
-    group = rng.integers(2, size=n)
-    X = rng.normal(size=(n, 3)) + group[:, None] * [1.0, 0.0, 0.0]
-    y = (X @ [1.0, 1.5, 0.5] + rng.logistic(size=n) > 0.5).astype(int)
-    return SimpleNamespace(X=X, y=y, group=np.where(group == 1, "high", "low"), n=n)
+    X, y, group = people(n, seed, groups=("low", "high"), coef=(1.0, 1.5, 0.5))
+    return SimpleNamespace(X=X, y=y, group=group, n=n)
 
 
 @pytest.fixture(scope="session")

@@ -172,12 +172,6 @@ def test_the_fitted_model_belongs_to_the_library_and_contains_no_groups(trees, d
     assert inner.get_params()["objective"] in {"binary", "binary:logistic"}
 
 
-@BOTH
-def test_equal_seeds_give_equal_models(trees, data):
-    one, again = (fitted(clone(trees).set_params(subsample=0.7), data) for _ in range(2))
-    np.testing.assert_array_equal(one.predict_proba(data.X), again.predict_proba(data.X))
-
-
 def test_no_penalty_if_groups_differ_by_chance_only(data):
     rng = np.random.default_rng(5)
     model = TransportBoostingClassifier(LIGHT, random_state=0)

@@ -120,18 +120,6 @@ def test_model_files(trees, loss, weight, data, real, tmp_path):
     assert loaded.before_after_ == model.before_after_
 
 
-def test_the_objective_alone(data, real):
-    objective = TransportObjective(data.group, loss="squared_error", warmup=5, ramp=10, parity_weight=10.0)
-    params = {"objective": objective, "num_leaves": 8, "verbose": -1, "num_threads": 1}
-    booster = lightgbm.train(params, lightgbm.Dataset(data.X, real["any"]), num_boost_round=30)
-    plain = lightgbm.train({**params, "objective": "regression"}, lightgbm.Dataset(data.X, real["any"]), 30)
-    fair, unfair = (
-        strong_pairwise_disparity(one.predict(data.X), sensitive_features=data.group, scale="score")
-        for one in (booster, plain)
-    )
-    assert fair < 0.8 * unfair
-
-
 @pytest.mark.parametrize("loss", ["squared_error", "poisson"])
 def test_the_gradient_of_the_objective_by_finite_differences(loss):
     rng = np.random.default_rng(0)

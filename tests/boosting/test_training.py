@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from fairtransport import ContinuousTransportClassifier
+from fairtransport import TransportClassifier
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.checks import check_fair_estimator
 from fairtransport.datasets import load_adult
@@ -62,7 +62,7 @@ def test_equalized_odds_on_adult():
         return separation_disparity(y[~rows], scores, sensitive_features=sex[~rows]), error_rate(y[~rows], scores)
 
     odds = {"criterion": "equalized_odds"}
-    linear = [figures(ContinuousTransportClassifier(parity_weight=w, **odds), encoded) for w in (10.0, 1.0, 0.3)]
+    linear = [figures(TransportClassifier(parity_weight=w, **odds), encoded) for w in (10.0, 1.0, 0.3)]
     assert linear[0][0] < linear[1][0] < 0.012 < linear[2][0]
     for weight, seed in ((2.0, 0), (8.0, 0), (8.0, 1)):
         trees = lightgbm.LGBMClassifier(colsample_bytree=0.5, n_estimators=200, random_state=seed, verbose=-1, n_jobs=1)

@@ -1,7 +1,5 @@
 """Effects of paths against linear models, where they are known and add up."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -130,18 +128,6 @@ def test_orders_of_categories_change_effects_that_are_not_identified():
                                    quantiles="linear"), to=1, n_orders=1, **few)  # fmt: skip
     low, high = numbers.groups[0].effects["total"].order_range
     assert high - low < 1e-12
-
-
-def test_json_has_every_figure():
-    table = people(300)
-    transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
-    audit = audit_counterfactual(score, table, transport, to=1, threshold=None, n_bootstrap=0, **FEW)
-    content = json.loads(audit.to_json())
-    assert content["graph"]["edges"] == [list(edge) for edge in GRAPH]
-    (group,) = content["groups"]
-    assert group["effects"]["total"]["mean"] == audit.groups[0].effects["total"].mean
-    assert group["effects"]["total"]["intervals"]["mean"] == [None, None]
-    assert group["interaction"] == audit.groups[0].interaction
 
 
 def test_sensitivity_to_one_edge():

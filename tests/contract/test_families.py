@@ -1,6 +1,7 @@
 """What all families of estimators promise: unusable rows are named without a value, and ``amount`` is a mixture."""
 
 import inspect
+import re
 
 import lightgbm
 import numpy as np
@@ -17,9 +18,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 TREES = {"n_estimators": 10, "num_leaves": 4, "verbose": -1, "n_jobs": 1}
 LOGISTIC = LogisticRegression()
 ESTIMATORS = {
-    "linear classifier": ft.DiscreteTransportClassifier(parity_weight=1.0),
-    "own weights": ft.ContinuousTransportClassifier(parity_weight=1.0, group_specific=True),
-    "linear regressor": ft.ContinuousTransportRegressor(parity_weight=1.0),
+    "linear classifier": ft.TransportClassifier(distance="discrete", parity_weight=1.0),
+    "own weights": ft.TransportClassifier(parity_weight=1.0, group_specific=True),
+    "linear regressor": ft.TransportRegressor(parity_weight=1.0),
     "repaired classifier": ft.QuantileRepairClassifier(LOGISTIC),
     "repaired regressor": ft.QuantileRepairRegressor(Ridge()),
     "blind classifier": ft.BlindRepairClassifier(LOGISTIC, LOGISTIC, cv=2),
@@ -94,3 +95,10 @@ def test_rows_that_cannot_be_used_are_named_without_a_value(name, fault):
     with pytest.raises(ValueError, match=message) as caught:
         estimator.fit(**{**given, **change(given)})
     assert "canary" not in str(caught.value)
+
+
+@every
+def test_every_parameter_is_described(name):
+    lists = re.findall(r"^    ([\w, ]+)(?: :|$)", type(ESTIMATORS[name]).__doc__, re.MULTILINE)
+    described = {one for line in lists for one in line.split(", ")}
+    assert set(ESTIMATORS[name].get_params(deep=False)) <= described

@@ -56,11 +56,3 @@ def test_groups_without_rows_or_weight_are_passed_over():
     assert sets_of(demographic_parity(groups.select([0, 1, 3]))) == [{1}, {0, 2}]
     weighted = demographic_parity(groups, row_weights=np.array([1.0, 0.0, 1.0, 2.0]))
     assert sets_of(weighted) == [{2}, {0, 3}]
-
-
-def test_groups_may_overlap():
-    groups = make_groups({"sex": ["f", "m", "f", "m"], "age": ["old", "old", "new", "new"]}, grouping="each")
-    comparisons = demographic_parity(groups)
-    assert len(comparisons.cells) == 4
-    assert len(comparisons.pairs) == 6
-    assert sum(rows.size for rows in comparisons.cells) == 8

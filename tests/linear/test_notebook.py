@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
+from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
 
-rng = np.random.default_rng(0)
-GROUPS = rng.choice(["a", "b"], size=400)
-X = np.column_stack((rng.normal(size=(400, 2)) + (GROUPS == "a")[:, None], GROUPS == "a"))
-Y = (X[:, :2].sum(axis=1) + rng.logistic(size=400) > 1).astype(int)
+X, Y, GROUPS = people(400, aware=True)
 COLUMN = "<script>alert(1)</script>"
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
-        ft.ContinuousTransportClassifier(parity_weight=1.0),
-        ft.DiscreteTransportClassifier(),
-        ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=300, random_state=0), parity_weight=1.0),
+        ft.TransportClassifier(parity_weight=1.0),
+        ft.TransportClassifier(distance="discrete"),
+        ft.TransportClassifier(
+            distance="discrete", solver=SgdSettings(n_updates=300, random_state=0), parity_weight=1.0
+        ),
         ft.QuantileRepairClassifier(LogisticRegression()),
         ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2),
     ],

@@ -59,12 +59,6 @@ def test_increasing_maps_of_scores_do_not_change_the_limit_of_rates():
     assert one == pytest.approx(other, rel=1e-12)
 
 
-def test_constant_scores_are_equal():
-    evidence = evidence_of(np.full(100, 0.3), np.arange(100) % 2)
-    assert (evidence.limit, evidence.rate_limit) == (0.0, 0.0)
-    assert evidence.shows_parity
-
-
 @pytest.mark.trust
 @pytest.mark.parametrize(
     ("sizes", "shift"),
@@ -140,8 +134,3 @@ def test_words_about_what_rows_show():
 def test_a_goal_that_was_not_reached_needs_more_evidence():
     assert described(LARGE, 0.0, reached=False).warnings
     assert not described((20_000, 20_000), 0.0, reached=False).warnings
-
-
-def test_one_warning_is_enough():
-    before = (("Parity was not reached.", FairnessWarning),)
-    assert described((60, 40), 0.0, before=before) == Notice("ran all 30 rounds", before)

@@ -110,14 +110,6 @@ def test_the_metrics_weigh_as_the_criteria_do(stratum_weight, weighted):
                 assert penalty.value == pytest.approx(found, abs=1e-9)
 
 
-def test_one_stratum_is_no_stratum():
-    scores, _, groups, _, _ = table()
-    whole = strong_pairwise_disparity(scores, sensitive_features=groups)
-    for one_value in (np.full(scores.size, 7.0), ["x"] * scores.size):
-        found = conditional_disparity(scores, sensitive_features=groups, strata=one_value)
-        assert found == pytest.approx(whole, abs=1e-14)
-
-
 def test_ranks_do_not_change_under_increasing_maps():
     scores, y, groups, region, _ = table()
     options = {"sensitive_features": groups, "scale": "ranks"}

@@ -119,14 +119,6 @@ def test_by_hand():
     assert found["strong_demographic_disparity"] == pytest.approx(0.4 * (0.25 * 3) + 0.6 * (0.25 + 0.25 + 0.75))
 
 
-def test_two_groups_are_as_far_from_their_barycenter_as_from_each_other():
-    # The paper's German Credit columns Wass1 and SPDD agree for that reason (.103 and .102).
-    scores, groups = audited_at_random(0)
-    groups = np.where(groups == "a", 0, 1)
-    found = disparities(scores, sensitive_features=groups)
-    assert found["wasserstein_disparity"] == pytest.approx(found["strong_pairwise_disparity"], abs=1e-13)
-
-
 # --------------------------------------------------------------------------------------------------- targets
 
 
@@ -176,18 +168,6 @@ def test_a_label_or_a_name_of_crossed_groups():
 # ------------------------------------------------------------------------------------------------ invariances
 
 
-@patient
-@given(audited())
-def test_rows_without_weight_do_not_count(drawn):
-    scores, groups = drawn
-    with_zeros = disparities(
-        np.append(scores, [0.0, 1.0]),
-        sensitive_features=np.append(groups, [0, 1]),
-        sample_weight=np.append(np.ones(scores.size), [0, 0]),
-    )
-    assert with_zeros == pytest.approx(disparities(scores, sensitive_features=groups), abs=1e-12)
-
-
 def test_equal_groups_have_distance_exactly_zero():
     rng = np.random.default_rng(0)
     one = rng.random(7)
@@ -195,16 +175,6 @@ def test_equal_groups_have_distance_exactly_zero():
     groups = np.repeat(["a", "b", "c"], [7, 21, 70])
     assert set(disparities(scores, sensitive_features=groups).values()) == {0.0}
     assert set(disparities(np.full(98, 0.3), sensitive_features=groups).values()) == {0.0}
-
-
-@patient
-@given(audited())
-def test_bounds(drawn):
-    scores, groups = drawn
-    n = np.unique(groups).size
-    found = disparities(scores, sensitive_features=groups)
-    assert 0 <= found["wasserstein_disparity"] <= found["strong_demographic_disparity"] + 1e-12 <= n + 1e-12
-    assert found["strong_pairwise_disparity"] <= n * n / 4 + 1e-12
 
 
 # ----------------------------------------------------------------------------------------- groups, tables, blocks

@@ -30,25 +30,12 @@ def test_a_score_at_the_threshold_is_not_above_it():
     assert error_rate([0, 0], [0.5, 1.0], 1.0) == 0.0
 
 
-def test_the_threshold_may_stand_third():
-    scores = [0.3, 0.6]
-    assert error_rate([0, 0], scores, 0.2) == 1.0
-    assert error_rate([0, 0], scores, 0.4) == error_rate([0, 0], scores, threshold=0.4) == 0.5
-
-
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 0.77])
 def test_it_is_sklearns_zero_one_loss(threshold):
     rng = np.random.default_rng(0)
     y, scores, weights = rng.integers(0, 2, 300), rng.random(300), rng.random(300)
     expected = zero_one_loss(y, scores > threshold, sample_weight=weights)
     assert error_rate(y, scores, threshold, sample_weight=weights) == pytest.approx(expected, abs=1e-14)
-
-
-def test_weights_equal_repetition():
-    rng = np.random.default_rng(1)
-    y, scores, times = rng.integers(0, 2, 50), rng.random(50), rng.integers(0, 4, 50)
-    repeated = error_rate(np.repeat(y, times), np.repeat(scores, times))
-    assert error_rate(y, scores, sample_weight=times) == pytest.approx(repeated, abs=1e-14)
 
 
 @pytest.mark.parametrize(

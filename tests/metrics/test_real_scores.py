@@ -64,15 +64,6 @@ def test_units_of_the_score_are_those_of_scipy():
     assert found == pytest.approx(to_target / 10, rel=1e-12)
 
 
-def test_weights_are_copies_in_the_standard_deviation_too():
-    scores, _, group = predictions()
-    weights = np.random.default_rng(1).integers(0, 4, scores.size)
-    copies = np.repeat(np.arange(scores.size), weights)
-    weighted = strong_pairwise_disparity(scores, sensitive_features=group, sample_weight=weights, scale="standardized")
-    copied = strong_pairwise_disparity(scores[copies], sensitive_features=group[copies], scale="standardized")
-    assert weighted == pytest.approx(copied, rel=1e-12)
-
-
 @pytest.mark.parametrize("metric", DISTANCES)
 def test_scales_under_affine_maps(metric):
     scores, _, group = predictions()

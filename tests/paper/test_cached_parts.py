@@ -2,12 +2,10 @@ import os
 import signal
 import threading
 import time
-import warnings
 
 import numpy as np
 import pytest
 
-from fairtransport import FairnessWarning
 from fairtransport.paper.finding import Part, run_parts
 
 
@@ -88,19 +86,6 @@ def test_ctrl_c_stops_running_parts_and_keeps_finished_ones(tmp_path):
     assert time.monotonic() - began < 15
     assert run_parts([quick], folder=tmp_path)
     assert calls == ["quick"]
-
-
-def test_fairness_warnings_of_parallel_parts_are_ignored():
-    filters = list(warnings.filters)
-
-    def warn(stop):
-        for _ in range(100):
-            warnings.warn("Parity cost most of the model.", FairnessWarning, stacklevel=1)
-            time.sleep(1e-4)
-        return {}
-
-    run_parts([Part(f"p{k}", {}, warn) for k in range(8)], n_jobs=4)
-    assert warnings.filters == filters
 
 
 def test_progress_is_shown(capsys):

@@ -128,15 +128,6 @@ def test_the_coupling_is_that_of_pot():
     np.testing.assert_allclose(plan, ot.emd_1d(x, y, p, q, metric="minkowski", p=1.0), atol=1e-12)
 
 
-def test_a_target_is_a_sample_like_any_other():
-    scores, _ = sampled()
-    target = np.random.default_rng(3).random(50)
-    comparisons = Comparisons.of_cells(scores.size, [np.arange(23)], [(0, 1)], targets=[target])
-    terms = exact(n_slices=None).value_and_gradient(scores, comparisons)
-    assert terms.value == pytest.approx(wasserstein_distance(scores[:23], target), abs=1e-12)
-    assert not terms.gradient[23:].any()
-
-
 def test_the_continuous_distance_nears_the_exact_one_as_it_is_regularized_less():
     rng = np.random.default_rng(0)
     scores = np.r_[rng.beta(2, 6, 300), rng.beta(6, 2, 300)]
@@ -170,16 +161,6 @@ def test_slices_near_rows_as_they_become_finer(kind, scale):
     assert slopes[0] > slopes[2]
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_as_many_slices_as_rows_are_the_rows(scale):
-    scores, comparisons = sampled(sizes=(40, 40, 40))
-    by_rows, by_slices = (
-        DiscretePenalty(scale=scale, n_slices=n).value_and_gradient(scores, comparisons) for n in (None, 40)
-    )
-    np.testing.assert_allclose(by_slices.distances, by_rows.distances, atol=1e-12)
-    np.testing.assert_allclose(by_slices.gradient, by_rows.gradient, atol=1e-12)
-
-
 def counted(scores, comparisons, edges):
     return np.array([np.histogram(scores[rows], edges)[0] for rows in comparisons.cells], dtype=float)
 
@@ -201,16 +182,6 @@ def test_histograms_agree_with_rows(kind, scale):
     for cell, rows in enumerate(comparisons.cells):
         difference = slices.gradient[rows] * rows.size - terms.slopes[cell, bins[rows]]
         assert np.abs(difference).mean() < 0.03
-
-
-def test_targets_are_compared_with_histograms():
-    scores, comparisons = sampled(sizes=(400, 600, 500))
-    target = np.random.default_rng(1).beta(3, 3, 300)
-    aimed = Comparisons.of_cells(scores.size, comparisons.cells, [(0, 3), (1, 3), (2, 3)], targets=[target])
-    edges = np.linspace(0.0, 1.0, 513)
-    terms = DiscretePenalty().value_and_slopes(counted(scores, aimed, edges), edges, aimed)
-    rows = DiscretePenalty(n_slices=None).value_and_gradient(scores, aimed)
-    np.testing.assert_allclose(terms.distances, rows.distances, atol=3e-3)
 
 
 def test_weights_of_rows_are_copies():

@@ -51,25 +51,6 @@ def test_each_stratum_has_the_repair_of_its_rows():
             )
 
 
-def test_amount_and_weights():
-    scores, _, group, stratum = scores_in_strata(3000, 3)
-    repair = ft.QuantileRepair().fit(scores, sensitive_features=group, strata=stratum)
-    full = repair.transform(scores, sensitive_features=group, strata=stratum)
-    repair.amount = 0.5
-    half = repair.transform(scores, sensitive_features=group, strata=stratum)
-    np.testing.assert_allclose(half, (scores + full) / 2, atol=1e-12)
-    weights = np.random.default_rng(0).integers(0, 3, size=3000)
-    index = np.repeat(np.arange(3000), weights)
-    weighted, copied = ft.QuantileRepair(min_group_size=1), ft.QuantileRepair(min_group_size=1)
-    weighted.fit(scores, sensitive_features=group, strata=stratum, sample_weight=weights)
-    copied.fit(scores[index], sensitive_features=group[index], strata=stratum[index])
-    np.testing.assert_allclose(
-        weighted.transform(scores, sensitive_features=group, strata=stratum),
-        copied.transform(scores, sensitive_features=group, strata=stratum),
-        atol=1e-9,
-    )
-
-
 def test_small_cells_are_shrunk_to_the_map_of_the_group():
     scores, _, group, stratum = scores_in_strata(3000, 4)
     rare = np.flatnonzero((stratum == "t") & (group == "a"))

@@ -89,16 +89,6 @@ def test_fresh_rows_are_as_close_as_chance_allows_or_closer_than_before(criterio
         assert np.mean(changes) < 0.8
 
 
-def test_amount_leads_along_a_line_and_is_read_at_transform():
-    scores, y, group = scores_by_label(2000, 4)
-    for criterion in ("equal_opportunity", "equalized_odds"):
-        repair = ft.QuantileRepair(criterion=criterion).fit(scores, y, sensitive_features=group)
-        full = repair.transform(scores, sensitive_features=group)
-        repair.amount = 0.25
-        part = repair.transform(scores, sensitive_features=group)
-        np.testing.assert_allclose(part, 0.75 * scores + 0.25 * full, atol=1e-14)
-
-
 @pytest.mark.parametrize("criterion", ["equal_opportunity", "equalized_odds"])
 def test_weights_are_copies_and_labels_may_be_text(criterion):
     scores, y, group = scores_by_label(600, 5, decimals=2)

@@ -175,24 +175,6 @@ def test_bounded_memory_purity_and_weights():
     assert repair.grid_ is None
 
 
-def test_errors():
-    scores, group = scores_of(100)
-    for wrong in ({"stream_half_life": -1.0}, {"new_groups": "perhaps"}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            ft.QuantileRepair(**wrong).partial_fit(scores, sensitive_features=group)
-    with pytest.raises(ValueError, match="group"):
-        ft.QuantileRepair().partial_fit(scores[:1], sensitive_features=group[:1])
-    with pytest.raises(ValueError, match="nothing to repair"):
-        ft.QuantileRepair().partial_fit([0.5] * 4, sensitive_features=["a", "b"] * 2)
-    repair = ft.QuantileRepair().fit(scores, sensitive_features=group)
-    with pytest.raises(ValueError, match="outside"):
-        repair.partial_fit([2.0], sensitive_features=["a"])
-    with pytest.raises(ValueError, match="sensitive_features"):
-        repair.partial_fit(scores, sensitive_features=None)
-    with pytest.raises(ValueError, match="sensitive_features"):
-        repair.partial_fit(scores, sensitive_features=group[:-1])
-
-
 # ------------------------------------------------------------------------------------------------ around a classifier
 
 

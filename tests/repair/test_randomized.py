@@ -130,16 +130,6 @@ def test_expected_scores_are_the_mean_over_draws_and_need_no_seed():
         assert (np.diff(expected[group == name][order]) >= 0).all()
 
 
-def test_amount_averages_drawn_and_original_scores():
-    repair = fitted(n=4000)
-    scores, _, group = binormal(4, 100)
-    full = repair.transform(scores, sensitive_features=group)
-    repair.amount = 0.5
-    np.testing.assert_allclose(repair.transform(scores, sensitive_features=group), (scores + full) / 2)
-    repair.amount = 0.0
-    assert np.array_equal(repair.transform(scores, sensitive_features=group), scores)
-
-
 def test_a_model_that_predicts_nothing_in_one_group_predicts_nothing_in_any():
     scores, y, group = binormal(6, 20_000, (2.0, 0.0))
     repair = ft.QuantileRepair(criterion="equalized_odds", randomize=True).fit(scores, y, sensitive_features=group)

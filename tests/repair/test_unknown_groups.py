@@ -30,9 +30,9 @@ def boosting(kind, library, **options):
 
 
 MODELS = {
-    "cot": lambda: ft.ContinuousTransportClassifier(**AWARE).fit(X, Y, sensitive_features=G),
-    "dot": lambda: ft.DiscreteTransportRegressor(**AWARE).fit(X, PAY, sensitive_features=G),
-    "pipeline": lambda: make_pipeline(StandardScaler(), ft.ContinuousTransportClassifier(**AWARE)).fit(
+    "cot": lambda: ft.TransportClassifier(**AWARE).fit(X, Y, sensitive_features=G),
+    "dot": lambda: ft.TransportRegressor(distance="discrete", **AWARE).fit(X, PAY, sensitive_features=G),
+    "pipeline": lambda: make_pipeline(StandardScaler(), ft.TransportClassifier(**AWARE)).fit(
         X, Y, continuoustransportclassifier__sensitive_features=G
     ),
     "repair": lambda: ft.QuantileRepairClassifier(LogisticRegression()).fit(X, Y, sensitive_features=G),

@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,9 @@ from fairtransport import histograms, metrics, tables, transport
 from fairtransport.criteria import demographic_parity, weigh_by_reliability
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.persistence import describe
+
+DOT = partial(ft.TransportClassifier, distance="discrete")
+
 
 pytestmark = pytest.mark.trust
 
@@ -117,11 +120,11 @@ CORRUPTIONS = {
 SGD = {"solver": ft.linear.SgdSettings(n_updates=20, random_state=0)}
 QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
 MODELS = {
-    "COT": ft.ContinuousTransportClassifier,
-    "COT of each group": lambda **o: ft.ContinuousTransportClassifier(parity_weight=0.3, group_specific=True, **o),
-    "COT of the paper": lambda **o: ft.ContinuousTransportClassifier(**SGD, **o),
-    "DOT": ft.DiscreteTransportClassifier,
-    "DOT of the paper": lambda **o: ft.DiscreteTransportClassifier(**SGD, **o),
+    "COT": ft.TransportClassifier,
+    "COT of each group": lambda **o: ft.TransportClassifier(parity_weight=0.3, group_specific=True, **o),
+    "COT of the paper": lambda **o: ft.TransportClassifier(**SGD, **o),
+    "DOT": DOT,
+    "DOT of the paper": lambda **o: ft.TransportClassifier(distance="discrete", **SGD, **o),
     "repair of categories": lambda **o: ft.QuantileRepairClassifier(
         make_pipeline(
             ColumnTransformer([("a", OneHotEncoder(), [1])], remainder=SimpleImputer()), LogisticRegression()

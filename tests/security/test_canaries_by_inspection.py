@@ -14,6 +14,7 @@ import logging
 import re
 import warnings
 import zlib
+from functools import partial
 from types import FunctionType
 
 import matplotlib as mpl
@@ -33,6 +34,9 @@ from fairtransport.criteria import penalty as penalties
 from fairtransport.linear import SgdSettings
 from fairtransport.report import WhatIf
 from fairtransport.torch import TransportPenalty
+
+DOT = partial(ft.TransportClassifier, distance="discrete")
+
 
 pytestmark = [pytest.mark.trust, pytest.mark.filterwarnings("ignore")]  # those of the calls are recorded
 
@@ -138,7 +142,7 @@ def given():
     scores_repair = ft.QuantileRepair(min_group_size=1).fit(SCORES, sensitive_features=GROUP)
     table_repair = ft.TableRepair(score="s", sensitive_features="g").fit(FRAME)
     solution = ft.solve_dual(SCORES, SCORES, n_updates=3, random_state=0)
-    cot = ft.ContinuousTransportClassifier(parity_weight=1.0).fit(X, Y, sensitive_features=GROUP)
+    cot = ft.TransportClassifier(parity_weight=1.0).fit(X, Y, sensitive_features=GROUP)
     return {
         "X": X, "y": Y, "y_true": Y, "scores": SCORES, "sensitive_features": GROUP, "sample_weight": np.ones(N),
         "weights": np.ones(N), "x": SCORES, "frame": FRAME, "table": FRAME, "groups": groups, "settled": groups,
@@ -165,7 +169,7 @@ def instances(values):
     keys = {"sensitive_features": GROUP}
     audit = values["audit"]
     yield from (audit, ft.compare(audit, audit), values["groups"], values["grid"], values["histograms"])
-    for kind in (ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier):
+    for kind in (ft.TransportClassifier, DOT):
         yield kind(parity_weight=1.0).fit(X, Y, **keys)
         yield kind(solver=SgdSettings(n_updates=5, random_state=0)).fit(X, Y, **keys)
     yield from (values["model"], ft.QuantileRepair(min_group_size=1).fit(SCORES, **keys))
@@ -173,7 +177,7 @@ def instances(values):
     yield from (values["lookup"], values["solution"], values["sample"], values["comparisons"])
     yield penalties.DiscretePenalty()
     yield ft.frontier(values["model"], X, Y, **keys, amounts=[0.5, 1.0], cv=2, n_jobs=1, random_state=0)
-    sgd = ft.ContinuousTransportClassifier(solver=SgdSettings(n_updates=5, random_state=0)).fit(X, Y, **keys)
+    sgd = ft.TransportClassifier(solver=SgdSettings(n_updates=5, random_state=0)).fit(X, Y, **keys)
     yield from (sgd.duals_, sgd.make_trainer(X, Y, **keys), WhatIf.of(audit))
     yield ft.audit_by(FRAME, by="g", score="s", sensitive_features="y", **QUICK)
     FRAME.to_csv("people.csv")

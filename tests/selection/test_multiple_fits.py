@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
-from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepairClassifier
+from fairtransport import QuantileRepairClassifier, TransportClassifier
 from fairtransport.linear import SgdSettings
 
 SHORT = SgdSettings(n_updates=150, batch_size=10)
@@ -64,11 +64,13 @@ def fit_many(models, **options):
 @pytest.mark.parametrize("n_jobs", [None, 1, 3, -1])
 def test_models_are_those_of_one_fit_after_the_other(n_jobs):
     models = [
-        ContinuousTransportClassifier(parity_weight=0.1),
-        ContinuousTransportClassifier(parity_weight=0.3),
-        ContinuousTransportClassifier(parity_weight=1.0, solver=replace(SHORT, random_state=0)),
-        ContinuousTransportClassifier(parity_weight=1.0, solver=replace(SHORT, random_state=1)),
-        DiscreteTransportClassifier(solver=SgdSettings(n_updates=100, random_state=np.random.RandomState(3))),
+        TransportClassifier(parity_weight=0.1),
+        TransportClassifier(parity_weight=0.3),
+        TransportClassifier(parity_weight=1.0, solver=replace(SHORT, random_state=0)),
+        TransportClassifier(parity_weight=1.0, solver=replace(SHORT, random_state=1)),
+        TransportClassifier(
+            distance="discrete", solver=SgdSettings(n_updates=100, random_state=np.random.RandomState(3))
+        ),
         QuantileRepairClassifier(LogisticRegression()),
     ]
     alone = [clone(model).fit(X, Y, sensitive_features=G) for model in models]
@@ -90,15 +92,13 @@ def test_runs_share_the_rows_and_get_the_weights():
 def test_a_fitted_initial_model_is_shared_and_stays_as_it_is():
     start = LogisticRegression().fit(X, Y)
     coef = start.coef_.copy()
-    models = fit_many(
-        [ContinuousTransportClassifier(start, solver=replace(SHORT, random_state=k)) for k in range(2)], n_jobs=2
-    )
+    models = fit_many([TransportClassifier(start, solver=replace(SHORT, random_state=k)) for k in range(2)], n_jobs=2)
     assert all(model.initial_estimator_ is start for model in models)
     assert np.array_equal(start.coef_, coef)
 
 
 def test_a_pipeline_passes_groups_and_weights_to_its_last_step():
-    model = make_pipeline(StandardScaler(), DiscreteTransportClassifier(parity_weight=0.1))
+    model = make_pipeline(StandardScaler(), TransportClassifier(distance="discrete", parity_weight=0.1))
     (fitted,) = fit_many([model], sample_weight=np.ones(Y.size))
     assert fitted[-1].groups_.labels == ("f", "m")
 
@@ -207,11 +207,8 @@ def test_ctrl_c_stops_all(n_jobs):
 
 
 def test_ctrl_c_reaches_the_compiled_loop():
-    models = [
-        ContinuousTransportClassifier(solver=SgdSettings(n_updates=10**9, batch_size=10, random_state=k))
-        for k in range(2)
-    ]
-    fit_many([ContinuousTransportClassifier(solver=replace(SHORT, random_state=0))])  # compiled before the clock starts
+    models = [TransportClassifier(solver=SgdSettings(n_updates=10**9, batch_size=10, random_state=k)) for k in range(2)]
+    fit_many([TransportClassifier(solver=replace(SHORT, random_state=0))])  # compiled before the clock starts
     over = threading.Event()
 
     def press():
@@ -265,7 +262,7 @@ def test_bad_lists(models, error, match):
 def test_a_shared_generator_would_make_runs_depend_on_their_order():
     shared = np.random.RandomState(0)
     with pytest.raises(ValueError, match="share one random number generator"):
-        fit_many([ContinuousTransportClassifier(solver=replace(SHORT, random_state=shared)) for _ in range(2)])
+        fit_many([TransportClassifier(solver=replace(SHORT, random_state=shared)) for _ in range(2)])
 
 
 @pytest.mark.parametrize(("n_jobs", "error"), [(0, ValueError), (1.5, TypeError), (True, TypeError)])

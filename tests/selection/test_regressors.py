@@ -6,25 +6,24 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport.metrics import strong_pairwise_disparity
 
-rng = np.random.default_rng(0)
-G = rng.choice(["a", "b"], 600)
-X = rng.normal(size=(600, 3)) + (G == "b")[:, None] * [1.0, 0.0, 0.0]
-Y = 1000.0 * (X @ [1.0, 1.0, 0.5] + rng.normal(size=600))
+X, Y, G = people(600, real=True)
+Y *= 1000.0
 pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 
 
 def test_the_curve_of_a_regressor():
     cut = np.arange(600) % 3 == 0
     splits = [(np.flatnonzero(~cut), np.flatnonzero(cut))]
-    model = ft.DiscreteTransportRegressor(group_specific=True)
+    model = ft.TransportRegressor(distance="discrete", group_specific=True)
     curve = ft.frontier(model, X, Y, sensitive_features=G, cv=splits, parity_weights=[0.0, 0.3, 3.0], random_state=0)
     assert curve.error_metric == "rmse"
     for number, weight in enumerate((0.0, 3.0)):
-        one = ft.DiscreteTransportRegressor(group_specific=True, parity_weight=weight)
+        one = ft.TransportRegressor(distance="discrete", group_specific=True, parity_weight=weight)
         scores = one.fit(X[~cut], Y[~cut], sensitive_features=G[~cut]).predict(X[cut], sensitive_features=G[cut])
         at = 2 * number
         assert curve.mean("rmse")[at] == pytest.approx(np.sqrt(np.mean((Y[cut] - scores) ** 2)), rel=0.01)
@@ -49,7 +48,9 @@ def test_any_regressor_and_criterion(criterion):
     repair = ft.QuantileRepairRegressor(Ridge())
     curve = ft.frontier(repair, X, Y, sensitive_features=G, amounts=[0.0, 1.0], cv=2, random_state=0)
     assert curve.mean("rank_disparity")[1] < 0.5 * curve.mean("rank_disparity")[0]
-    linear = make_pipeline(StandardScaler(), ft.DiscreteTransportRegressor(LinearRegression(), criterion=criterion))
+    linear = make_pipeline(
+        StandardScaler(), ft.TransportRegressor(LinearRegression(), distance="discrete", criterion=criterion)
+    )
     curve = ft.frontier(linear, X, Y, sensitive_features=G, parity_weights=[0.0, 1.0], cv=2, random_state=0)
     before, after = curve.mean("criterion_disparity")
     assert after < before
@@ -58,21 +59,21 @@ def test_any_regressor_and_criterion(criterion):
 
 def test_y_must_fit_the_estimator():
     with pytest.raises(ValueError, match="not numbers"):
-        ft.frontier(ft.DiscreteTransportRegressor(), X, np.where(Y > 0, "x", "y"), sensitive_features=G)
+        ft.frontier(ft.TransportRegressor(distance="discrete"), X, np.where(Y > 0, "x", "y"), sensitive_features=G)
     with pytest.raises(ValueError, match="continuous"):
-        ft.frontier(ft.DiscreteTransportClassifier(), X, Y, sensitive_features=G)
+        ft.frontier(ft.TransportClassifier(distance="discrete"), X, Y, sensitive_features=G)
     with pytest.raises(TypeError, match="or a regressor with predict"):
         ft.frontier(StandardScaler(), X, Y, sensitive_features=G)
 
 
 def test_many_fits():
-    models = [ft.DiscreteTransportRegressor(parity_weight=weight) for weight in (0.0, 1.0)]
+    models = [ft.TransportRegressor(distance="discrete", parity_weight=weight) for weight in (0.0, 1.0)]
     fitted = ft.fit_many(models, X, Y, sensitive_features=G, n_jobs=2)
     assert fitted[1].before_after_["disparity"][1] < fitted[0].before_after_["disparity"][1]
 
 
 def test_the_picture_has_the_error_of_regressors():
     pytest.importorskip("matplotlib").use("Agg")
-    model = ft.DiscreteTransportRegressor()
+    model = ft.TransportRegressor(distance="discrete")
     curve = ft.frontier(model, X, Y, sensitive_features=G, parity_weights=[0.0, 1.0], cv=2, random_state=0)
     assert curve.plot().ax_.get_ylabel() == "Root mean squared error, in units of y"

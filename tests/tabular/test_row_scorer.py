@@ -51,15 +51,15 @@ def encoder(**options):
 def made():
     """Yield a name, a fitted model, its features, and the options of its predictions."""
     with_groups = {"sensitive_features": GROUPS}
-    cot = ft.ContinuousTransportClassifier(parity_weight=0.5).fit(NUMBERS, Y, **with_groups)
+    cot = ft.TransportClassifier(parity_weight=0.5).fit(NUMBERS, Y, **with_groups)
     yield "cot", cot, NUMBERS, {}
-    aware = ft.ContinuousTransportClassifier(parity_weight=0.5, group_specific=True).fit(NUMBERS, Y, **with_groups)
+    aware = ft.TransportClassifier(parity_weight=0.5, group_specific=True).fit(NUMBERS, Y, **with_groups)
     yield "aware cot", aware, NUMBERS, with_groups
-    dot = ft.DiscreteTransportRegressor(parity_weight=0.5).fit(NUMBERS, PAY, **with_groups)
+    dot = ft.TransportRegressor(distance="discrete", parity_weight=0.5).fit(NUMBERS, PAY, **with_groups)
     yield "dot regressor", dot, NUMBERS, {}
     pipeline = make_pipeline(encoder(), LogisticRegression(max_iter=1000)).fit(FRAME, Y)
     yield "pipeline", pipeline, FRAME, {}
-    fair = make_pipeline(encoder(), ft.ContinuousTransportClassifier(parity_weight=0.5, group_specific=True))
+    fair = make_pipeline(encoder(), ft.TransportClassifier(parity_weight=0.5, group_specific=True))
     fair.fit(FRAME, Y, continuoustransportclassifier__sensitive_features=GROUPS)
     yield "aware pipeline", fair, FRAME, with_groups
     repair = ft.QuantileRepairClassifier(make_pipeline(encoder(), LogisticRegression(max_iter=1000)))

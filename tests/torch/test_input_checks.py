@@ -58,15 +58,6 @@ def test_strata():
     penalty(SCORES, CODES, CODES)
 
 
-def test_another_device():
-    penalty = TransportPenalty(2)
-    penalty(SCORES, CODES)
-    with pytest.raises(ValueError, match=r"scores is on meta, but the penalty is on cpu: call penalty.to\('meta'\)"):
-        penalty(SCORES.to("meta"), CODES)
-    with pytest.raises(ValueError, match="group_codes is on meta"):
-        penalty(SCORES, CODES.to("meta"))
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

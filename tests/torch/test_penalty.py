@@ -157,27 +157,6 @@ def test_discrete_gradient_agrees_with_finite_differences():
     np.testing.assert_allclose(gradient(penalty, scores, codes)[1][SOME], numeric, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["continuous", "discrete"])
-def test_strata_are_compared_one_by_one(kind):
-    rng = np.random.default_rng(6)
-    scores, codes, strata = rng.random(90), np.tile([0, 1, 2], 30), np.repeat([0, 1], [30, 60])
-    both = double(3, kind=kind, n_strata=2)
-    both(torch.tensor(scores), torch.tensor(codes), torch.tensor(strata))
-    both.eval()
-    value, grad, expected, gradients = *gradient(both, scores, codes, strata), 0.0, []
-    for stratum, share in ((0, 1 / 3), (1, 2 / 3)):
-        alone = double(3, kind=kind).eval()
-        if kind == "continuous":
-            alone.transport.x.copy_(both.transport.x[3 * stratum : 3 * stratum + 3])
-            alone.transport.y.copy_(both.transport.y[3 * stratum : 3 * stratum + 3])
-        rows = strata == stratum
-        part, part_gradient = gradient(alone, scores[rows], codes[rows])
-        expected += share * part
-        gradients.append(share * part_gradient)
-    assert value == pytest.approx(expected, abs=1e-12)
-    np.testing.assert_allclose(grad, np.concatenate(gradients), atol=1e-12)
-
-
 def test_continuous_value_approximates_the_exact_one():
     rng = np.random.default_rng(4)
     codes = np.repeat([0, 1, 2], 256)

@@ -1,4 +1,4 @@
-"""The disparities with their confidence intervals, noise floors and p-values."""
+"""Disparities with their confidence intervals, noise floors and p-values; distances in units of the score."""
 
 from __future__ import annotations
 

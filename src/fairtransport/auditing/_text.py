@@ -1,4 +1,4 @@
-"""An audit as text of 80 columns."""
+"""An audit as text of 80 columns, and as rows of data frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What boosted classifiers and regressors share: parameters, training with the penalty, and what is reported."""
+"""What boosted classifiers and regressors share: parameters, training with the penalty, and the reported outcome."""
 
 from __future__ import annotations
 

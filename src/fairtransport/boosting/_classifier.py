@@ -85,7 +85,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
         each row is held out once, in three folds; of more than 10,000 rows, a fifth.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. By default ``strength`` and ``kernel_variance``
+        Of ``kind="continuous"``, as in `TransportClassifier`. By default ``strength`` and ``kernel_variance``
         are 3.2 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
         and 0.1 for other predictions.
     grouping : {"crossed", "each"}, default="crossed"
@@ -93,7 +93,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     missing : {"error", "group"}, default="error"
         A missing sensitive value raises, or is a group of its own.
     small_groups : {"keep", "pool", "drop"}, default="keep"
-        Treatment of groups with fewer than ``min_group_size`` rows, as in `ContinuousTransportClassifier`.
+        Treatment of groups with fewer than ``min_group_size`` rows, as in `TransportClassifier`.
     min_group_size : int, default=30
         See ``small_groups``.
     random_state : int, RandomState or None
@@ -142,7 +142,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     See Also
     --------
     TransportObjective : The same penalty for ``xgboost.train`` and ``lightgbm.train``.
-    fairtransport.ContinuousTransportClassifier : The same penalty for linear models.
+    fairtransport.TransportClassifier : The same penalty for linear models.
     fairtransport.QuantileRepairClassifier : Repairs the scores of any classifier.
 
     Notes
@@ -153,7 +153,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
 
     T a transport distance ([1]_, Eq. 4) between the scores of two groups, or of their rows within each label or
     stratum, :math:`\omega` the weights of the pairs by reliability, and u the unit, as in
-    `ContinuousTransportClassifier`. A plain model is trained first, which measures u. Then a booster is trained from
+    `TransportClassifier`. A plain model is trained first, which measures u. Then a booster is trained from
     the start with `TransportObjective`: a quarter of its rounds without the penalty (a twentieth on more than 10,000
     rows), whose weight w then increases up to three quarters of them.
 

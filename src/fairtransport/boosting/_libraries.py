@@ -1,4 +1,4 @@
-"""Which library an estimator is of, and the estimator that is used by default."""
+"""LightGBM and XGBoost behind one interface, and the estimator that is used by default."""
 
 from __future__ import annotations
 

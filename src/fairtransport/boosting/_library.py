@@ -1,4 +1,4 @@
-"""A boosting library behind one interface: training with a custom objective, and reading margins."""
+"""Interface of a boosting library: training with a custom objective, and reading margins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transport penalty as a custom objective of XGBoost and LightGBM."""
+"""The transport penalty as a custom objective of XGBoost and LightGBM, with losses and distances."""
 
 from __future__ import annotations
 
@@ -412,7 +412,7 @@ class TransportObjective:
         The pairs that are compared, with their weights; by default those of ``criterion`` and ``strata``, weighed by
         reliability after ``warmup``. Requires ``unit``; ``target`` is then ignored.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. By default ``strength`` and ``kernel_variance``
+        Of ``kind="continuous"``, as in `TransportClassifier`. By default ``strength`` and ``kernel_variance``
         are 3.2 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
         and 0.1 for other predictions.
     grouping : {"crossed", "each"}, default="crossed"
@@ -443,7 +443,7 @@ class TransportObjective:
     T a transport distance ([1]_, Eq. 4) of scores that are counted in 1,024 cells (`fairtransport.criteria.binned`),
     over all pairs of groups, within each label or stratum if the criterion says so: then :math:`S_a` are the scores of
     a group's rows with that label, and each pair has the weight of the label. u is the unit of the linear estimators
-    (`ContinuousTransportClassifier`).
+    (`TransportClassifier`).
 
     **Gradient.** With :math:`r_a(s)` the derivative of the penalty in the score's cell and :math:`m_a` the
     total weight of the group, or of its rows in the row's stratum,

@@ -84,7 +84,7 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
         each row is held out once, in three folds; of more than 10,000 rows, a fifth.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. By default ``strength`` and ``kernel_variance``
+        Of ``kind="continuous"``, as in `TransportClassifier`. By default ``strength`` and ``kernel_variance``
         are 3.2 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
         and 0.1 for other predictions.
     grouping : {"crossed", "each"}, default="crossed"
@@ -92,7 +92,7 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
     missing : {"error", "group"}, default="error"
         A missing sensitive value raises, or is a group of its own.
     small_groups : {"keep", "pool", "drop"}, default="keep"
-        Treatment of groups with fewer than ``min_group_size`` rows, as in `ContinuousTransportClassifier`.
+        Treatment of groups with fewer than ``min_group_size`` rows, as in `TransportClassifier`.
     min_group_size : int, default=30
         See ``small_groups``.
     random_state : int, RandomState or None

@@ -1,4 +1,4 @@
-"""The number of rounds and the weight of the penalty, chosen on held-out rows."""
+"""Training of boosters: rows that are held out, early stopping, and the weight of the penalty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The penalty as an estimator's parameters describe it, for any part of the rows."""
+"""The penalty and the response as an estimator's parameters describe them, for any part of the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checked training and validation rows: features, labels 0 and 1 or numbers, groups and weights."""
+"""Checked training rows: features, outcomes, groups, weights, and the rows that are compared."""
 
 from __future__ import annotations
 

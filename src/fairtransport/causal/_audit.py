@@ -1,4 +1,4 @@
-"""Audits along paths: how much of a difference in scores flows through which causes, under a causal graph."""
+"""Audits along the paths of a causal graph: effects, their intervals, and their sensitivity to edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causal graphs: which column is a cause of which."""
+"""Causal graphs: their edges, the DOT language, and what moves along which paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors and warnings of the library as the commands report them: one line each, in the words of the options."""
+"""Errors, warnings and signals as the commands report them: one line each, in the words of the options."""
 
 from __future__ import annotations
 

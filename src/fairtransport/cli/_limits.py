@@ -1,4 +1,4 @@
-"""Limits on the metrics of an audit, such as ``spdd=.1``, for use in a pipeline."""
+"""Audits of files, and limits on their metrics such as ``spdd=.1``, for use in a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of output folders and files, made before anything is computed."""
+"""Output of the commands: checked paths, JSON, tables and progress on the terminal."""
 
 from __future__ import annotations
 

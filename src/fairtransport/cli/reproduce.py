@@ -1,4 +1,4 @@
-"""``fairtransport reproduce``: the tables and figures of the paper, beside the published ones."""
+"""``fairtransport reproduce``, ``demo`` and ``datasets``: the paper, beside the published figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Criteria with labels or strata, resolved for the rows of a table: where groups are compared, and with what weight."""
+"""Criteria resolved for the rows of a table: where groups are compared, with what weight and target."""
 
 from __future__ import annotations
 

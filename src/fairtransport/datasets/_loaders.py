@@ -1,4 +1,4 @@
-"""Adult: income above $50,000, from the US census of 1994."""
+"""Adult, German credit, and Communities and Crime; subsampling to other class rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binning: rows or group-by results -> histograms."""
+"""Binning: rows or group-by results -> histograms; another grid for the same scores."""
 
 from __future__ import annotations
 

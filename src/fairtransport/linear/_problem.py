@@ -1,4 +1,4 @@
-"""The optimization problem of L-BFGS: rows in canonical order, loss, penalty and comparisons."""
+"""The optimization problem of L-BFGS: initial model, scaled rows in canonical order, and comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stochastic algorithm of the paper: alternating steps of dual variables and parameters on random batches."""
+"""The stochastic algorithm of the paper: alternating steps, their sizes, and its convergence."""
 
 from __future__ import annotations
 

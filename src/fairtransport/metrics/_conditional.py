@@ -1,4 +1,4 @@
-"""Disparities among people who are alike: with the same label, or in the same stratum."""
+"""Disparities among people with the same label or in the same stratum, at thresholds, and scorers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three disparities of the paper and the rank disparity: sums of Wasserstein-1 distances between distributions.
+"""The disparities of the paper and the rank disparity, their noise floors, and the largest difference.
 
 On the line such a distance is the area between two distribution functions: the difference between two groups' shares
 above a threshold, averaged over all thresholds in [0, 1].

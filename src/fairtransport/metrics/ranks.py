@@ -1,4 +1,4 @@
-"""Pooled ranks, which do not depend on the scale of the scores."""
+"""Pooled ranks, which do not depend on the scale of the scores, and sorted scores by group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of reproducing one table or figure: figures, the numbers behind them, and the claims checked."""
+"""The result of reproducing one table or figure: figures, numbers, checked claims, and cached parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saving and loading of model files."""
+"""Saving and loading of model files, and the objects in them."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
     Parameters
     ----------
     model : estimator
-        `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, `QuantileRepair`, or `QuantileRepairClassifier`
+        `TransportClassifier`, `QuantileRepair`, or `QuantileRepairClassifier`
         and `QuantileRepairRegressor` around one of these or of scikit-learn's `LogisticRegression`, `LinearRegression`
         and `Ridge`, alone or in a `Pipeline` with `ColumnTransformer`, `StandardScaler`, `OneHotEncoder`,
         `OrdinalEncoder` and `SimpleImputer`. These can be saved by themselves, too. Of trees of LightGBM, XGBoost and
@@ -369,7 +369,7 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
     >>> group = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
     >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
-    >>> model = ft.DiscreteTransportClassifier().fit(X, y, sensitive_features=group)
+    >>> model = ft.TransportClassifier().fit(X, y, sensitive_features=group)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     again = ft.load(ft.save(model, f"{folder}/model.ft"))
     >>> bool(np.all(again.predict_proba(X) == model.predict_proba(X)))

@@ -1,4 +1,4 @@
-"""What models with a repair of their scores share: parameters of the repair, and calls with groups."""
+"""What models with a repair of their scores share: out-of-fold scores, and calls with groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the groups that a quantile repair is fitted to."""
+"""Checks of the groups, labels and criterion that a quantile repair is fitted to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quantile map of each group and the target distribution, computed from rows or from histograms."""
+"""The quantile map of each group and the target, for parity, equal opportunity and equalized odds."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def fit_many(
     >>> group = rng.integers(2, size=500)
     >>> X = rng.normal(size=(500, 3)) + group[:, None]
     >>> y = (X.sum(axis=1) + rng.logistic(size=500) > 1.5).astype(int)
-    >>> models = [ft.DiscreteTransportClassifier(parity_weight=weight) for weight in (0.0, 0.3, 1.0)]
+    >>> models = [ft.TransportClassifier(parity_weight=weight) for weight in (0.0, 0.3, 1.0)]
     >>> models = ft.fit_many(models, X, y, sensitive_features=group, n_jobs=2)
     >>> [model.parity_weight_ for model in models]
     [0.0, 0.3, 1.0]

@@ -92,7 +92,7 @@ def suggest(
         return Suggestion("torch.TransportPenalty", reason, "fairtransport.torch.TransportPenalty()", cautions)
     reason = "its error at equal disparity was among the lowest of our blind methods."
     if model == "linear":
-        reason += f" Where the scores themselves must be linear, ContinuousTransport{kind}."
+        reason += f" Where the scores themselves must be linear, Transport{kind}."
     return Suggestion(f"BlindRepair{kind}", reason, f"BlindRepair{kind}({_base(model, kind, n_rows)})", cautions)
 
 

@@ -1,4 +1,4 @@
-"""The model that is served: loaded from its file, and loaded again when the file changes."""
+"""The model that is served, loaded again when its file changes, and the groups of its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listening sockets, with errors that say what to do."""
+"""Listening sockets and limited connections, with errors that say what to do."""
 
 from __future__ import annotations
 

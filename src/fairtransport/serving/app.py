@@ -1,4 +1,4 @@
-"""The application of a server: its paths, and what they answer."""
+"""The application of a server: its paths, the scoring behind them, and its metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats of bodies, by their media types."""
+"""Bodies of requests in JSON, JSON lines, CSV and Arrow: rows with the columns that a model needs."""
 
 from __future__ import annotations
 

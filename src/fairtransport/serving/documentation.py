@@ -1,4 +1,4 @@
-"""OpenAPI document, from the columns of the model."""
+"""Documentation of a server from the columns of its model: the OpenAPI document and a page."""
 
 from __future__ import annotations
 

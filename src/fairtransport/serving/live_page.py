@@ -1,4 +1,4 @@
-"""Server of the live page alone: read-only, on this machine only, in a thread of its own.
+"""The live page of a stream: read-only, on this machine only, in a thread of its own.
 
 The stream must not suffer from its page: the number of connections is limited, and with it that of file descriptors; a
 request must arrive within ten seconds, and bodies of requests are not read.

@@ -1,4 +1,4 @@
-"""Settings of a server, checked."""
+"""Settings of a server, checked, and who may access it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Monitor of the disparity of a stream, and of what adjusting the model has changed.
+r"""Monitor of the disparity of a stream, with an alarm of stated rate.
 
 Each group's scores are counted in histograms with exponential forgetting.
 

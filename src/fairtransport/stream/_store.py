@@ -1,4 +1,4 @@
-"""Store of a stream: a folder from which it can be resumed after a kill, a full disk or a damaged file.
+"""Store of a stream, with its journal: it can be resumed after a kill, a full disk or a damaged file.
 
 ===================== =============================================================================================
 ``model.ft``          the model at the start of the stream, as `fairtransport.save` writes it

@@ -1,4 +1,4 @@
-"""Messages of a topic as the lines of a stream, with the offsets reached.
+"""Kafka topics as the input and the output of a stream, a transaction for each batch.
 
 Partitions are assigned, not subscribed to: the state of a stream belongs to the messages that it was computed from, so
 they must not move to another process when one joins the group. Offsets are stored with the checkpoints, and committed

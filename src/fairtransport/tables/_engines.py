@@ -1,4 +1,4 @@
-"""Differences between engines that narwhals does not hide: column names, error messages, small tables."""
+"""Differences between engines that narwhals does not hide, and partitions of Dask."""
 
 from __future__ import annotations
 

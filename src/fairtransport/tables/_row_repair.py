@@ -1,4 +1,4 @@
-"""Repair of the rows of a table by a join with a small table and linear interpolation, on any engine."""
+"""Repair of the rows of a table by a join with a small table, on any engine or as SQL."""
 
 from __future__ import annotations
 

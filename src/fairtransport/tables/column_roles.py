@@ -1,4 +1,4 @@
-"""The roles of the columns of a table, and checks of the table before any work.
+"""The roles of the columns of a table, checks before any work, and strata cut at quantiles.
 
 Error messages contain names of columns and counts, never a value.
 """

@@ -1,4 +1,4 @@
-"""Histograms of the scores in a table, by one group-by on the engine that holds it."""
+"""Histograms of the scores in a table, and sums of residuals, by group-bys on the engine that holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The encoding of one raw column: as a number, as the parts of a date, or as indicators of categories."""
+"""The encoding of one raw column: a number, the parts of a date, or indicators of categories."""
 
 from __future__ import annotations
 

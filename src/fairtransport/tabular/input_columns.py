@@ -1,4 +1,4 @@
-"""Columns that a fitted model needs of a table, and what they contain."""
+"""Columns that a fitted model needs of a table, and how its features are read from them."""
 
 from __future__ import annotations
 

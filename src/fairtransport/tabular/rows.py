@@ -1,4 +1,4 @@
-"""Rows of a raw table: which can be used, and their groups and strata."""
+"""Rows of a raw table: which can be used, their groups and strata, and which make a model fail."""
 
 from __future__ import annotations
 

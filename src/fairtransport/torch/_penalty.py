@@ -502,7 +502,7 @@ class TransportPenalty(nn.Module):
 
     See Also
     --------
-    fairtransport.ContinuousTransportClassifier : The same penalty for linear models.
+    fairtransport.TransportClassifier : The same penalty for linear models.
     fairtransport.boosting.TransportObjective : The same penalty for boosted trees.
 
     Notes

@@ -1,4 +1,4 @@
-"""Metrics of a model on the training rows, relative to the initial model."""
+"""Metrics of a model relative to the initial model, and scores with their spread restored."""
 
 from __future__ import annotations
 

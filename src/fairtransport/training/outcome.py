@@ -1,4 +1,4 @@
-"""The outcome of training in words, and warnings where parity cost too much or was not reached."""
+"""The outcome of training in words, with what held-out rows show about parity, and warnings."""
 
 from __future__ import annotations
 

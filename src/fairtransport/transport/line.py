@@ -1,4 +1,4 @@
-"""Exact optimal transport on the real line.
+"""Exact optimal transport on the real line: distances, couplings, and maps of one or many samples.
 
 On the line the optimal coupling is monotone: it joins two samples level by level, where the level of a value is the
 share of the mass at or below it. Distances, couplings and maps therefore take one merge of two sorted samples.

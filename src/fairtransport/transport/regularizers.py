@@ -1,4 +1,4 @@
-"""The two regularizers of the paper, by their convex conjugates.
+"""The two regularizers of the paper, by their convex conjugates, and the link functions of scores.
 
 With v = (f(s) + h(t) - cost(s, t)) / strength the dual objective subtracts
 ``strength * conjugate(v)`` and its derivative with respect to f(s) + h(t) is ``1 - alpha(v)``.

@@ -1,4 +1,4 @@
-"""Slice means: a sample as the means of its m parts of equal mass, in order; all rows count.
+"""Samples as the means of their m parts of equal mass, in order, or as counts in bins.
 
 The distance of two samples is a sum over pairs of slices, and its derivative with respect to a row is that of the
 slices that the row is part of. The compiled twins are in `fairtransport.transport.kernels.line`.

@@ -1,4 +1,4 @@
-"""The errors of an audit in one sentence."""
+"""Areas under ROC curves between groups, and the errors of an audit in one sentence."""
 
 from __future__ import annotations
 

@@ -14,12 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import last_step, needs_groups
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
-from fairtransport.linear import (
-    ContinuousTransportClassifier,
-    ContinuousTransportRegressor,
-    DiscreteTransportClassifier,
-    DiscreteTransportRegressor,
-)
+from fairtransport.linear import TransportClassifier, TransportRegressor
 from fairtransport.persistence._files import PEOPLE_PER_POINT, _model_of, pack_model
 from fairtransport.persistence.onnx._graph import (
     ML_DOMAIN,
@@ -115,12 +110,7 @@ def _add_part(graph: Graph, features: str, trees: Trees, chosen: range) -> str:
 
 # Fitted models as nodes: from features, or from the columns of a table, to scores.
 
-_LINEAR = (
-    ContinuousTransportClassifier,
-    DiscreteTransportClassifier,
-    ContinuousTransportRegressor,
-    DiscreteTransportRegressor,
-)
+_LINEAR = (TransportClassifier, TransportRegressor)
 _REPAIRED = (QuantileRepairClassifier, QuantileRepairRegressor)
 _BOOSTING = (TransportBoostingClassifier, TransportBoostingRegressor)
 _BLIND = (BlindRepairClassifier, BlindRepairRegressor)
@@ -283,7 +273,7 @@ def to_onnx(model: Any, *, people_per_point: int = PEOPLE_PER_POINT) -> Any:
     Parameters
     ----------
     model : estimator
-        `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, their regressors, `QuantileRepair`,
+        `TransportClassifier`, `TransportRegressor`, `QuantileRepair`,
         `QuantileRepairClassifier` and `QuantileRepairRegressor` around any model that can be exported, the boosted
         trees of `fairtransport.boosting`, LightGBM, XGBoost and scikit-learn, estimators that skl2onnx converts, a
         `Pipeline` that ends in one of these, and `fairtransport.tabular.TableModel`.

@@ -1,4 +1,4 @@
-"""Base class of the displays."""
+"""Base class of the displays: axes, legends, and lines of groups."""
 
 from __future__ import annotations
 

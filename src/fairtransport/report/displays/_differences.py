@@ -1,4 +1,4 @@
-"""Display of the distances between all pairs of groups."""
+"""Displays of differences: between pairs of groups, along causal paths, and over a series of audits."""
 
 from __future__ import annotations
 

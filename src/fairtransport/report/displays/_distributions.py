@@ -1,4 +1,4 @@
-"""Display of the score distributions of groups."""
+"""Displays of score distributions: histograms or densities, and distribution functions."""
 
 from __future__ import annotations
 

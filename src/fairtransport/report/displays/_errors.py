@@ -1,4 +1,4 @@
-"""Display of the error rates of groups."""
+"""Displays of errors by group: rates, reliability curves, distributions given the outcome."""
 
 from __future__ import annotations
 

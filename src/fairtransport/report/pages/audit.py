@@ -1,4 +1,4 @@
-"""Page of an audit."""
+"""The page of an audit: verdict, cards, panels, thresholds, and the data of its script."""
 
 from __future__ import annotations
 

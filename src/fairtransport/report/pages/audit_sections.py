@@ -1,4 +1,4 @@
-"""Calibration by group: small charts of the reliability curves, and tables of errors, slopes and areas."""
+"""Sections of the page of an audit that need labels or a causal graph: errors, calibration, effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page of two audits side by side."""
+"""The page of two audits side by side, and what changed in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An audit in a notebook: the verdict and a small table of the groups, without any script."""
+"""Results in a notebook: a sentence and a small table, without any script."""
 
 from __future__ import annotations
 

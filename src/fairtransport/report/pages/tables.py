@@ -1,4 +1,4 @@
-"""Tables of the page of an audit."""
+"""Tables of an audit, each cell as a reader sees it and as a spreadsheet receives it, and notes on the method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures as image files: the same bytes for the same figure, whatever style the caller has set."""
+"""Style of figures: colours of groups and themes, grid, and image files that are always the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of parsed rows from a source of lines."""
+"""Batches of rows, parsed from single lines of CSV or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts: files with the same columns, and the SQL that reads them.
+"""CSV, JSON lines, Parquet, Feather and Excel files, and the SQL that reads them.
 
 Names of files and columns enter SQL only through `quoted` and `literal`.
 """

@@ -1,4 +1,4 @@
-"""Areas between distribution functions, in one pass over sorted scores.
+"""Compiled loops of transport on the line: areas between distribution functions, maps, quantiles, slices, sorting.
 
 On the line the area between two distribution functions is their Wasserstein-1 distance. No function needs memory for
 groups times scores. The plain twins are in ``tests/transport/kernels/test_areas.py``.

@@ -1,4 +1,4 @@
-"""Compiler options that the loops share."""
+"""Compiler options that the loops share, and read-only arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logits and gradients of rows that are packed into few bytes.
+"""Rows packed into few bytes, their logits and gradients, and random numbers to draw them by.
 
 A packed row is its dense columns (the first ones of theta), a fixed number of columns where it is 1, and the rest with
 values (`fairtransport.linear.sgd_problem.PackedRows`). A word holds four column numbers of 16 bits each; words
