@@ -343,6 +343,8 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         check_shape(X, self.n_features_in_, owner=type(self).__name__)
         model = self.initial_estimator_ if plain else self.estimator_
+        if hasattr(model, "margins"):  # of a model file
+            return np.asarray(model.margins(X), dtype=np.float64)
         return library_of(model, self.task).margins(model, X)
 
     def _scores(self, X: Any, sensitive_features: Any, unknown_group: str = "error") -> NDArray[np.float64]:
