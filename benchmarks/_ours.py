@@ -7,26 +7,23 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from fairtransport import (
     BlindRepairClassifier,
-    ContinuousTransportClassifier,
-    ContinuousTransportRegressor,
-    DiscreteTransportClassifier,
-    DiscreteTransportRegressor,
+    ContinuousDistance,
     QuantileRepair,
+    TransportClassifier,
+    TransportRegressor,
 )
 from fairtransport.linear import SgdSettings
 
-CLASSIFIERS = {"continuous": ContinuousTransportClassifier, "discrete": DiscreteTransportClassifier}
-REGRESSORS = {"continuous": ContinuousTransportRegressor, "discrete": DiscreteTransportRegressor}
-DISTANCES = tuple(CLASSIFIERS)
+DISTANCES = ("continuous", "discrete")
 N_DRAWS = 10  # of a randomised repair
 
 
 def classifier(distance="continuous", **options):
-    return CLASSIFIERS[distance](**options)
+    return TransportClassifier(distance=distance, **options)
 
 
 def regressor(distance="continuous", **options):
-    return REGRESSORS[distance](**options)
+    return TransportRegressor(distance=distance, **options)
 
 
 def boosting(estimator=None, **options):
@@ -37,10 +34,8 @@ def boosting(estimator=None, **options):
 
 def sgd_classifier(*, n_fourier_features=50, strength=0.1, **settings):
     """Return the paper's set-up: L2, opposite duals, matched pairs, its algorithm box."""
-    return ContinuousTransportClassifier(
-        regularizer="l2", strength=strength, opposite_duals=True, kernel_variance=0.1,
-        n_fourier_features=n_fourier_features, solver=SgdSettings(random_state=0, **settings),
-    )  # fmt: skip
+    distance = ContinuousDistance("l2", strength, n_fourier_features=n_fourier_features, kernel_variance=0.1)
+    return TransportClassifier(distance=distance, solver=SgdSettings(random_state=0, **settings))
 
 
 # ------------------------------------------------------------------------------- methods: (task, grid) -> scores
@@ -145,7 +140,7 @@ def boosted(task, grid, *, amounts=(1.0,), **options):
 def boosted_repair(task, grid, *, amounts):
     """One model for each weight, its scores repaired more and more."""
     for weight in grid:
-        model = boosting(task.model(), parity_weight=weight, repair_amount=1.0, random_state=task.seed)
+        model = boosting(task.model(), parity_weight=weight, repair=QuantileRepair(), random_state=task.seed)
         model.fit(task.X_train, task.y_train, sensitive_features=task.groups_train)
         for amount in amounts:
             model.repair_.set_params(amount=amount)

@@ -74,7 +74,7 @@ def main(path: str) -> None:
 
     figure, axes = plt.subplots(4, 5, figsize=(12, 8.6), sharex=True, sharey=True, layout="constrained")
     for column, (title, options) in enumerate(CRITERIA.items()):
-        model = ft.ContinuousTransportClassifier(**options)
+        model = ft.TransportClassifier(**options)
         given = {"strata": strata} if "given" in title else {}
         model.fit(X_train, y_train, sensitive_features=sex_train, **given)
         scores = model.predict_proba(X_test)[:, 1]

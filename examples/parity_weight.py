@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import log_loss
 
-from fairtransport import ContinuousTransportClassifier, FairnessWarning
+from fairtransport import FairnessWarning, TransportClassifier
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
 from fairtransport.paper.splits import Split, adult_split, communities_splits, german_splits
 
@@ -26,7 +26,7 @@ TITLES = ("disparity (SPDD) left", "rank disparity left", "information kept")
 
 def measure_path(split: Split) -> np.ndarray:
     """Return the disparity, rank disparity and gain in log-loss over a constant of the test rows, for each weight."""
-    models = ContinuousTransportClassifier().fit_path(
+    models = TransportClassifier().fit_path(
         split.X_train, split.y_train, WEIGHTS, sensitive_features=split.groups_train
     )
     constant = log_loss(split.y_test, np.full(len(split.y_test), np.mean(split.y_train)))

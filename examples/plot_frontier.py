@@ -24,7 +24,7 @@ def main(path: str) -> None:
     options = {"sensitive_features": groups, "amounts": [0, 0.25, 0.5, 0.75, 1], "cv": 5, "random_state": 0}
     curves = {
         "Quantile repair": ft.frontier(ft.QuantileRepairClassifier(LogisticRegression(max_iter=1000)), X, y, **options),
-        "COT": ft.frontier(ft.ContinuousTransportClassifier(parity_weight=1.0, group_specific=True), X, y, **options),
+        "COT": ft.frontier(ft.TransportClassifier(parity_weight=1.0, group_specific=True), X, y, **options),
     }
     for name, curve in curves.items():
         print(name, curve, sep="\n")

@@ -42,7 +42,7 @@ def main(path: str) -> None:
     """Train, update on the stream, and plot."""
     rng = np.random.default_rng(0)
     X, y, groups = make_rows(rng, 5000)
-    model = ft.ContinuousTransportClassifier().fit(X, y, sensitive_features=groups)
+    model = ft.TransportClassifier().fit(X, y, sensitive_features=groups)
     original = copy.deepcopy(model)
     held_out = {changed: make_rows(rng, 4000, changed=changed) for changed in (False, True)}
     history: dict[str, list[dict[str, float]]] = {"not adjusted": [], "adjusted": []}

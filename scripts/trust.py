@@ -42,8 +42,8 @@ FAMILIES = {
     "tests/stream/test_line_meaning.py": "lines of a stream: each has the score that it has alone",
     "tests/stream/test_failing_rows.py": "lines of a stream that cannot be scored",
     "tests/tables/test_column_names.py": "names of columns that look like patterns or code",
-    "tests/crash/test_save.py": "kills in the middle of a save",
-    "tests/crash/test_stream": "streams: kills, calls that fail, the protocol explored",
+    "tests/crash/test_kills.py": "kills in the middle of a save and of a stream",
+    "tests/crash/test_stream": "streams: calls that fail, the protocol explored",
     "tests/crash": "faults: clocks, workers",
 }
 PARTS = {

@@ -12,13 +12,13 @@ from fairtransport.checks import FAIR_CHECKS, check_fair_estimator
 from fairtransport.linear import SgdSettings
 
 OURS = [
-    ft.ContinuousTransportClassifier(),
-    ft.ContinuousTransportClassifier(parity_weight=1.0, regularizer="entropy"),
-    ft.ContinuousTransportClassifier(group_specific=True, target="barycenter"),
-    ft.DiscreteTransportClassifier(parity_weight=1.0),
-    ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=1500, random_state=0), parity_weight=1.0),
-    ft.ContinuousTransportRegressor(parity_weight=1.0),
-    ft.DiscreteTransportRegressor(group_specific=True),
+    ft.TransportClassifier(),
+    ft.TransportClassifier(parity_weight=1.0, distance=ft.ContinuousDistance(regularizer="entropy")),
+    ft.TransportClassifier(group_specific=True, target="barycenter"),
+    ft.TransportClassifier(distance="discrete", parity_weight=1.0),
+    ft.TransportClassifier(distance="discrete", solver=SgdSettings(n_updates=1500, random_state=0), parity_weight=1.0),
+    ft.TransportRegressor(parity_weight=1.0),
+    ft.TransportRegressor(distance="discrete", group_specific=True),
     ft.QuantileRepairRegressor(Ridge()),
     ft.QuantileRepairClassifier(LogisticRegression()),
     ft.QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()), amount=0.8, cv=3),

@@ -77,7 +77,7 @@ def test_help_and_members_need_no_extra():
         "PathFinder.find_spec = staticmethod(lambda name, *a: None if hidden(name) else find(name, *a))\n"
         "import inspect, pydoc, fairtransport\n"
         "names = dict(inspect.getmembers(fairtransport))\n"
-        "assert 'ContinuousTransportClassifier' in names and 'torch' not in names\n"
-        "assert 'ContinuousTransportClassifier' in pydoc.render_doc(fairtransport)"
+        "assert 'TransportClassifier' in names and 'torch' not in names\n"
+        "assert 'TransportClassifier' in pydoc.render_doc(fairtransport)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

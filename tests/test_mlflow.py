@@ -45,7 +45,7 @@ def models(people, tmp_path_factory):
     table = TableModel(LogisticRegression(), label="y", sensitive_features=["sex"])
     fitted = {
         "repair": ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=sex),
-        "COT": ft.ContinuousTransportClassifier(parity_weight=0.3).fit(X, y, sensitive_features=sex),
+        "COT": ft.TransportClassifier(parity_weight=0.3).fit(X, y, sensitive_features=sex),
         "table": table.fit(people),
         "pipeline": make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y),
     }

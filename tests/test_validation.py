@@ -75,7 +75,7 @@ def test_our_own_messages_quote_no_value(column, value, recwarn):
         lambda: metrics.wasserstein_disparity(d["s"], **rest, target=CANARY),
         lambda: ft.QuantileRepair().fit(d["s"], **rest),
         lambda: ft.QuantileRepairClassifier(LogisticRegression()).fit(d["X"], d["y"], **rest),
-        lambda: ft.ContinuousTransportClassifier(parity_weight=1.0).fit(d["X"], d["y"], **rest),
+        lambda: ft.TransportClassifier(parity_weight=1.0).fit(d["X"], d["y"], **rest),
     ):
         try:
             call()

@@ -15,13 +15,9 @@ if TYPE_CHECKING:
     from fairtransport._warnings import FairnessWarning
     from fairtransport.auditing import Audit, AuditComparison, AuditSeries, audit, audit_by, audit_table, compare
     from fairtransport.causal import CounterfactualTransport, audit_counterfactual
+    from fairtransport.criteria import ContinuousDistance, DiscreteDistance
     from fairtransport.groups import Groups, make_groups
-    from fairtransport.linear import (
-        ContinuousTransportClassifier,
-        ContinuousTransportRegressor,
-        DiscreteTransportClassifier,
-        DiscreteTransportRegressor,
-    )
+    from fairtransport.linear import TransportClassifier, TransportRegressor
     from fairtransport.persistence import load, save, sign
     from fairtransport.persistence.onnx import to_onnx
     from fairtransport.repair import (
@@ -41,11 +37,9 @@ __all__ = [
     "AuditSeries",
     "BlindRepairClassifier",
     "BlindRepairRegressor",
-    "ContinuousTransportClassifier",
-    "ContinuousTransportRegressor",
+    "ContinuousDistance",
     "CounterfactualTransport",
-    "DiscreteTransportClassifier",
-    "DiscreteTransportRegressor",
+    "DiscreteDistance",
     "FairnessWarning",
     "Frontier",
     "Groups",
@@ -53,6 +47,8 @@ __all__ = [
     "QuantileRepairClassifier",
     "QuantileRepairRegressor",
     "TableRepair",
+    "TransportClassifier",
+    "TransportRegressor",
     "__version__",
     "audit",
     "audit_by",
@@ -76,11 +72,9 @@ _HOMES = {
     "AuditSeries": "auditing",
     "BlindRepairClassifier": "repair",
     "BlindRepairRegressor": "repair",
-    "ContinuousTransportClassifier": "linear",
-    "ContinuousTransportRegressor": "linear",
+    "ContinuousDistance": "criteria",
     "CounterfactualTransport": "causal",
-    "DiscreteTransportClassifier": "linear",
-    "DiscreteTransportRegressor": "linear",
+    "DiscreteDistance": "criteria",
     "FairnessWarning": "_warnings",
     "Frontier": "selection",
     "Groups": "groups",
@@ -88,6 +82,8 @@ _HOMES = {
     "QuantileRepairClassifier": "repair",
     "QuantileRepairRegressor": "repair",
     "TableRepair": "repair",
+    "TransportClassifier": "linear",
+    "TransportRegressor": "linear",
     "audit": "auditing",
     "audit_by": "auditing",
     "audit_counterfactual": "causal",

@@ -112,7 +112,7 @@ def test_comparison_and_frontier_as_frames_and_in_notebooks(audit):
     X, group = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
     y = (X[:, 0] + group + rng.normal(size=300) > 0).astype(int)
     curve = ft.frontier(
-        ft.ContinuousTransportClassifier(), X, y, sensitive_features=group, parity_weights=[0, 1], cv=2, random_state=0
+        ft.TransportClassifier(), X, y, sensitive_features=group, parity_weights=[0, 1], cv=2, random_state=0
     )
     assert curve.to_frame()["parity_weight"].tolist() == [0, 1]
     assert curve._repr_html_().count("<tr>") == 3

@@ -22,7 +22,7 @@ def url(tmp_path_factory):
     names = ["hours", "<img src=x onerror=alert(1)>", "a rather long name of a column that nobody would type"]
     X = pd.DataFrame(rng.normal(size=(300, 3)), columns=names)
     y = (X["hours"] + rng.logistic(size=300) > 0).astype(int)
-    model = ft.ContinuousTransportClassifier(parity_weight=0.1)
+    model = ft.TransportClassifier(parity_weight=0.1)
     model.fit(X, y, sensitive_features={"sex": rng.choice(["F", "M"], 300)})
     path = ft.save(model, tmp_path_factory.mktemp("model") / "m.ft")
     server = uvicorn.Server(uvicorn.Config(create_app(ServerSettings(path)), port=0, log_level="critical"))

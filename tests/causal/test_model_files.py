@@ -67,10 +67,10 @@ def test_a_trained_model_is_stored_with_its_graph_and_needs_none(kind, tmp_path)
     y = X["hours"] + np.random.default_rng(2).normal(size=len(X))
     transport = CounterfactualTransport("digraph { sex -> hours }", sensitive="sex", quantiles="linear", cv=2)
     if kind == "classifier":
-        inner = make_pipeline(StandardScaler(), ft.DiscreteTransportClassifier(parity_weight=1.0))
+        inner = make_pipeline(StandardScaler(), ft.TransportClassifier(distance="discrete", parity_weight=1.0))
         model = CounterfactuallyFairClassifier(inner, transport).fit(X, y > 36, sensitive_features=sex)
     else:
-        inner = ft.ContinuousTransportRegressor(parity_weight=1.0)
+        inner = ft.TransportRegressor(parity_weight=1.0)
         model = CounterfactuallyFairRegressor(inner, transport).fit(X, y, sensitive_features=sex)
     again = ft.load(ft.save(model, tmp_path / "model.ft"))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))

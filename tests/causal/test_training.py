@@ -1,5 +1,7 @@
 """Training towards counterfactual fairness: the effect of unfair paths vanishes, that of others stays."""
 
+from functools import partial
+
 import lightgbm
 import numpy as np
 import pandas as pd
@@ -16,6 +18,9 @@ from fairtransport.causal import (
     CounterfactualTransport,
     audit_counterfactual,
 )
+
+DOT = partial(ft.TransportClassifier, distance="discrete")
+
 
 GRAPH = [("group", "m"), ("group", "w")]
 
@@ -42,7 +47,7 @@ def probabilities(model, rows):
     return model.predict_proba(rows)[:, 1]
 
 
-@pytest.mark.parametrize("kind", [ft.DiscreteTransportClassifier, ft.ContinuousTransportClassifier])
+@pytest.mark.parametrize("kind", [DOT, ft.TransportClassifier])
 @pytest.mark.parametrize("frame", ["pandas", "polars"])
 def test_all_paths(frame, kind):
     X, y, group = people()
@@ -51,7 +56,7 @@ def test_all_paths(frame, kind):
     model = CounterfactuallyFairClassifier(make_pipeline(StandardScaler(), classifier), transport)
     table = X if frame == "pandas" else pl.from_pandas(X)
     model.fit(table, (y > 0).astype(int), sensitive_features=group)
-    plain = CounterfactuallyFairClassifier(ft.DiscreteTransportClassifier(parity_weight=0.0), transport)
+    plain = CounterfactuallyFairClassifier(ft.TransportClassifier(distance="discrete", parity_weight=0.0), transport)
     plain.fit(X, (y > 0).astype(int), sensitive_features=group)
     new, outcome, groups = people(seed=1)
     if frame == "pandas":
@@ -66,7 +71,7 @@ def test_an_unfair_path_vanishes_and_the_fair_one_stays():
     transport = CounterfactualTransport(
         GRAPH, sensitive="group", unfair_edges=[("group", "m")], quantiles="linear", cv=2
     )
-    model = CounterfactuallyFairRegressor(ft.DiscreteTransportRegressor(parity_weight=3.0), transport)
+    model = CounterfactuallyFairRegressor(ft.TransportRegressor(distance="discrete", parity_weight=3.0), transport)
     model.fit(X, y, sensitive_features=group)
     found = effects(model, X, group, lambda one, rows: one.predict(rows))
     assert abs(found["through m"].mean) < 0.08  # .8 without
@@ -82,7 +87,7 @@ def test_three_groups_and_bad_input():
     group = np.array(["a", "b", "c"])[np.arange(600) % 3]
     X["m"] += np.arange(600) % 3
     transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear", cv=2)
-    model = CounterfactuallyFairRegressor(ft.DiscreteTransportRegressor(parity_weight=1.0), transport)
+    model = CounterfactuallyFairRegressor(ft.TransportRegressor(distance="discrete", parity_weight=1.0), transport)
     model.fit(X, y, sensitive_features=group)
     assert model.predict(X).shape == (600,)
     with pytest.raises(ValueError, match="has 599 rows"):
@@ -115,7 +120,7 @@ def test_the_individual_term_of_a_linear_model_is_the_analytic_one(weight):
     X, y, group = people()
     transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear", cv=2)
     model = CounterfactuallyFairRegressor(
-        ft.DiscreteTransportRegressor(parity_weight=0.0), transport, individual_weight=weight
+        ft.TransportRegressor(distance="discrete", parity_weight=0.0), transport, individual_weight=weight
     )
     model.fit(X, y, sensitive_features=group)
     assert 0 < model.n_iter_ < 20
@@ -132,7 +137,7 @@ def test_the_individual_term_of_a_linear_model_is_the_analytic_one(weight):
 @pytest.mark.parametrize(
     "estimator",
     [
-        ft.ContinuousTransportClassifier(parity_weight=0.0),
+        ft.TransportClassifier(parity_weight=0.0),
         pytest.param(
             TransportBoostingClassifier(
                 lightgbm.LGBMClassifier(n_estimators=30, verbose=-1, n_jobs=1), parity_weight=0.0

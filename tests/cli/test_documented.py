@@ -96,7 +96,7 @@ def files(tmp_path_factory):
     ft.save(model, folder / "model.ft")
     signing = ["sign", str(folder / "model.ft"), "--key", str(folder / "signing.key"), "--new-key"]
     assert CliRunner().invoke(app, signing).exit_code == 0
-    transport = ft.ContinuousTransportClassifier(parity_weight=0.3)
+    transport = ft.TransportClassifier(parity_weight=0.3)
     ft.save(TableModel(transport, label="income", sensitive_features=["race", "sex"]).fit(raw), folder / "cot.ft")
     raw.write_ndjson(folder / "rows.jsonl")
     raw.with_columns(score=model.score_rows(raw).scores).write_csv(folder / "scored.csv")

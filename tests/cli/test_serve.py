@@ -17,7 +17,7 @@ def model(tmp_path_factory):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
     y = (X["a"] + rng.logistic(size=300) > 0).astype(int)
-    fitted = ft.ContinuousTransportClassifier(parity_weight=0.1)
+    fitted = ft.TransportClassifier(parity_weight=0.1)
     fitted.fit(X, y, sensitive_features={"sex": rng.choice(["F", "M"], 300)})
     return ft.save(fitted, tmp_path_factory.mktemp("model") / "m.ft")
 

@@ -31,7 +31,7 @@ def models(tmp_path_factory):
     sex = rng.choice(["F", "M"], 2000)
     X = pl.DataFrame({"a": rng.normal(size=2000), "b": rng.normal(size=2000) + (sex == "M")}).to_pandas()
     y = (X["a"] + X["b"] + rng.logistic(size=2000) > 0.5).astype(int)
-    cot = ft.ContinuousTransportClassifier(parity_weight=0.5).fit(X, y, sensitive_features={"sex": sex})
+    cot = ft.TransportClassifier(parity_weight=0.5).fit(X, y, sensitive_features={"sex": sex})
     ft.save(cot, folder / "cot.ft")
     scores = 1 / (1 + np.exp(-X["a"] - X["b"]))
     ft.save(ft.QuantileRepair().fit(scores, sensitive_features={"sex": sex}), folder / "repair.ft")

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 TREES = {"n_estimators": 10, "num_leaves": 4, "verbose": -1, "n_jobs": 1}
 LOGISTIC = LogisticRegression()
 ESTIMATORS = {
-    "linear classifier": ft.DiscreteTransportClassifier(parity_weight=1.0),
-    "own weights": ft.ContinuousTransportClassifier(parity_weight=1.0, group_specific=True),
-    "linear regressor": ft.ContinuousTransportRegressor(parity_weight=1.0),
+    "linear classifier": ft.TransportClassifier(distance="discrete", parity_weight=1.0),
+    "own weights": ft.TransportClassifier(parity_weight=1.0, group_specific=True),
+    "linear regressor": ft.TransportRegressor(parity_weight=1.0),
     "repaired classifier": ft.QuantileRepairClassifier(LOGISTIC),
     "repaired regressor": ft.QuantileRepairRegressor(Ridge()),
     "blind classifier": ft.BlindRepairClassifier(LOGISTIC, LOGISTIC, cv=2),

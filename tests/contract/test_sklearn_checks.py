@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,27 +23,31 @@ from fairtransport.linear import SgdSettings
 
 from .grouped import MatrixRepair, groups_from_rows
 
+DOT = partial(ft.TransportClassifier, distance="discrete")
+DOT_REGRESSOR = partial(ft.TransportRegressor, distance="discrete")
+
+
 # The checks train on a handful of random rows, whose groups are read from their digits: parity is not to be had.
 pytestmark = [pytest.mark.trust, pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")]
 
 CLASSES = (
-    ft.ContinuousTransportClassifier,
-    ft.DiscreteTransportClassifier,
-    ft.ContinuousTransportRegressor,
-    ft.DiscreteTransportRegressor,
+    ft.TransportClassifier,
+    DOT,
+    ft.TransportRegressor,
+    DOT_REGRESSOR,
     ft.QuantileRepairClassifier,
     ft.QuantileRepairRegressor,
     ft.BlindRepairClassifier,
     ft.BlindRepairRegressor,
 )
 ESTIMATORS = [
-    ft.ContinuousTransportClassifier(parity_weight=1.0),
-    ft.ContinuousTransportClassifier(),
-    ft.ContinuousTransportClassifier(group_specific=True),
-    ft.DiscreteTransportClassifier(parity_weight=1.0),
-    ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=60, random_state=0)),
-    ft.ContinuousTransportRegressor(parity_weight=0.1),
-    ft.DiscreteTransportRegressor(),
+    ft.TransportClassifier(parity_weight=1.0),
+    ft.TransportClassifier(),
+    ft.TransportClassifier(group_specific=True),
+    ft.TransportClassifier(distance="discrete", parity_weight=1.0),
+    ft.TransportClassifier(distance="discrete", solver=SgdSettings(n_updates=60, random_state=0)),
+    ft.TransportRegressor(parity_weight=0.1),
+    ft.TransportRegressor(distance="discrete"),
     ft.QuantileRepairClassifier(LogisticRegression(), min_group_size=1),
     ft.QuantileRepairRegressor(Ridge(), cv=None, min_group_size=1),
     ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2),
@@ -110,10 +115,10 @@ def test_checks_of_array_api_input():
 
 
 PUBLIC = [
-    ft.ContinuousTransportClassifier(),
-    ft.DiscreteTransportClassifier(),
-    ft.ContinuousTransportRegressor(),
-    ft.DiscreteTransportRegressor(),
+    ft.TransportClassifier(),
+    ft.TransportClassifier(distance="discrete"),
+    ft.TransportRegressor(),
+    ft.TransportRegressor(distance="discrete"),
     ft.QuantileRepairClassifier(LogisticRegression()),
     ft.QuantileRepairRegressor(Ridge()),
     ft.BlindRepairClassifier(LogisticRegression()),

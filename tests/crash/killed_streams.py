@@ -34,7 +34,7 @@ def make_model(kind, path):
     X = rng.normal(size=(1000, 2)) + group[:, None] * [1.0, 0.0]
     y = (X.sum(axis=1) + rng.logistic(size=1000) > 0.5).astype(int)
     if kind == "COT":
-        model = ft.ContinuousTransportClassifier()
+        model = ft.TransportClassifier()
         model.fit(X, y, sensitive_features={"sex": np.array(["F", "M"])[group]})
     else:
         scores = 1 / (1 + np.exp(-X.sum(axis=1)))

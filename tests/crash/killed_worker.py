@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 import fairtransport as ft
 
 
-class Doomed(ft.DiscreteTransportClassifier):
+class Doomed(ft.TransportClassifier):
     """Its worker dies in the middle of training."""
 
     def _training_data(self, *arguments, **options):

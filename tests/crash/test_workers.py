@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from tests.processes import run_script
+from tests.worlds import people
 
 import fairtransport as ft
 
@@ -24,14 +25,8 @@ class Greedy(LogisticRegression):
         return super().fit(X, y, sample_weight)
 
 
-def people():
-    rng = np.random.default_rng(0)
-    X, group = rng.normal(size=(200, 3)), np.arange(200) % 2
-    return X, (X[:, 0] + rng.logistic(size=200) > 0).astype(int), group
-
-
 def test_a_thread_without_memory_ends_the_frontier():
-    X, y, group = people()
+    X, y, group = people(200)
     before = threading.active_count()
     model = ft.QuantileRepairClassifier(Greedy(C=7.0))
     with pytest.raises(MemoryError) as caught:

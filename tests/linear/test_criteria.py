@@ -1,6 +1,7 @@
 """Equalized odds, equal opportunity and conditional parity of the transport classifiers."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,16 +10,20 @@ from sklearn.linear_model import LogisticRegression
 from tests.worlds import people_in_strata
 
 import fairtransport as ft
-from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport import TransportClassifier
 from fairtransport.criteria import resolve_criterion
 from fairtransport.criteria.penalty import ChanceTerm
 from fairtransport.groups import make_groups
+from fairtransport.linear import OnlineSettings
 from fairtransport.linear._problem import build_problem
 from fairtransport.linear._training_data import TrainingData
 from fairtransport.strata import make_strata
 from fairtransport.training.responses import BinaryResponse
 
-BOTH = [ContinuousTransportClassifier, DiscreteTransportClassifier]
+DOT = partial(TransportClassifier, distance="discrete")
+
+
+BOTH = [TransportClassifier, DOT]
 ODDS = {"criterion": "equalized_odds"}
 
 
@@ -51,8 +56,8 @@ def test_equalized_odds_hold_on_new_rows(cls):
 
 
 def test_equal_opportunity_compares_positive_rows_only():
-    model = DiscreteTransportClassifier(criterion="equal_opportunity").fit(X, Y, sensitive_features=G)
-    odds = DiscreteTransportClassifier(**ODDS).fit(X, Y, sensitive_features=G)
+    model = TransportClassifier(distance="discrete", criterion="equal_opportunity").fit(X, Y, sensitive_features=G)
+    odds = TransportClassifier(distance="discrete", **ODDS).fit(X, Y, sensitive_features=G)
     negative, positive = distances(model.predict_proba(X)[:, 1], Y, G)
     assert positive < 0.02
     assert negative > distances(odds.predict_proba(X)[:, 1], Y, G)[0]
@@ -79,7 +84,9 @@ def test_conditional_parity_leaves_what_the_strata_explain(cls):
 
 def test_odds_within_strata_and_several_columns():
     table = {"one": S % 2, "other": S // 2}
-    model = DiscreteTransportClassifier(**ODDS, parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=table)
+    model = TransportClassifier(distance="discrete", **ODDS, parity_weight=1.0).fit(
+        X, Y, sensitive_features=G, strata=table
+    )
     before, after = model.before_after_["disparity"]
     assert after < 0.7 * before  # chance alone has .02 in strata of these sizes
     assert "equalized odds within strata (" in model.outcome_
@@ -88,7 +95,7 @@ def test_odds_within_strata_and_several_columns():
 
 @pytest.mark.parametrize("stratum_weight", ["equal", "share"])
 def test_stratum_weight_is_that_of_the_disparity(stratum_weight):
-    model = DiscreteTransportClassifier(**ODDS, stratum_weight=stratum_weight, parity_weight=0.3)
+    model = TransportClassifier(distance="discrete", **ODDS, stratum_weight=stratum_weight, parity_weight=0.3)
     model.fit(X, Y, sensitive_features=G)
     shares = [0.5, 0.5] if stratum_weight == "equal" else [np.mean(Y == 0), np.mean(Y == 1)]
     expected = np.dot(shares, distances(model.predict_proba(X)[:, 1], Y, G))
@@ -97,10 +104,10 @@ def test_stratum_weight_is_that_of_the_disparity(stratum_weight):
 
 @pytest.mark.trust
 def test_max_disparity_is_the_criterions():
-    model = DiscreteTransportClassifier(**ODDS, max_disparity=0.05).fit(X, Y, sensitive_features=G)
+    model = TransportClassifier(distance="discrete", **ODDS, max_disparity=0.05).fit(X, Y, sensitive_features=G)
     assert 0.03 < model.before_after_["disparity"][1] <= 0.05
     weights = [0.0, 0.3, 1.0]
-    path = DiscreteTransportClassifier(**ODDS).fit_path(X, Y, weights, sensitive_features=G)
+    path = TransportClassifier(distance="discrete", **ODDS).fit_path(X, Y, weights, sensitive_features=G)
     figures = [model.before_after_["disparity"][1] for model in path]
     assert figures == sorted(figures, reverse=True)
 
@@ -108,8 +115,8 @@ def test_max_disparity_is_the_criterions():
 @pytest.mark.trust
 def test_nothing_depends_on_the_order_of_rows_or_names():
     order = np.random.default_rng(3).permutation(len(Y))
-    model = DiscreteTransportClassifier(**ODDS).fit(X, Y, sensitive_features=G, strata=S)
-    other = DiscreteTransportClassifier(**ODDS).fit(
+    model = TransportClassifier(distance="discrete", **ODDS).fit(X, Y, sensitive_features=G, strata=S)
+    other = TransportClassifier(distance="discrete", **ODDS).fit(
         X[order], Y[order], sensitive_features=np.where(G == "a", "z", "m")[order], strata=(10 - S)[order]
     )
     np.testing.assert_array_equal(model.coef_, other.coef_)
@@ -152,13 +159,15 @@ def many_strata(n=8000, n_strata=80, shift=0.8, seed=0):
 def test_differences_that_each_stratum_hides_are_seen_together():
     """A hundred rows of a stratum do not show the shift of one of three columns; eighty strata do."""
     table, labels, group, stratum = many_strata()
-    model = DiscreteTransportClassifier(parity_weight=1.0).fit(table, labels, sensitive_features=group, strata=stratum)
+    model = TransportClassifier(distance="discrete", parity_weight=1.0).fit(
+        table, labels, sensitive_features=group, strata=stratum
+    )
     assert abs(model.coef_[0, 0]) < 0.5 * abs(model.initial_estimator_.coef_[0, 0])
 
 
 def test_without_a_difference_nothing_is_moved():
     table, labels, group, stratum = many_strata(shift=0.0)
-    model = DiscreteTransportClassifier().fit(table, labels, sensitive_features=group, strata=stratum)
+    model = TransportClassifier(distance="discrete").fit(table, labels, sensitive_features=group, strata=stratum)
     assert model.parity_weight_ == 0.0
     assert "no more than by chance" in model.outcome_ or "without any weight" in model.outcome_
 
@@ -200,7 +209,7 @@ def test_the_chance_term_is_the_mean_distance_of_random_parts():
 @pytest.mark.parametrize("cls", BOTH)
 def test_late_labels_keep_equalized_odds(cls):
     """The world changes: the groups' features differ more. Batches whose labels have arrived restore the odds."""
-    model = cls(**ODDS, half_life=500).fit(X, Y, sensitive_features=G)
+    model = cls(**ODDS, online=OnlineSettings(half_life=500)).fit(X, Y, sensitive_features=G)
     new, labels, group, _ = people_in_strata(8000, seed=5, drift=0.7)
     still = np.mean(distances(model.predict_proba(new)[:, 1], labels, group))
     for start in range(0, 8000, 200):
@@ -212,18 +221,20 @@ def test_late_labels_keep_equalized_odds(cls):
 
 @pytest.mark.parametrize("criterion", ["equalized_odds", "equal_opportunity"])
 def test_a_stream_without_labels_is_refused(criterion):
-    model = DiscreteTransportClassifier(criterion=criterion, parity_weight=1.0).fit(X, Y, sensitive_features=G)
+    model = TransportClassifier(distance="discrete", criterion=criterion, parity_weight=1.0).fit(
+        X, Y, sensitive_features=G
+    )
     with pytest.raises(ValueError, match="partial_fit without labels cannot hold equal"):
         model.partial_fit(X[:9], sensitive_features=G[:9])
     with pytest.raises(ValueError, match="stream without labels cannot maintain equal"):
         ft.stream.ContinualAdjuster(model)
     fitted = LogisticRegression().fit(X, Y)
     with pytest.raises(ValueError, match="partial_fit without labels"):
-        DiscreteTransportClassifier(fitted, criterion=criterion).partial_fit(X, sensitive_features=G)
+        TransportClassifier(fitted, distance="discrete", criterion=criterion).partial_fit(X, sensitive_features=G)
 
 
 def test_strata_are_needed_where_fit_had_them():
-    model = DiscreteTransportClassifier(parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=S)
+    model = TransportClassifier(distance="discrete", parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=S)
     with pytest.raises(ValueError, match="strata must be given to partial_fit exactly where"):
         model.partial_fit(X[:9], sensitive_features=G[:9])
     with pytest.raises(ValueError, match="strata"):
@@ -233,13 +244,13 @@ def test_strata_are_needed_where_fit_had_them():
 
 
 def test_a_stream_starts_with_labels_or_a_fitted_model():
-    model = DiscreteTransportClassifier(**ODDS, parity_weight=1.0).partial_fit(X, Y, sensitive_features=G)
+    model = TransportClassifier(distance="discrete", **ODDS, parity_weight=1.0).partial_fit(X, Y, sensitive_features=G)
     assert model.outcome_.startswith("equalized odds")
     model = model.at(weight=0.0)
     model.partial_fit(X[:500], Y[:500], sensitive_features=G[:500])  # from a batch, without memory
     assert len(model.adjusting_.blocks) == 2
     fitted = LogisticRegression().fit(X, Y)
-    model = DiscreteTransportClassifier(fitted).partial_fit(X, sensitive_features=G, strata=S)
+    model = TransportClassifier(fitted, distance="discrete").partial_fit(X, sensitive_features=G, strata=S)
     assert len(model.adjusting_.blocks) == 4
     model.partial_fit(X[:50], sensitive_features=G[:50], strata=S[:50])
 
@@ -267,14 +278,14 @@ def test_model_files_hold_criterion_and_strata(cls, tmp_path):
 
 
 def test_bad_input_is_named():
-    model = DiscreteTransportClassifier(parity_weight=1.0)
+    model = TransportClassifier(distance="discrete", parity_weight=1.0)
     with pytest.raises(ValueError, match="strata has 9 rows, but X has 3000"):
         model.fit(X, Y, sensitive_features=G, strata=S[:9])
     with pytest.raises(ValueError, match="nothing to compare: no stratum has rows of two groups"):
         model.fit(X, Y, sensitive_features=G, strata=G)
     only_a = np.where(Y == 1, "a", G)
     with pytest.raises(ValueError, match="nothing to compare: no label has rows of two groups"):
-        DiscreteTransportClassifier(criterion="equal_opportunity").fit(X, Y, sensitive_features=only_a)
+        TransportClassifier(distance="discrete", criterion="equal_opportunity").fit(X, Y, sensitive_features=only_a)
     with pytest.raises(ValueError, match="has no rows in some of them; use 'barycenter'"):
         model.set_params(target="b").fit(X, Y, sensitive_features=np.where((G == "b") & (S == 0), "c", G), strata=S)
 
@@ -283,8 +294,10 @@ def test_many_rows_set_aside_are_warned_of():
     strata = np.where(G == "b", 7, S)
     strata[:300] = 8
     with pytest.warns(ft.FairnessWarning, match="of the rows have only one group in their stratum"):
-        model = DiscreteTransportClassifier(parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=strata)
+        model = TransportClassifier(distance="discrete", parity_weight=1.0).fit(
+            X, Y, sensitive_features=G, strata=strata
+        )
     assert "(1 stratum, 5 set aside)" in model.outcome_
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        DiscreteTransportClassifier(parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=S)
+        TransportClassifier(distance="discrete", parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=S)

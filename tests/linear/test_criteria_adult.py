@@ -29,7 +29,7 @@ def official_split(*, blind):
 
 def test_equalized_odds_of_a_blind_linear_model():
     (X, y, sex, _), (new, labels, group, _) = official_split(blind=True)
-    model = ft.DiscreteTransportClassifier(criterion="equalized_odds").fit(X, y, sensitive_features=sex)
+    model = ft.TransportClassifier(distance="discrete", criterion="equalized_odds").fit(X, y, sensitive_features=sex)
     scores = model.predict_proba(new)[:, 1]
     assert np.mean((scores > 0.5) != labels) <= 0.168
     for label in (0, 1):
@@ -46,7 +46,7 @@ def test_conditional_parity_costs_less_than_parity():
     ).comparisons()
     exact = DiscretePenalty(huber_width=0.0, n_slices=256, scale="score")
     for options in ({"strata": strata}, {}):
-        model = ft.DiscreteTransportClassifier().fit(X, y, sensitive_features=sex, **options)
+        model = ft.TransportClassifier(distance="discrete").fit(X, y, sensitive_features=sex, **options)
         scores = model.predict_proba(new)[:, 1]
         floor = [
             exact.value_and_gradient(scores, pairs.shuffled(np.random.default_rng(seed))).value for seed in range(20)

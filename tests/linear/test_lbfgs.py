@@ -1,6 +1,7 @@
 """The default solver: deterministic, independent of order and names, right on tables that are hard to solve."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
+from fairtransport import ContinuousDistance, FairnessWarning, TransportClassifier
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem
@@ -19,7 +20,10 @@ from fairtransport.training.responses import LOSSES
 
 from .tables import aware_table, blind_table
 
-BOTH = [ContinuousTransportClassifier, DiscreteTransportClassifier]
+DOT = partial(TransportClassifier, distance="discrete")
+
+
+BOTH = [TransportClassifier, DOT]
 X, Y, G = aware_table()
 both = pytest.mark.parametrize("cls", BOTH)
 owned = pytest.mark.parametrize("group_specific", [False, True], ids=["shared", "own weights"])
@@ -87,7 +91,7 @@ def test_units_of_the_columns_do_not_matter(cls, factor):
 def test_without_parity_it_is_logistic_regression_on_standardized_columns():
     wide = X[:, :4] * [1.0, 50.0, 1e-3, 1.0] + [0.0, 3.0, 0.0, -7.0]
     expected = LogisticRegression(tol=1e-8).fit(StandardScaler().fit_transform(wide), Y)
-    model = fitted(ContinuousTransportClassifier, wide, parity_weight=0.0)
+    model = fitted(TransportClassifier, wide, parity_weight=0.0)
     np.testing.assert_allclose(
         scores_of(model, wide), expected.predict_proba(StandardScaler().fit_transform(wide))[:, 1], atol=2e-4
     )
@@ -96,7 +100,7 @@ def test_without_parity_it_is_logistic_regression_on_standardized_columns():
 
 def test_the_ridge_of_a_fitted_estimator_is_kept():
     start = LogisticRegression(C=0.01, tol=1e-8).fit(X, Y)
-    model = ContinuousTransportClassifier(start, parity_weight=0.0).fit(X, Y, sensitive_features=G)
+    model = TransportClassifier(start, parity_weight=0.0).fit(X, Y, sensitive_features=G)
     np.testing.assert_allclose(model.coef_, start.coef_, atol=2e-3)
     assert model.initial_estimator_ is start
 
@@ -118,7 +122,9 @@ def test_more_weight_is_less_disparity_and_more_loss(cls, group_specific):
 @pytest.mark.parametrize("opposite_duals", [True, False])
 @pytest.mark.parametrize("scale", ["standardized", "score"])
 def test_every_distance_leads_to_parity(regularizer, opposite_duals, scale):
-    model = fitted(ContinuousTransportClassifier, regularizer=regularizer, opposite_duals=opposite_duals, scale=scale)
+    model = fitted(
+        TransportClassifier, distance=ContinuousDistance(regularizer, opposite_duals=opposite_duals), scale=scale
+    )
     before, after = model.before_after_["rank_disparity"]
     assert after < before / 4
     assert model.information_kept_ > 0.8
@@ -180,14 +186,14 @@ def test_the_gradient_of_the_whole_objective(loss):
 
 
 def test_a_model_without_intercept_gets_none():
-    model = ContinuousTransportClassifier(LogisticRegression(fit_intercept=False), parity_weight=1.0)
+    model = TransportClassifier(LogisticRegression(fit_intercept=False), parity_weight=1.0)
     assert model.fit(X, Y, sensitive_features=G).intercept_[0] == 0.0
 
 
 def test_group_weights_shift_and_stretch_the_initial_logits():
     """Of a small group, whose rows say little, the direction of the weights stays near that of the initial model."""
     small = np.where(np.arange(len(Y)) < 60, "c", G)
-    model = fitted(DiscreteTransportClassifier, groups=small, group_specific=True)
+    model = fitted(DOT, groups=small, group_specific=True)
     start = model.initial_estimator_.coef_[0]
     for own in model.coef_:
         assert own[:4] @ start[:4] > 0.9 * np.linalg.norm(own[:4]) * np.linalg.norm(start[:4])
@@ -235,7 +241,7 @@ def test_more_columns_than_are_whitened():
     """Beyond a thousand columns only the diagonal of the Hessian is used."""
     rng = np.random.default_rng(0)
     wide = sparse.csr_matrix(np.column_stack((X, sparse.random(len(Y), 1100, 0.01, random_state=rng).toarray())))
-    model = fitted(DiscreteTransportClassifier, wide)
+    model = fitted(DOT, wide)
     before, after = model.before_after_["rank_disparity"]
     assert after < before / 3
 
@@ -309,7 +315,7 @@ def test_a_run_that_is_cut_short_says_so(cls):
 
 
 def test_attributes_say_what_happened():
-    model = fitted(ContinuousTransportClassifier)
+    model = fitted(TransportClassifier)
     assert model.coef_.shape == (1, 5)
     assert model.intercept_.shape == (1,)
     np.testing.assert_array_equal(model.common_coef_, model.coef_[0])
@@ -327,7 +333,7 @@ def test_attributes_say_what_happened():
 
 def test_a_potential_is_large_where_the_group_has_too_much_mass():
     """Group b scores higher in the beginning, so its potential rises with the score; group a's falls."""
-    model = fitted(ContinuousTransportClassifier, parity_weight=1e-6)
+    model = fitted(TransportClassifier, parity_weight=1e-6)
     low, high = np.quantile(model.target_, [0.2, 0.8])
     assert model.duals_.of_group("b", high) > model.duals_.of_group("b", low)
     assert model.duals_.of_group("a", high) < model.duals_.of_group("a", low)
@@ -335,7 +341,7 @@ def test_a_potential_is_large_where_the_group_has_too_much_mass():
 
 def test_blind_models_use_groups_in_training_only():
     features, y, group = blind_table(gap=0.4)
-    model = fitted(DiscreteTransportClassifier, features, y, group)
+    model = fitted(DOT, features, y, group)
     np.testing.assert_array_equal(
         model.predict_proba(features), model.predict_proba(features, sensitive_features=group)
     )
@@ -354,5 +360,5 @@ def test_a_group_of_three_rows_does_not_stop_a_fit_in_folds():
     groups[np.flatnonzero(y == 1)[:3]] = "tiny"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FairnessWarning)
-        model = ContinuousTransportClassifier().fit(features, y, sensitive_features=groups)
+        model = TransportClassifier().fit(features, y, sensitive_features=groups)
     assert np.isfinite(model.predict_proba(features)).all()

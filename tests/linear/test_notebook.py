@@ -17,9 +17,11 @@ COLUMN = "<script>alert(1)</script>"
 @pytest.mark.parametrize(
     "estimator",
     [
-        ft.ContinuousTransportClassifier(parity_weight=1.0),
-        ft.DiscreteTransportClassifier(),
-        ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=300, random_state=0), parity_weight=1.0),
+        ft.TransportClassifier(parity_weight=1.0),
+        ft.TransportClassifier(distance="discrete"),
+        ft.TransportClassifier(
+            distance="discrete", solver=SgdSettings(n_updates=300, random_state=0), parity_weight=1.0
+        ),
         ft.QuantileRepairClassifier(LogisticRegression()),
         ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2),
     ],

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ import fairtransport as ft
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import strong_pairwise_disparity
 
+DOT = partial(ft.TransportClassifier, distance="discrete")
+
+
 RNG = np.random.default_rng
-KINDS = {"COT": ft.ContinuousTransportClassifier, "DOT": ft.DiscreteTransportClassifier}
+KINDS = {"COT": ft.TransportClassifier, "DOT": DOT}
 
 
 def people(n=600, seed=0, shift=0.0, groups=("a", "b")):
@@ -54,7 +58,7 @@ def assert_same_model(one, other):
 VARIANTS = {
     "COT": fitted,
     "COT to a group": lambda: fitted(target="b", parity_weight=10.0),
-    "COT, entropy": lambda: fitted(regularizer="entropy"),
+    "COT, entropy": lambda: fitted(distance=ft.ContinuousDistance(regularizer="entropy")),
     "the paper's COT": lambda: fitted(solver=SgdSettings(n_updates=400, random_state=0)),
     "COT of each group": lambda: fitted(group_specific=True),
     "DOT": lambda: fitted("DOT"),
@@ -201,10 +205,10 @@ def test_sparse_and_weighted_batches():
 def test_starts_of_a_stream():
     X, y, group = people(600, seed=0)
     by_fit = fitted()
-    first = ft.ContinuousTransportClassifier().partial_fit(X, y, sensitive_features=group)
+    first = ft.TransportClassifier().partial_fit(X, y, sensitive_features=group)
     np.testing.assert_array_equal(first.coef_, by_fit.coef_)
     base = LogisticRegression().fit(X, y)
-    for kind in (ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier):
+    for kind in (ft.TransportClassifier, DOT):
         model = kind(base).partial_fit(X[:100], sensitive_features=group[:100])
         np.testing.assert_array_equal(model.coef_, base.coef_)
         before = disparity(model, X, group)
@@ -215,11 +219,11 @@ def test_starts_of_a_stream():
 def test_errors():
     X, y, group = people(50)
     for estimator in (None, LogisticRegression()):
-        model = ft.ContinuousTransportClassifier(estimator)
+        model = ft.TransportClassifier(estimator)
         with pytest.raises(ValueError, match="pass y, with both classes, in the first call"):
             model.partial_fit(X, sensitive_features=group)
     with pytest.raises(ValueError, match="y has 1 class"):
-        ft.DiscreteTransportClassifier().partial_fit(X, np.zeros(50), sensitive_features=group)
+        ft.TransportClassifier(distance="discrete").partial_fit(X, np.zeros(50), sensitive_features=group)
     with pytest.raises(NotFittedError):
         model.predict(X)
     model = fitted()

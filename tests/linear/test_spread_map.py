@@ -1,5 +1,7 @@
 """`spread="initial"`: one rising map for everyone."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr, wasserstein_distance
@@ -8,7 +10,10 @@ from tests import worlds
 import fairtransport as ft
 from fairtransport.training.evaluation import spread_logits, spread_points
 
-KINDS = (ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier)
+DOT = partial(ft.TransportClassifier, distance="discrete")
+
+
+KINDS = (ft.TransportClassifier, DOT)
 
 
 def people(n=1500):
@@ -80,19 +85,8 @@ def test_ties_and_ends():
     assert (np.diff(moved) > 0).all()
 
 
-def test_weights_are_copies():
-    rng = np.random.default_rng(1)
-    n = 1600  # as many points for both
-    a, b, times = rng.random(n), rng.random(n), rng.integers(1, 4, n)
-    copies = np.repeat(np.arange(n), times)
-    rows = [np.arange(n // 2), np.arange(n // 2, n)]
-    repeated = [np.flatnonzero(copies < n // 2), np.flatnonzero(copies >= n // 2)]
-    weighted = spread_points(a, b, rows, times.astype(float))
-    np.testing.assert_allclose(weighted, spread_points(a[copies], b[copies], repeated, None), atol=1e-9)
-
-
 def test_onnx_refuses():
     X, y, group = people(200)
-    model = ft.DiscreteTransportClassifier(parity_weight=1.0, spread="initial")
+    model = ft.TransportClassifier(distance="discrete", parity_weight=1.0, spread="initial")
     with pytest.raises(ValueError, match="spread"):
         ft.to_onnx(model.fit(X, y, sensitive_features=group))

@@ -1,5 +1,7 @@
 """What COT and DOT promise their users."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,17 +9,20 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport import TransportClassifier
 
 from .tables import aware_table
 
-BOTH = [ContinuousTransportClassifier, DiscreteTransportClassifier]
+DOT = partial(TransportClassifier, distance="discrete")
+
+
+BOTH = [TransportClassifier, DOT]
 FIXED = {"parity_weight": 1.0}
 X, Y, G = aware_table(1500)
 
 
 def test_group_specific_needs_known_groups_at_prediction():
-    model = ContinuousTransportClassifier(group_specific=True, **FIXED).fit(X, Y, sensitive_features=G)
+    model = TransportClassifier(group_specific=True, **FIXED).fit(X, Y, sensitive_features=G)
     assert model.coef_.shape == (2, 5)
     with pytest.raises(ValueError, match="pass sensitive_features"):
         model.predict(X)
@@ -33,9 +38,9 @@ def test_group_specific_needs_known_groups_at_prediction():
     "start", [LogisticRegression(C=0.5), SGDClassifier(loss="log_loss", random_state=0), LogisticRegression(C=np.inf)]
 )
 def test_any_linear_logistic_model_starts_theta(start):
-    unfitted = ContinuousTransportClassifier(clone(start), **FIXED).fit(X, Y, sensitive_features=G)
+    unfitted = TransportClassifier(clone(start), **FIXED).fit(X, Y, sensitive_features=G)
     fitted = clone(start).fit(X, Y)
-    kept = ContinuousTransportClassifier(fitted, **FIXED).fit(X, Y, sensitive_features=G)
+    kept = TransportClassifier(fitted, **FIXED).fit(X, Y, sensitive_features=G)
     assert kept.initial_estimator_ is fitted
     # A clone is fitted on the rows in another order, which stochastic descent feels.
     np.testing.assert_allclose(unfitted.coef_, kept.coef_, atol=0.02)
@@ -44,20 +49,20 @@ def test_any_linear_logistic_model_starts_theta(start):
 @pytest.mark.parametrize("start", [DecisionTreeClassifier(), RidgeClassifier()])
 def test_other_models_are_refused(start):
     with pytest.raises(TypeError, match="linear logistic"):
-        ContinuousTransportClassifier(start, **FIXED).fit(X, Y, sensitive_features=G)
+        TransportClassifier(start, **FIXED).fit(X, Y, sensitive_features=G)
 
 
 def test_a_start_from_other_data_is_refused():
     with pytest.raises(ValueError, match="5 features"):
-        ContinuousTransportClassifier(LogisticRegression().fit(X[:, :2], Y)).fit(X, Y, sensitive_features=G)
+        TransportClassifier(LogisticRegression().fit(X[:, :2], Y)).fit(X, Y, sensitive_features=G)
     with pytest.raises(ValueError, match="other class labels"):
-        ContinuousTransportClassifier(LogisticRegression().fit(X, Y + 5)).fit(X, Y, sensitive_features=G)
+        TransportClassifier(LogisticRegression().fit(X, Y + 5)).fit(X, Y, sensitive_features=G)
 
 
 def test_labels_may_be_words():
     words = np.where(Y == 1, "yes", "no")
-    model = ContinuousTransportClassifier(**FIXED).fit(X, words, sensitive_features=G)
-    numbers = ContinuousTransportClassifier(**FIXED).fit(X, Y, sensitive_features=G)
+    model = TransportClassifier(**FIXED).fit(X, words, sensitive_features=G)
+    numbers = TransportClassifier(**FIXED).fit(X, Y, sensitive_features=G)
     assert set(model.predict(X)) == {"yes", "no"}
     np.testing.assert_array_equal(model.predict(X) == "yes", numbers.predict(X) == 1)
 
@@ -95,15 +100,13 @@ class NeverFitted(LogisticRegression):
 
 @pytest.mark.parametrize(
     "change",
-    [{"target": [2.0]}, {"target": "nobody"}, {"n_fourier_features": 0}, {"kernel_variance": -1.0}, {"tol": 0.0},
-     {"solver": "newton"}, {"opposite_duals": "yes"}, {"weights": (G == "a").astype(float)}],
+    [{"target": [2.0]}, {"target": "nobody"}, {"distance": "exact"}, {"tol": 0.0}, {"solver": "newton"},
+     {"online": 1000.0}, {"weights": (G == "a").astype(float)}],
 )  # fmt: skip
 def test_bad_input_is_refused_before_work_starts(change):
     weights = change.pop("weights", None)
     with pytest.raises((ValueError, TypeError), match=r"must|target|weight|only"):
-        ContinuousTransportClassifier(NeverFitted(), **{**FIXED, **change}).fit(
-            X, Y, sensitive_features=G, sample_weight=weights
-        )
+        TransportClassifier(NeverFitted(), **{**FIXED, **change}).fit(X, Y, sensitive_features=G, sample_weight=weights)
 
 
 @pytest.mark.parametrize("cls", BOTH)

@@ -62,12 +62,6 @@ def test_rows_have_the_rates_asked_for(small_split):
     assert (~female).sum() == (sex == "Male").sum()
 
 
-def test_adult_has_two_groups():
-    split = shifted_adult.adult_by_sex()
-    assert split.groups_test.names == ("Female", "Male")
-    assert split.X_train.shape == (30940, 104)
-
-
 def test_claims_that_hold():
     assert verdicts(made_up()) == ["agrees"] * 4
 

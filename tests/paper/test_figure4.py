@@ -7,7 +7,7 @@ import pytest
 
 from fairtransport.paper import figure4
 from fairtransport.paper import figure4 as figure4_runs
-from fairtransport.paper.finding import Stop, run_parts
+from fairtransport.paper.finding import run_parts
 from fairtransport.report.style.figures import figure_bytes
 
 ADAPTS_COT, ADAPTS_DOT, JUMP, ALIKE, STABLE, FASTER, FALLING, SMALL_DUALS, EXTREMES = range(9)
@@ -82,19 +82,6 @@ def test_the_whole_figure(small):
     assert len(finding.tables["figure4-duals"].rows) == 2 * figure4_runs.GRID.size
     assert len(finding.shown["figure4"].rows) == 21
     assert len(finding.claims) == 9
-
-
-@pytest.mark.parametrize("method", ["COT", "DOT"])
-def test_equal_seeds_give_equal_runs(small, monkeypatch, method):
-    monkeypatch.setattr(figure4_runs, "_QUICK_SEGMENT", 50)
-    monkeypatch.setattr(figure4_runs, "_QUICK_SEEDS", 2)
-    one, other = (part for part in figure4.parts(quick=True) if part.settings["method"] == method)
-    first, second, third = one.compute(Stop()), one.compute(Stop()), other.compute(Stop())
-    for key in ("wass1", "duals"):
-        np.testing.assert_array_equal(first[key], second[key])
-    assert not np.array_equal(first["wass1"], third["wass1"])
-    # Theta goes on: a segment begins where the one before ended, not at logistic regression.
-    assert np.ptp(first["wass1"][:, 0]) > 0
 
 
 def test_claims_that_hold():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtransport.linear import ContinuousTransportClassifier
+from fairtransport.linear import TransportClassifier
 from fairtransport.metrics import strong_pairwise_disparity, wasserstein_disparity
 from fairtransport.paper import _methods as methods
 from fairtransport.paper._methods import METHODS, fit_method, measure, prepare, shuffled_floor
@@ -62,6 +62,6 @@ def test_ctrl_c_ends_the_table(problem, monkeypatch):
     def interrupted(self, *args, **kwargs):
         self.outcome_ = "interrupted after 7 of 20 updates; the best model so far is kept"
 
-    monkeypatch.setattr(ContinuousTransportClassifier, "fit", interrupted)
+    monkeypatch.setattr(TransportClassifier, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fit_method("COT (anchor)", problem)

@@ -1,11 +1,16 @@
 """The adjuster on Adult: a shift raises an alarm and is corrected, and a constant stream raises few alarms."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
 from fairtransport.paper.splits import adult_by_sex, rows_at_rates
+
+DOT = partial(ft.TransportClassifier, distance="discrete")
+
 
 pytestmark = pytest.mark.paper
 
@@ -32,9 +37,9 @@ def adjust(adjuster, rows):
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        (ft.ContinuousTransportClassifier, {}),
-        (ft.ContinuousTransportClassifier, {"solver": "sgd", "parity_weight": np.inf}),
-        (ft.DiscreteTransportClassifier, {"parity_weight": 10.0}),
+        (ft.TransportClassifier, {}),
+        (ft.TransportClassifier, {"solver": "sgd", "parity_weight": np.inf}),
+        (DOT, {"parity_weight": 10.0}),
     ],
     ids=["COT", "COT, the paper's", "DOT"],
 )
@@ -61,7 +66,7 @@ def test_a_shift_raises_an_alarm_and_is_corrected_within_60_batches(initial_mode
 def test_constant_rates_raise_no_more_alarms_than_stated(initial_model):
     """10,000 batches at the stated rate of .001: at most ten alarms are expected."""
     rng = np.random.default_rng(0)
-    model, rows = fitted(initial_model, ft.DiscreteTransportClassifier, 0, rng)
+    model, rows = fitted(initial_model, DOT, 0, rng)
     adjuster = ft.stream.ContinualAdjuster(model, alarm_rate=0.001, checkpoint_every=None)
     for _ in range(10_000):
         report = adjust(adjuster, rng.choice(rows, BATCH))

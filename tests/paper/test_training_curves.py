@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.worlds import people
 
-from fairtransport import ContinuousTransportClassifier
+from fairtransport import TransportClassifier
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import error_rate, wasserstein_disparity
 from fairtransport.paper._methods import Evaluator, record_training
@@ -12,7 +12,7 @@ X, Y, G = people(600)
 
 
 def make():
-    model = ContinuousTransportClassifier(solver=SgdSettings(parameter_step=0.05, batch_size=20, random_state=0))
+    model = TransportClassifier(solver=SgdSettings(parameter_step=0.05, batch_size=20, random_state=0))
     trainer = model.make_trainer(X, Y, sensitive_features=G)
     return model, trainer, Evaluator.build(X, Y, G, model.target_)
 
@@ -26,7 +26,7 @@ def test_records_measure_means_of_iterates():
     assert curve["wass1"][0] == pytest.approx(wass1)
     assert curve["error"][0] == pytest.approx(error_rate(Y, start))
     # The final model is the mean of the second half: what the estimator returns.
-    fitted = ContinuousTransportClassifier(
+    fitted = TransportClassifier(
         solver=SgdSettings(parameter_step=0.05, batch_size=20, n_updates=40, random_state=0)
     ).fit(X, Y, sensitive_features=G)
     np.testing.assert_allclose(curve["final_theta"][:, :-1], fitted.coef_, atol=1e-12)

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import fairtransport as ft
-from fairtransport.linear import SgdSettings
+from fairtransport.linear import OnlineSettings, SgdSettings
 from fairtransport.tabular import TableModel
 
 N = 600
@@ -63,11 +63,11 @@ SGD = SgdSettings(n_updates=300, random_state=0)
 
 
 def cot(**options):
-    return ft.ContinuousTransportClassifier(**options)
+    return ft.TransportClassifier(**options)
 
 
 def dot(**options):
-    return ft.DiscreteTransportClassifier(**options)
+    return ft.TransportClassifier(distance="discrete", **options)
 
 
 def _on_arrays(model, **options):
@@ -112,7 +112,9 @@ def _of_raw_table(estimator, **options):
 X0, Y0, G0 = people()
 EXACT = {
     "COT": lambda: _on_arrays(cot()),
-    "COT, entropy, paper's": lambda: _on_arrays(cot(regularizer="entropy", solver=SGD, opposite_duals=False)),
+    "COT, entropy, paper's": lambda: _on_arrays(
+        cot(distance=ft.ContinuousDistance("entropy", opposite_duals=False), solver=SGD, online=OnlineSettings(300))
+    ),
     "COT, halfway": lambda: _on_arrays(cot(amount=0.5)),
     "COT of each group": lambda: _on_arrays(cot(group_specific=True, target="Male")),
     "COT of a fitted model": lambda: _on_arrays(cot(estimator=LogisticRegression(C=0.5).fit(X0, Y0))),

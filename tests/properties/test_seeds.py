@@ -15,8 +15,8 @@ pytestmark = pytest.mark.trust
 TOLERANCE = {"COT": 1e-6, "DOT": 1e-6, "repair": 0.02}
 OF_PEOPLE = ("names of groups", "weights", "parity")
 ESTIMATORS = {
-    "COT": (ft.ContinuousTransportClassifier(group_specific=True), OF_PEOPLE),
-    "DOT": (ft.DiscreteTransportClassifier(parity_weight=1.0), OF_PEOPLE),
+    "COT": (ft.TransportClassifier(group_specific=True), OF_PEOPLE),
+    "DOT": (ft.TransportClassifier(distance="discrete", parity_weight=1.0), OF_PEOPLE),
     "repair": (ft.QuantileRepairClassifier(LogisticRegression()), tuple(FAIR_CHECKS)),
 }
 

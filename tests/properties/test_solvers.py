@@ -82,9 +82,9 @@ def solved(seed):
     models = {
         "initial": LogisticRegression().fit(X, y),
         "quantile": ft.QuantileRepairClassifier(LogisticRegression(), target="barycenter_w2").fit(X, y, **keys),
-        "stochastic": ft.ContinuousTransportClassifier(**how, **sgd).fit(X, y, **keys),
-        "continuous": ft.ContinuousTransportClassifier(**how).fit(X, y, **keys),
-        "discrete": ft.DiscreteTransportClassifier(**how).fit(X, y, **keys),
+        "stochastic": ft.TransportClassifier(**how, **sgd).fit(X, y, **keys),
+        "continuous": ft.TransportClassifier(**how).fit(X, y, **keys),
+        "discrete": ft.TransportClassifier(distance="discrete", **how).fit(X, y, **keys),
     }
     return {
         name: model.predict_proba(X, **({} if name == "initial" else keys))[:, 1] for name, model in models.items()

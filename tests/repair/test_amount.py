@@ -1,5 +1,7 @@
 """The amount: from the initial model's scores to the trained one's, after training."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -7,13 +9,16 @@ from tests.worlds import people
 
 import fairtransport as ft
 
+DOT = partial(ft.TransportClassifier, distance="discrete")
+
+
 X, Y, GROUP = people(1500, seed=3, aware=True)
 FIXED = {"parity_weight": 1.0}
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["shared", "own weights"])
 def fitted(request):
-    model = ft.ContinuousTransportClassifier(group_specific=request.param, **FIXED)
+    model = ft.TransportClassifier(group_specific=request.param, **FIXED)
     return model.fit(X, Y, sensitive_features=GROUP)
 
 
@@ -30,7 +35,7 @@ def test_decisions_and_logits_are_those_of_the_scores(fitted):
 
 def test_sure_scores_stay_finite():
     far = np.vstack((X, [[4000.0, 0.0, 0.0, 0.0], [-4000.0, 0.0, 0.0, 0.0]]))
-    model = ft.DiscreteTransportClassifier(LogisticRegression(), amount=0.5, **FIXED).fit(
+    model = ft.TransportClassifier(LogisticRegression(), distance="discrete", amount=0.5, **FIXED).fit(
         X, Y, sensitive_features=GROUP
     )
     logits = model.decision_function(far)
@@ -38,7 +43,7 @@ def test_sure_scores_stay_finite():
     assert logits[-2] > 50 > -50 > logits[-1]
 
 
-@pytest.mark.parametrize("kind", [ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier])
+@pytest.mark.parametrize("kind", [ft.TransportClassifier, DOT])
 def test_a_frontier_over_amounts_trains_once_a_fold(kind, monkeypatch):
     fits, train = [], kind.fit
     monkeypatch.setattr(kind, "fit", lambda self, *a, **k: fits.append(1) or train(self, *a, **k))

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -227,18 +226,6 @@ def test_weights_that_the_estimator_cannot_take():
 
 
 # ----------------------------------------------------------------------------------- scikit-learn's habits
-
-
-def test_a_search_with_metadata_routing():
-    X, y, group = world(600)
-    with config_context(enable_metadata_routing=True):
-        model = QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
-        model.set_fit_request(sensitive_features=True, sample_weight=True)
-        model.set_score_request(sensitive_features=True, sample_weight=True)
-        search = GridSearchCV(model, {"amount": [0.0, 1.0]}, cv=2)
-        search.fit(X, y, sensitive_features=group, sample_weight=np.ones(600))
-    assert search.best_params_ == {"amount": 0.0}  # the score knows nothing of parity
-    assert np.ptp(search.cv_results_["mean_test_score"]) > 0
 
 
 # ------------------------------------------------------------------------------------------------- errors

@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import ks_2samp
 from sklearn.dummy import DummyRegressor
@@ -95,20 +94,6 @@ def test_a_fitted_regressor_is_used_as_it_is():
     assert disparity < 0.02
 
 
-def test_weights_serve_the_regressor_and_the_repair():
-    X, y, group = people(300)
-    weights = np.random.default_rng(2).integers(0, 3, 300)
-    copies = np.repeat(np.arange(300), weights)
-    weighted = ft.QuantileRepairRegressor(make_pipeline(StandardScaler(), Ridge()), cv=None)
-    weighted.set_params(estimator=Ridge()).fit(X, y, sensitive_features=group, sample_weight=weights)
-    copied = ft.QuantileRepairRegressor(Ridge(), cv=None).fit(X[copies], y[copies], sensitive_features=group[copies])
-    np.testing.assert_allclose(
-        weighted.predict(X, sensitive_features=group), copied.predict(X, sensitive_features=group), rtol=1e-9
-    )
-    with pytest.raises(ValueError, match="cannot be fitted with sample_weight"):
-        ft.QuantileRepairRegressor(KNeighborsRegressor()).fit(X, y, sensitive_features=group, sample_weight=weights)
-
-
 def test_criteria_and_strata():
     X, y, group = people(1200)
     region = np.random.default_rng(3).choice(["north", "south"], y.size)
@@ -121,16 +106,6 @@ def test_criteria_and_strata():
         assert kolmogorov_smirnov_disparity(moved[inside], sensitive_features=group[inside]) < 0.06
     with pytest.raises(ValueError, match="pass strata"):
         within.predict(X, sensitive_features=group)
-
-
-def test_tables_keep_their_columns():
-    X, y, group = people(400)
-    table = pd.DataFrame(X, columns=["age", "hours", "debt"])
-    model = ft.QuantileRepairRegressor(Ridge()).fit(table, y, sensitive_features=pd.Series(group, name="sex"))
-    assert list(model.feature_names_in_) == ["age", "hours", "debt"]
-    assert model.n_features_in_ == 3
-    moved = model.predict(table, sensitive_features={"sex": group})
-    np.testing.assert_array_equal(moved, model.predict(table, sensitive_features=group))
 
 
 def test_a_stream_moves_the_maps_and_not_the_model():

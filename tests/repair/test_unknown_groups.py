@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
+from fairtransport import QuantileRepair
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
 
 N = 900
@@ -26,13 +27,13 @@ AWARE = {"parity_weight": 0.5, "group_specific": True}
 def boosting(kind, library, **options):
     lightgbm = pytest.importorskip("lightgbm")
     trees = getattr(lightgbm, library)(n_estimators=5, verbose=-1, n_jobs=1)
-    return kind(trees, parity_weight=0.02, repair_amount=1.0, random_state=0, **options)
+    return kind(trees, parity_weight=0.02, repair=QuantileRepair(), random_state=0, **options)
 
 
 MODELS = {
-    "cot": lambda: ft.ContinuousTransportClassifier(**AWARE).fit(X, Y, sensitive_features=G),
-    "dot": lambda: ft.DiscreteTransportRegressor(**AWARE).fit(X, PAY, sensitive_features=G),
-    "pipeline": lambda: make_pipeline(StandardScaler(), ft.ContinuousTransportClassifier(**AWARE)).fit(
+    "cot": lambda: ft.TransportClassifier(**AWARE).fit(X, Y, sensitive_features=G),
+    "dot": lambda: ft.TransportRegressor(distance="discrete", **AWARE).fit(X, PAY, sensitive_features=G),
+    "pipeline": lambda: make_pipeline(StandardScaler(), ft.TransportClassifier(**AWARE)).fit(
         X, Y, continuoustransportclassifier__sensitive_features=G
     ),
     "repair": lambda: ft.QuantileRepairClassifier(LogisticRegression()).fit(X, Y, sensitive_features=G),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import sys
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.report.html_page import HtmlPage
 
@@ -18,9 +19,12 @@ import fairtransport as ft
 from fairtransport.auditing import audit_histograms
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.report import WhatIf
-from fairtransport.report.pages.audit import audit_page
+from fairtransport.report._what_if import ERROR_RATES
+from fairtransport.report.pages.audit import audit_page, verdict_points
 from fairtransport.report.pages.audit_sections import collect_calibration_tables, collect_error_tables
-from fairtransport.report.pages.comparison import audit_comparison_page
+from fairtransport.report.pages.comparison import audit_comparison_page, comparison_verdict
+from fairtransport.report.pages.notebook import render_notebook_cell
+from fairtransport.report.pages.rendering import content_policy, embedded_json
 from fairtransport.report.pages.tables import collect_tables
 
 QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
@@ -224,3 +228,156 @@ def test_without_jinja2_the_error_says_what_to_install(audit, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r'jinja2: pip install "fairtransport\[report\]"'):
         audit.to_html()
+
+
+# -------------------- What pages add to the verdict: the cost of a repair, and the verdict on two audits
+
+
+def test_the_cost_of_repair_is_a_further_point(audit):
+    what_if = WhatIf.of(audit)
+    *points, repair = verdict_points(audit, what_if)
+    assert tuple(points) == audit.verdict.points
+    more = 100 * (what_if.at(0.5, 1.0).error - what_if.at(0.5).error)
+    assert repair.startswith("Full repair, measured on the rows it is fitted to, leaves")
+    assert f"{abs(more):.1f} {'more' if more > 0 else 'fewer'} wrong decisions per 100 people" in repair
+    assert verdict_points(audit, WhatIf.of(audit, repair_target=None)) == list(audit.verdict.points)
+
+
+def test_comparison_says_direction_size_and_noise(scored, audit):
+    scores, labels, groups = scored()
+    repaired = ft.QuantileRepair().fit_transform(scores, sensitive_features=groups)
+    after = ft.audit(repaired, labels, sensitive_features={"group": groups}, **QUICK)
+    better, worse, same = (
+        comparison_verdict(ft.compare(*pair)) for pair in ((audit, after), (after, audit), (after, after))
+    )
+    assert better.status == "smaller"
+    assert better.sentence.startswith("The groups are closer together")
+    assert "beyond noise" in better.sentence
+    assert worse.status == "larger"
+    assert worse.sentence.startswith("The groups are farther apart")
+    assert same.status == "same"
+    assert "within noise" in same.sentence
+    assert any(point.startswith("Wrong decisions: ") for point in better.points)
+
+
+# --------------------
+
+
+def test_shows_verdict_and_groups(audit):
+    html = audit._repr_html_()
+    assert html == render_notebook_cell(audit)
+    assert "are scored differently" in html
+    for group, rate in zip(audit.groups, audit.thresholds[0].rates, strict=True):
+        assert f"<bdi>{group.name}</bdi>" in html
+        assert f">{group.rows:,}<" in html
+        assert f">{100 * rate.value:.1f}%<" in html
+    assert "Wrong" in html
+    assert len(html) < 5000
+
+
+def test_names_are_escaped_and_many_groups_cut(audit_of):
+    html = audit_of(("<script>alert(1)</script>", "\u202eb", *(f"g{k}" for k in range(40))), 3000)._repr_html_()
+    assert "<script" not in html
+    assert "\u202e" not in html
+    assert html.count("<tr>") == 13
+    assert "30 smaller groups are not shown" in html
+
+
+def test_needs_no_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    audit = ft.audit(np.linspace(0, 1, 40), sensitive_features=["a", "b"] * 20, n_bootstrap=20, n_permutations=20)
+    html = audit._repr_html_()
+    assert "few rows" in html
+    assert "Wrong" not in html  # there are no labels
+
+
+# -------------------- Errors and calibration on the audit page, and the direction of the scores: words, tables and de
+
+
+def test_what_if_has_the_rates_of_the_audit(audit_of):
+    audit = audit_of(decimals=2, options={"thresholds": [0.25, 0.5, 0.75]})
+    what_if = WhatIf.of(audit)
+    for at in audit.error_rates:
+        outcome = what_if.at(at.threshold)
+        for group, rates in zip(at.groups, outcome.error_rates, strict=True):
+            assert set(rates) == set(ERROR_RATES)
+            for name, estimate in rates.items():
+                expected = group.rates[name]
+                found = (estimate.value, estimate.low, estimate.high)
+                assert found == pytest.approx((expected.value, expected.low, expected.high), abs=1e-9)
+        assert outcome.overall_rates == pytest.approx({name: at.overall[name].value for name in ERROR_RATES})
+
+
+def test_errors_by_group_are_on_the_page(audit, page):
+    tree = HtmlPage(page)
+    assert "Errors by group above" in page
+    assert len(tree.all("table", id="error-rates")) == 1
+    for at, group in enumerate(audit.error_rates[0].groups):
+        start = page.index('id="error-rates"')
+        row = re.compile(rf'<tr data-group="{at}">.*?</tr>', re.DOTALL).search(page, start)
+        for rate in ("true_positive_rate", "false_positive_rate"):
+            assert f"{group.rates[rate].value:.1%}" in row.group()
+    for title in ("Largest differences of errors", "Calibration", "Ranking between groups", "Do scores mean the same"):
+        assert title in page
+
+
+def test_every_table_has_scoped_headers_and_every_picture_a_description(page):
+    tree = HtmlPage(page)
+    assert all(attributes.get("scope") in {"col", "row"} for attributes in tree.all("th"))
+    for tag, attributes in tree.elements:
+        if tag == "svg":
+            assert attributes.get("aria-hidden") == "true" or attributes.get("aria-label"), attributes
+    for landmark in ("header", "main", "footer"):
+        assert len(tree.all(landmark)) == 1
+    labelled = {attributes["aria-labelledby"] for attributes in tree.all("section")}
+    assert labelled <= {attributes.get("id") for _, attributes in tree.elements}
+    reliability = [attributes for attributes in tree.all("svg") if attributes.get("class") == "reliability"]
+    assert len(reliability) == 5  # everyone and four groups
+    assert all(attributes["role"] == "img" for attributes in reliability)
+    assert reliability[0]["aria-label"].startswith("Reliability curve of Everyone. Mean score and share")
+
+
+def test_words_follow_the_direction_of_the_scores(audit_of):
+    high, low = (audit_of(options={"favourable": way}).to_html() for way in ("high", "low"))
+    for page, word, other in ((high, "Selected", "Flagged"), (low, "Flagged", "Selected")):
+        body = page[: page.index('<script type="application/json"')]
+        assert f">{word}</button>" in body
+        assert other not in body
+    assert "Not flagged, lowest over highest" in low
+    assert "the shares not flagged have a ratio of" in low
+    assert '"favourable":"low"' in low.replace(" ", "")
+
+
+# --------------------
+
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)))
+
+
+@settings(max_examples=50)
+@given(
+    st.recursive(
+        TEXT | st.integers() | st.booleans() | st.none(), lambda one: st.lists(one) | st.dictionaries(TEXT, one)
+    )
+)
+@example("</script><!--<script>\u2028\u2029&amp;]]>")
+def test_json_round_trips_and_cannot_end_its_element(value):
+    text = embedded_json(value)
+    assert json.loads(text) == value
+    assert not re.search("[<>&\u2028\u2029]", text)
+
+
+def test_numbers_that_are_not_finite_are_rejected():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        embedded_json([float("nan")])
+
+
+def test_policy_allows_exactly_this_style_and_script():
+    policy = dict(rule.split(" ", 1) for rule in content_policy("b {}", "run()").split("; "))
+    assert policy["default-src"] == "'none'"
+    for rule, text in (("style-src", "b {}"), ("script-src", "run()")):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert policy[rule] == f"'sha256-{digest}'"
+    assert policy["form-action"] == policy["base-uri"] == "'none'"
+    assert "http" not in str(policy)

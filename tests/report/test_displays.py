@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from itertools import combinations
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,12 +15,16 @@ from sklearn.pipeline import make_pipeline
 import fairtransport as ft
 from fairtransport.metrics import pairwise_distances
 from fairtransport.report import (
+    AdjustmentDisplay,
     CdfDisplay,
     DualDisplay,
+    ErrorRateDisplay,
     GroupDistributionDisplay,
     PairwiseDisparityDisplay,
+    ReliabilityDisplay,
     TransportMapDisplay,
 )
+from fairtransport.report._what_if import ERROR_RATES
 from fairtransport.report.style.figures import group_styles
 from fairtransport.transport.line import wasserstein
 
@@ -47,7 +52,7 @@ def model(rows):
     scores, labels, groups = rows
     X = np.column_stack([scores, np.sin(7 * scores)])
     keep = groups != "few"
-    cot = ft.ContinuousTransportClassifier(parity_weight=0.3)
+    cot = ft.TransportClassifier(parity_weight=0.3)
     return cot.fit(X[keep], labels[keep], sensitive_features=groups[keep])
 
 
@@ -289,3 +294,196 @@ def test_without_matplotlib_the_error_says_what_to_install(display, audit, monke
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r'matplotlib: pip install "fairtransport\[report\]"'):
         display.from_audit(audit)
+
+
+# -------------------- Displays of errors: what is drawn is what the audit holds
+
+
+QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
+
+
+def test_points_are_the_rates_and_bars_their_intervals(audit):
+    display = audit.plot("errors")
+    assert isinstance(display, ErrorRateDisplay)
+    for container, group in zip(display.points_, audit.error_rates[0].groups, strict=True):
+        points, _, (bars,) = container
+        expected = [group.rates[name] for name in ERROR_RATES]
+        assert np.allclose(points.get_xdata(), [one.value for one in expected])
+        segments = np.array(bars.get_segments())[:, :, 0]
+        assert np.allclose(segments, [[one.low, one.high] for one in expected])
+    assert len(display.ax_.get_yticklabels()) == len(ERROR_RATES)
+
+
+def test_curves_are_the_reliability_of_the_audit(audit):
+    _, ax = plt.subplots()
+    display = audit.plot("reliability", ax=ax)
+    assert isinstance(display, ReliabilityDisplay)
+    assert display.ax_ is ax
+    for line, group in zip(display.lines_, audit.calibration.groups, strict=True):
+        assert np.allclose(line.get_xdata(), [part.mean_score for part in group.bins])
+        assert np.allclose(line.get_ydata(), [part.rate.value for part in group.bins])
+
+
+@pytest.mark.parametrize("kind", ["errors", "reliability"])
+def test_labels_are_needed(kind):
+    audit = ft.audit([0.1, 0.4, 0.6, 0.9], sensitive_features=["a", "a", "b", "b"], **QUICK)
+    with pytest.raises(ValueError, match="The audit has no labels"):
+        audit.plot(kind)
+
+
+@pytest.mark.parametrize("kind", ["errors", "reliability"])
+def test_many_groups_and_undefined_rates(kind):
+    rng = np.random.default_rng(0)
+    groups, labels = rng.integers(0, 14, 600), rng.integers(0, 2, 600)
+    labels[groups == 0] = 0
+    ft.audit(rng.random(600), labels, sensitive_features=groups, **QUICK).plot(kind).figure_.canvas.draw()
+
+
+# -------------------- Distribution functions by group within each outcome, as a figure and on the page
+
+
+@pytest.fixture(scope="module")
+def audits():
+    rng = np.random.default_rng(0)
+    groups, y = rng.choice(["a", "b", "<c>"], 900), rng.integers(0, 2, 900)
+    scores = rng.beta(2 + y, 3, 900)
+    return {
+        name: ft.audit(scores, y, sensitive_features=groups, criterion=name, **QUICK)
+        for name in ("demographic_parity", "equalized_odds", "equal_opportunity")
+    }
+
+
+def test_the_lines_are_the_distribution_functions_of_each_outcome(audits):
+    audit = audits["equalized_odds"]
+    display = audit.plot("separation")
+    rates = audit.error_curves([0.5])
+    for label, name in ((0, "false_positive_rate"), (1, "true_positive_rate")):
+        heights = [np.interp(0.5, line.get_xdata(), line.get_ydata()) for line in display.lines_[label]]
+        assert heights == pytest.approx((1 - rates[name][:, 0]).tolist(), abs=1e-9)
+        assert display.axes_[label].figure is display.figure_
+
+
+def test_without_labels_there_are_no_outcomes():
+    audit = ft.audit([0.1, 0.9], sensitive_features=["a", "b"], **QUICK)
+    with pytest.raises(ValueError, match="no labels"):
+        audit.plot("separation")
+
+
+def test_the_page_shows_the_outcomes_of_the_criterion(audits):
+    pages = {name: audit.to_html() for name, audit in audits.items()}
+    assert "outcomes-title" not in pages["demographic_parity"]
+    for name, shown in (("equalized_odds", 2), ("equal_opportunity", 1)):
+        page = pages[name]
+        section = page[page.index('id="outcomes-title"') :].partition("</section>")[0]
+        assert section.count("<svg") == shown
+        assert "conflict in general" in section
+        assert "<c>" not in section
+        assert f"Average gap between two groups, {name.replace('_', ' ')}" in page
+
+
+# -------------------- AdjustmentDisplay draws what was measured, with gaps, alarms and labels
+
+
+def history(batches=200, jump=100):
+    noise = np.random.default_rng(0).normal(size=batches)
+    return [
+        {
+            "batch": k + 1,
+            "rows": 500 * (k + 1),
+            "disparity": abs(0.02 + 0.004 * noise[k]) + (0.13 * np.exp((jump - k) / 20) if k >= jump else 0.0),
+            "noise_floor": 0.03 + 0.02 / (1 + k / 20),
+            "alarm": k in (jump, jump + 5),
+            "updates": 200 if k >= jump else 0,
+            "moved": 0.002 * k,
+            "agreement": 0.99 - 0.0002 * k,
+        }
+        for k in range(batches)
+    ]
+
+
+def drawn(width=16.0, height=10.0, points=None, **options):
+    figure, ax = plt.subplots(figsize=(width * CM, height * CM), layout="constrained")
+    display = AdjustmentDisplay.from_history(history() if points is None else points, ax=ax, **options)
+    figure.draw_without_rendering()
+    return display
+
+
+def words(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("y", ["disparity", "agreement", "moved", "updates"])
+@pytest.mark.parametrize("x", ["batch", "rows"])
+def test_line_is_the_history(x, y):
+    display, points = drawn(x=x, y=y), history()
+    assert display.line_.get_xdata().tolist() == [point[x] for point in points]
+    assert display.line_.get_ydata().tolist() == [point[y] for point in points]
+    assert display.alarms_.get_xdata().tolist() == [points[100][x], points[105][x]]
+    assert (display.floor_ is not None) == (y == "disparity")
+    assert "_" not in display.ax_.get_ylabel()
+
+
+def test_floor_is_shaded_up_to_its_values():
+    display = drawn()
+    corners = display.floor_.get_paths()[0].vertices
+    for point in history()[::40]:
+        assert np.isclose(corners, (point["batch"], point["noise_floor"])).all(axis=1).any()
+    assert words(display) == ["Disparity", "Noise floor: chance alone", "Alarm"]
+    assert display.ax_.get_ylim()[0] == 0.0
+
+
+def test_missing_values_are_gaps():
+    points = history(20, jump=30)
+    points[3]["disparity"], points[4]["disparity"] = None, float("nan")
+    del points[5]["disparity"]
+    points = [{key: value for key, value in point.items() if key != "noise_floor"} for point in points]
+    display = drawn(points=points)
+    assert np.isnan(display.line_.get_ydata()).tolist() == [index in (3, 4, 5) for index in range(20)]
+    assert display.floor_ is None
+    assert display.alarms_ is None
+    assert words(display) == ["Disparity"]
+
+
+@pytest.mark.parametrize("attribute", ["history", "snapshot"])
+def test_from_adjuster(attribute):
+    points = history(30)
+    attributes = {"history": points} if attribute == "history" else {"snapshot": lambda: {"history": points}}
+    display = AdjustmentDisplay.from_adjuster(SimpleNamespace(**attributes), y="moved")
+    assert display.line_.get_ydata().tolist() == [point["moved"] for point in points]
+    other = plt.subplots()[1]
+    assert display.plot(other).ax_ is other
+
+
+@pytest.mark.parametrize(("width", "least"), [(6, 6.0), (16, 8.0)])
+def test_text_is_readable_and_does_not_overlap(width, least):
+    display = drawn(width, 0.9 * width)
+    texts = [*display.ax_.get_legend().get_texts(), display.ax_.xaxis.label, *display.ax_.get_xticklabels()]
+    assert min(text.get_fontsize() for text in texts) >= least
+    legend = display.ax_.get_legend().get_window_extent()
+    inside = display.ax_.get_window_extent()
+    assert legend.y0 >= inside.y1 - 1
+    assert legend.x1 <= display.figure_.bbox.x1
+    assert inside.height > 0.45 * display.figure_.bbox.height
+    ticks = [tick.get_window_extent() for tick in display.ax_.get_xticklabels() if tick.get_text()]
+    assert not any(one.overlaps(other) for one, other in combinations(ticks, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: AdjustmentDisplay.from_history([]), ValueError, "history is empty"),
+        (
+            lambda: AdjustmentDisplay.from_history({"batch": 1}),
+            TypeError,
+            "list of dicts, one for each batch; got dict",
+        ),
+        (lambda: AdjustmentDisplay.from_history([1]), TypeError, "some entries are not dicts"),
+        (lambda: AdjustmentDisplay.from_history(history(), x="zeal"), ValueError, "x must be one of"),
+        (lambda: AdjustmentDisplay.from_history(history(), y="zeal"), ValueError, "y must be one of"),
+        (lambda: AdjustmentDisplay.from_history([{"batch": 1}]), ValueError, "No entry .* 'batch' and 'disparity'"),
+        (lambda: AdjustmentDisplay.from_adjuster(3), TypeError, "int has no history"),
+    ],
+)
+def test_bad_input(call, error, match):
+    with pytest.raises(error, match=match):
+        call()

@@ -25,7 +25,7 @@ def made(error=ERROR, apart=APART, values=(0, 0.1, 0.3, 1, 3, 10), *, n_folds=5,
     folds["strong_pairwise_disparity"] = np.array(apart) + rng.normal(0, 0.002, size=shape)
     folds["noise_floor"] = np.full(shape, floor)
     entries = {
-        "estimator": ft.ContinuousTransportClassifier(), "parameter": "parity_weight", "folds": folds,
+        "estimator": ft.TransportClassifier(), "parameter": "parity_weight", "folds": folds,
         "values": np.array(values, dtype=float), "situation": "blind", "reason": "by hand", "threshold": 0.5,
         "n_rows": 1000, "n_groups": 2,
     }  # fmt: skip

@@ -7,6 +7,7 @@ import signal
 import threading
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import narwhals as nw
 import numpy as np
@@ -27,7 +28,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tests.worlds import people
 
 import fairtransport as ft
-from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepairClassifier
+from fairtransport import QuantileRepairClassifier, TransportClassifier
 from fairtransport._sklearn import describe_group_features, make_folds
 from fairtransport.datasets import load_adult
 from fairtransport.groups import make_groups
@@ -37,6 +38,8 @@ from fairtransport.selection.frontier_result import CURVE_METRICS, Frontier
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import w1_barycenter
 
+DOT = partial(TransportClassifier, distance="discrete")
+
 
 def world(n=400, seed=0):
     return people(n, seed, groups=("secret_f", "secret_m"), p=[0.4, 0.6], shift=(1.5, 0.0, 0.0))
@@ -44,8 +47,8 @@ def world(n=400, seed=0):
 
 X, Y, G = world()
 REPAIR = QuantileRepairClassifier(LogisticRegression(), target="barycenter")
-COT = ContinuousTransportClassifier()
-SGD = ContinuousTransportClassifier(solver=SgdSettings(n_updates=300, batch_size=20))
+COT = TransportClassifier()
+SGD = TransportClassifier(solver=SgdSettings(n_updates=300, batch_size=20))
 # What a linear model without the group loses on its way to parity is on the curve.
 pytestmark = pytest.mark.filterwarnings("ignore:Parity cost most")
 
@@ -173,7 +176,7 @@ class CountingRegression(LogisticRegression):
         return super().fit(X, y, sample_weight=sample_weight)
 
 
-@pytest.mark.parametrize("cls", [ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepairClassifier])
+@pytest.mark.parametrize("cls", [TransportClassifier, DOT, QuantileRepairClassifier])
 def test_the_initial_model_is_trained_once_in_each_fold_and_on_its_rows_only(cls):
     CountingRegression.fits = 0
     fitted = CountingRegression().fit(X, Y)  # it has seen every row, so it may not be used
@@ -204,7 +207,7 @@ def test_adult_error_rises_and_disparity_falls_towards_parity():
     data[:, words] = data[:, words].astype(str)
     features = make_column_transformer((StandardScaler(), numeric), (OneHotEncoder(), words)).fit_transform(data)
     sex = data[:, adult.feature_names.index("sex")]
-    training = ContinuousTransportClassifier()
+    training = TransportClassifier()
     for estimator, grid in ((training, {"parity_weights": [0, 1, 10]}), (REPAIR, {"amounts": [0, 0.5, 1]})):
         curve = frontier(estimator, features, adult.target[rows], sex, cv=3, n_jobs=2, **grid)
         assert curve.situation == "aware"  # sex is among the features, one-hot
@@ -332,13 +335,13 @@ def test_the_model_chosen_is_fitted_on_all_rows_with_the_seed_and_the_weights(es
 
 
 def test_a_chosen_model_goes_along_the_path_that_was_measured(monkeypatch):
-    paths, fit_path = [], ContinuousTransportClassifier.fit_path
+    paths, fit_path = [], TransportClassifier.fit_path
 
     def spy(self, features, y, weights, **options):
         paths.append(list(weights))
         return fit_path(self, features, y, weights, **options)
 
-    monkeypatch.setattr(ContinuousTransportClassifier, "fit_path", spy)
+    monkeypatch.setattr(TransportClassifier, "fit_path", spy)
     curve = frontier(COT, cv=2, parity_weights=[0, 0.3, 3])
     assert paths == [[0, 0.3, 3]] * 2  # one for each fold
     apart = curve.mean("strong_pairwise_disparity")
@@ -572,7 +575,7 @@ def test_an_error_says_in_which_fold_and_at_which_value():
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_stops_the_compiled_loops(n_jobs):
-    endless = ContinuousTransportClassifier(solver=SgdSettings(n_updates=10**9, batch_size=10))
+    endless = TransportClassifier(solver=SgdSettings(n_updates=10**9, batch_size=10))
     frontier(SGD, cv=2, parity_weights=[0.1])  # compiled before the clock starts
     over, before = threading.Event(), threading.active_count()
 
@@ -630,7 +633,7 @@ def test_the_disparity_is_that_of_the_criterion(criterion, strata):
     table = rng.normal(size=(1500, 3)) + group[:, None] * [1.0, 0.0, 0.0]
     labels = (table @ [0.5, 1.0, 1.0] + rng.logistic(size=1500) > 0.5).astype(int)
     options = {"sensitive_features": group, "strata": stratum} if strata else {"sensitive_features": group}
-    model = ft.DiscreteTransportClassifier(criterion=criterion)
+    model = ft.TransportClassifier(distance="discrete", criterion=criterion)
     curve = ft.frontier(model, table, labels, **options, parity_weights=[0.0, 1.0], cv=3, random_state=0)
     before, after = curve.mean("criterion_disparity")
     assert after < 0.7 * before

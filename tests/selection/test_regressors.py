@@ -19,11 +19,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 def test_the_curve_of_a_regressor():
     cut = np.arange(600) % 3 == 0
     splits = [(np.flatnonzero(~cut), np.flatnonzero(cut))]
-    model = ft.DiscreteTransportRegressor(group_specific=True)
+    model = ft.TransportRegressor(distance="discrete", group_specific=True)
     curve = ft.frontier(model, X, Y, sensitive_features=G, cv=splits, parity_weights=[0.0, 0.3, 3.0], random_state=0)
     assert curve.error_metric == "rmse"
     for number, weight in enumerate((0.0, 3.0)):
-        one = ft.DiscreteTransportRegressor(group_specific=True, parity_weight=weight)
+        one = ft.TransportRegressor(distance="discrete", group_specific=True, parity_weight=weight)
         scores = one.fit(X[~cut], Y[~cut], sensitive_features=G[~cut]).predict(X[cut], sensitive_features=G[cut])
         at = 2 * number
         assert curve.mean("rmse")[at] == pytest.approx(np.sqrt(np.mean((Y[cut] - scores) ** 2)), rel=0.01)
@@ -48,7 +48,9 @@ def test_any_regressor_and_criterion(criterion):
     repair = ft.QuantileRepairRegressor(Ridge())
     curve = ft.frontier(repair, X, Y, sensitive_features=G, amounts=[0.0, 1.0], cv=2, random_state=0)
     assert curve.mean("rank_disparity")[1] < 0.5 * curve.mean("rank_disparity")[0]
-    linear = make_pipeline(StandardScaler(), ft.DiscreteTransportRegressor(LinearRegression(), criterion=criterion))
+    linear = make_pipeline(
+        StandardScaler(), ft.TransportRegressor(LinearRegression(), distance="discrete", criterion=criterion)
+    )
     curve = ft.frontier(linear, X, Y, sensitive_features=G, parity_weights=[0.0, 1.0], cv=2, random_state=0)
     before, after = curve.mean("criterion_disparity")
     assert after < before
@@ -57,15 +59,15 @@ def test_any_regressor_and_criterion(criterion):
 
 def test_y_must_fit_the_estimator():
     with pytest.raises(ValueError, match="not numbers"):
-        ft.frontier(ft.DiscreteTransportRegressor(), X, np.where(Y > 0, "x", "y"), sensitive_features=G)
+        ft.frontier(ft.TransportRegressor(distance="discrete"), X, np.where(Y > 0, "x", "y"), sensitive_features=G)
     with pytest.raises(ValueError, match="continuous"):
-        ft.frontier(ft.DiscreteTransportClassifier(), X, Y, sensitive_features=G)
+        ft.frontier(ft.TransportClassifier(distance="discrete"), X, Y, sensitive_features=G)
     with pytest.raises(TypeError, match="or a regressor with predict"):
         ft.frontier(StandardScaler(), X, Y, sensitive_features=G)
 
 
 def test_the_picture_has_the_error_of_regressors():
     pytest.importorskip("matplotlib").use("Agg")
-    model = ft.DiscreteTransportRegressor()
+    model = ft.TransportRegressor(distance="discrete")
     curve = ft.frontier(model, X, Y, sensitive_features=G, parity_weights=[0.0, 1.0], cv=2, random_state=0)
     assert curve.plot().ax_.get_ylabel() == "Root mean squared error, in units of y"

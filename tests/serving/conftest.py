@@ -32,15 +32,11 @@ def files(tmp_path_factory):
     """Model files: of numbers, of raw columns, and one that needs the groups."""
     folder = tmp_path_factory.mktemp("models")
     X, y, sex = people(2000)
-    ft.save(
-        ft.ContinuousTransportClassifier(parity_weight=1.0).fit(X, y, sensitive_features={"sex": sex}), folder / "m.ft"
-    )
-    ft.save(
-        ft.ContinuousTransportClassifier(parity_weight=0.0).fit(X, y, sensitive_features={"sex": sex}), folder / "n.ft"
-    )
+    ft.save(ft.TransportClassifier(parity_weight=1.0).fit(X, y, sensitive_features={"sex": sex}), folder / "m.ft")
+    ft.save(ft.TransportClassifier(parity_weight=0.0).fit(X, y, sensitive_features={"sex": sex}), folder / "n.ft")
     raw = X.assign(job=np.where(X["age"] > 0, "cook", "smith"), sex=sex, hired=y)
     raw["job"] = raw["job"].where(np.arange(len(raw)) % 9 > 0, None)
-    table = TableModel(ft.ContinuousTransportClassifier(parity_weight=0.3), label="hired", sensitive_features=["sex"])
+    table = TableModel(ft.TransportClassifier(parity_weight=0.3), label="hired", sensitive_features=["sex"])
     ft.save(table.fit(raw), folder / "table.ft")
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 

@@ -38,7 +38,7 @@ def make_model(path):
     group = rng.integers(2, size=1000)
     X = pd.DataFrame(rng.normal(size=(1000, 2)) + group[:, None] * [1.0, 0.0], columns=NAMES)
     y = (X.sum(axis=1) + rng.logistic(size=1000) > 0.5).astype(int)
-    model = ft.ContinuousTransportClassifier(parity_weight=1.0)
+    model = ft.TransportClassifier(parity_weight=1.0)
     ft.save(model.fit(X, y, sensitive_features={"sex": np.array(["F", "M"])[group]}), path)
 
 

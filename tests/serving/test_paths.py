@@ -109,7 +109,7 @@ def test_the_example_of_the_description_is_scored(client, name):
 def test_the_page_is_self_contained_and_names_are_text(client, tmp_path):
     X, y, sex = people(300)
     odd = X.rename(columns={"age": "<script>alert(1)</script>"})
-    model = ft.ContinuousTransportClassifier(parity_weight=0.1).fit(odd, y, sensitive_features={"<b>": sex})
+    model = ft.TransportClassifier(parity_weight=0.1).fit(odd, y, sensitive_features={"<b>": sex})
     served = client(ft.save(model, tmp_path / "odd.ft"))
     page = served.get("/")
     assert page.status_code == 200

@@ -1,6 +1,7 @@
 """The adjuster follows drift, stays in its trust region, and resumes exactly."""
 
 import json
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,8 @@ import fairtransport as ft
 from fairtransport.stream import ContinualAdjuster, StoreError, read_journal
 
 from .worlds import cot, features, raw_scores, repair
+
+DOT = partial(ft.TransportClassifier, distance="discrete")
 
 
 def batches(seed, n, rows=100, gap=0.0, later=1.5, change=10):
@@ -29,7 +32,7 @@ def score_batches(seed, n, rows=100, change=10):
 
 MODELS = {
     "COT": (cot, batches),
-    "DOT": (lambda: cot(kind=ft.DiscreteTransportClassifier), batches),
+    "DOT": (lambda: cot(kind=DOT), batches),
     "COT, own weights": (lambda: cot(group_specific=True), batches),
     "repair": (repair, score_batches),
 }

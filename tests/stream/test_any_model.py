@@ -42,7 +42,7 @@ def encoder():
 
 
 def aware_pipeline():
-    model = ft.ContinuousTransportClassifier(parity_weight=0.5, group_specific=True)
+    model = ft.TransportClassifier(parity_weight=0.5, group_specific=True)
     pipe = make_pipeline(encoder(), model)
     return pipe.fit(FRAME, Y, continuoustransportclassifier__sensitive_features=GROUPS)
 
@@ -130,8 +130,8 @@ def test_rows_of_no_known_group_teach_nothing():
     group = rng.choice(["a", "b"], 400)
     y = (X[:, 0] + (group == "a") + rng.normal(size=400) > 0).astype(int)
     for model in (
-        ft.ContinuousTransportClassifier(parity_weight=0.5),
-        ft.ContinuousTransportClassifier(parity_weight=0.5, group_specific=True),
+        ft.TransportClassifier(parity_weight=0.5),
+        ft.TransportClassifier(parity_weight=0.5, group_specific=True),
         ft.QuantileRepairClassifier(LogisticRegression()),
     ):
         model.fit(X, y, sensitive_features={"g": group})

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from tests.worlds import people
 from typer.testing import CliRunner
 
 import fairtransport as ft
@@ -14,19 +15,13 @@ from fairtransport.stream import ContinualAdjuster
 from fairtransport.tabular import TableModel
 
 LOGISTIC = LogisticRegression()
-
-
-def people(n=1200, seed=0):
-    rng = np.random.default_rng(seed)
-    group = np.array(["a", "b"])[rng.integers(2, size=n)]
-    X = rng.normal(size=(n, 2)) + (group == "b")[:, None] * [1.2, 0.0]
-    return X, (X.sum(axis=1) + rng.logistic(size=n) > 0.5).astype(int), group
+WORLD = {"shift": (1.2, 0.0), "coef": (1.0, 1.0)}
 
 
 def test_scores_need_no_group_and_known_groups_are_monitored(tmp_path):
-    X, y, group = people()
+    X, y, group = people(1200, **WORLD)
     model = ft.BlindRepairClassifier(LOGISTIC, LOGISTIC, cv=2).fit(X, y, sensitive_features=group)
-    new, _, new_group = people(400, seed=1)
+    new, _, new_group = people(400, seed=1, **WORLD)
     expected = model.predict_proba(new)[:, 1]
     some = np.where(np.arange(400) < 300, new_group, "unseen")
     with ContinualAdjuster(model, store=tmp_path / "store") as adjuster:
@@ -47,11 +42,11 @@ def test_scores_need_no_group_and_known_groups_are_monitored(tmp_path):
 
 
 def test_a_drift_raises_an_alarm_without_labels():
-    X, y, group = people()
+    X, y, group = people(1200, **WORLD)
     model = ft.BlindRepairRegressor(LinearRegression(), LOGISTIC, cv=2).fit(X, y, sensitive_features=group)
     adjuster, alarms = ContinualAdjuster(model), []
     for batch in range(30):
-        new, _, new_group = people(100, seed=batch + 1)
+        new, _, new_group = people(100, seed=batch + 1, **WORLD)
         alarms.append(adjuster.adjust(new + (1.5 if batch >= 15 else 0.0), sensitive_features=new_group).alarm)
     assert not any(alarms[:15])
     assert any(alarms[15:])
@@ -60,7 +55,7 @@ def test_a_drift_raises_an_alarm_without_labels():
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_lines_without_the_group(kind, tmp_path):
     """Absent, missing and unseen groups are scored; a feature that is absent is not."""
-    X, y, group = people(600)
+    X, y, group = people(600, **WORLD)
     table = pd.DataFrame({"x": X[:, 0], "z": X[:, 1], "hired": np.where(y, "yes", "no"), "sex": group})
     repair = ft.BlindRepairClassifier(LOGISTIC, LOGISTIC, cv=2)
     model = TableModel(repair, label="hired", sensitive_features=["sex"]).fit(table)

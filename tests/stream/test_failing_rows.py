@@ -5,6 +5,7 @@ import copy
 import itertools
 import json
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,6 +19,9 @@ from fairtransport.stream.scorers import scorer_for
 from fairtransport.tabular.rows import separate_failures
 
 from .worlds import cot, features, raw_scores, repair
+
+DOT = partial(ft.TransportClassifier, distance="discrete")
+
 
 ERRORS = [OverflowError, RecursionError, UnicodeError, ZeroDivisionError, OSError, StopIteration, AssertionError]
 NOT_OF_A_ROW = [KeyboardInterrupt, SystemExit, MemoryError]
@@ -94,10 +98,10 @@ METHODS = ["encode", "score", "learn", "learn_new_groups", "discount_past", "add
 @pytest.mark.parametrize(
     ("kind", "adopt", "error"),
     [
-        (ft.ContinuousTransportClassifier, True, ValueError),
+        (ft.TransportClassifier, True, ValueError),
         (ft.QuantileRepair, True, ValueError),
-        pytest.param(ft.ContinuousTransportClassifier, False, KeyboardInterrupt, marks=pytest.mark.trust),
-        pytest.param(ft.DiscreteTransportClassifier, True, ValueError, marks=pytest.mark.trust),
+        pytest.param(ft.TransportClassifier, False, KeyboardInterrupt, marks=pytest.mark.trust),
+        pytest.param(DOT, True, ValueError, marks=pytest.mark.trust),
         pytest.param(ft.QuantileRepair, False, KeyboardInterrupt, marks=pytest.mark.trust),
     ],
 )

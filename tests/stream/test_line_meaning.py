@@ -94,7 +94,7 @@ def worlds():
         "sex": np.array(["F", "M"])[rng.integers(2, size=400)],
     }
     table["label"] = np.where(rng.random(400) < 0.5, "yes", "no")
-    estimator = ft.ContinuousTransportClassifier(parity_weight=0.3)
+    estimator = ft.TransportClassifier(parity_weight=0.3)
     raw = TableModel(estimator, label="label", sensitive_features=["sex"]).fit(table)
     scores = np.linspace(0, 1, 400)
     by_type = {

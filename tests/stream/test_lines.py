@@ -19,7 +19,7 @@ def model(tmp_path_factory):
     rng = np.random.default_rng(0)
     sex = rng.choice(["F", "M"], 400)
     X = pd.DataFrame({"a": rng.normal(size=400) + (sex == "M"), "b": rng.normal(size=400)})
-    fitted = ft.ContinuousTransportClassifier(parity_weight=0.3, group_specific=True)
+    fitted = ft.TransportClassifier(parity_weight=0.3, group_specific=True)
     fitted.fit(X, X["a"] > 0, sensitive_features={"sex": sex})
     return ft.save(fitted, tmp_path_factory.mktemp("model") / "m.ft")
 

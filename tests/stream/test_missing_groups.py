@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from tests.worlds import people
 from typer.testing import CliRunner
 
 import fairtransport as ft
@@ -16,22 +16,16 @@ from fairtransport.cli.app import app
 from fairtransport.stream import ContinualAdjuster, read_journal
 
 ROWS = 60
-
-
-def people(n, seed):
-    rng = np.random.default_rng(seed)
-    sex = rng.choice(["F", "M"], n)
-    X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n) + (sex == "M")})
-    return X, (X["a"] + X["b"] + rng.logistic(size=n) > 0.5).astype(int), sex
+WORLD = {"groups": ("F", "M"), "shift": (0.0, 1.0), "coef": (1.0, 1.0), "names": "ab"}
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """Model files: linear models that do not need the group, one of which adopts new groups, and blind repair."""
     folder = tmp_path_factory.mktemp("models")
-    X, y, sex = people(600, 0)
+    X, y, sex = people(600, 0, **WORLD)
     for name, new_groups in {"linear": "error", "adopting": "adopt"}.items():
-        model = ft.ContinuousTransportClassifier(parity_weight=0.5, new_groups=new_groups)
+        model = ft.TransportClassifier(parity_weight=0.5, new_groups=new_groups)
         ft.save(model.fit(X, y, sensitive_features={"sex": sex}), folder / f"{name}.ft")
     blind = ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2)
     ft.save(blind.fit(X, y, sensitive_features={"sex": sex}), folder / "blind.ft")
@@ -44,7 +38,7 @@ def stream(models, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(column, *options, kind="jsonl", model="linear", values=None):
-        X, _, sex = people(ROWS, 1)
+        X, _, sex = people(ROWS, 1, **WORLD)
         table = X if column is None else X.assign(**{column: sex if values is None else values})
         if kind == "csv":
             table.to_csv("rows.csv", index=False)

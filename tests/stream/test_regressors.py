@@ -1,24 +1,24 @@
 """Regressors in a stream that drifts, in units of y and beyond the range of the first rows."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
+from tests.worlds import people
 
 import fairtransport as ft
+from fairtransport.linear import OnlineSettings
 from fairtransport.metrics import kolmogorov_smirnov_disparity
 from fairtransport.stream import ContinualAdjuster
 
-
-def people(n=3000):
-    rng = np.random.default_rng(0)
-    group = rng.integers(2, size=n)
-    X = rng.normal(size=(n, 3)) + group[:, None] * [1.0, 0.0, 0.0]
-    return X, 1000 * (X @ [1.0, 1.0, 0.5] + rng.normal(size=n)), np.array(["a", "b"])[group]
+DOT_REGRESSOR = partial(ft.TransportRegressor, distance="discrete")
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
 def test_the_repair_follows_a_drift_without_labels(wrapped, tmp_path):
-    X, y, group = people()
+    X, y, group = people(3000, real=True)
+    y = 1000 * y
     model = ft.QuantileRepairRegressor(Ridge(), stream_half_life=500).fit(X, y, sensitive_features=group)
     drifted = X + (group == "b")[:, None] * [0.0, 2.0, 0.0]
     given = drifted if wrapped else model.estimator_.predict(drifted)
@@ -37,10 +37,11 @@ def test_the_repair_follows_a_drift_without_labels(wrapped, tmp_path):
 
 @pytest.mark.parametrize("options", [{}, {"group_specific": True}, {"target": "barycenter"}])
 def test_a_linear_regressor_follows_a_drift_without_labels(options, tmp_path):
-    X, y, group = people()
-    kind = ft.ContinuousTransportRegressor if options else ft.DiscreteTransportRegressor
+    X, y, group = people(3000, real=True)
+    y = 1000 * y
+    kind = ft.TransportRegressor if options else DOT_REGRESSOR
     aware = np.column_stack((X, group == "b"))
-    model = kind(parity_weight=3.0, half_life=300, **options).fit(aware, y, sensitive_features=group)
+    model = kind(parity_weight=3.0, online=OnlineSettings(300), **options).fit(aware, y, sensitive_features=group)
     drifted = aware + (group == "b")[:, None] * [0.0, 2.0, 0.0, 0.0]
     before = model.predict(drifted, sensitive_features=group)
     adjuster = ContinualAdjuster(model, store=tmp_path / "store", checkpoint_every=4, trust_radius=5.0)

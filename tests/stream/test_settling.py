@@ -1,7 +1,10 @@
 """After a jump theta comes to rest: each update lowers the penalty on the sketches, so nothing swings around parity."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
@@ -9,34 +12,25 @@ from fairtransport.metrics import strong_pairwise_disparity
 
 SGD = {"solver": SgdSettings(n_updates=400, random_state=0)}
 VARIANTS = {
-    "COT": (ft.ContinuousTransportClassifier, {}),
-    "COT, much parity": (ft.ContinuousTransportClassifier, {"parity_weight": 10.0}),
-    "COT to a group": (ft.ContinuousTransportClassifier, {"parity_weight": 10.0, "target": "b"}),
-    "COT of each group": (ft.ContinuousTransportClassifier, {"group_specific": True}),
-    "the paper's COT": (ft.ContinuousTransportClassifier, SGD),
-    "DOT": (ft.DiscreteTransportClassifier, {}),
-    "DOT, much parity": (ft.DiscreteTransportClassifier, {"parity_weight": 10.0}),
-    "the paper's DOT": (ft.DiscreteTransportClassifier, SGD),
+    "COT": (ft.TransportClassifier, {}),
+    "COT, much parity": (ft.TransportClassifier, {"parity_weight": 10.0}),
+    "COT to a group": (ft.TransportClassifier, {"parity_weight": 10.0, "target": "b"}),
+    "COT of each group": (ft.TransportClassifier, {"group_specific": True}),
+    "the paper's COT": (ft.TransportClassifier, SGD),
+    "DOT": (partial(ft.TransportClassifier, distance="discrete"), {}),
+    "DOT, much parity": (partial(ft.TransportClassifier, distance="discrete"), {"parity_weight": 10.0}),
+    "the paper's DOT": (partial(ft.TransportClassifier, distance="discrete"), SGD),
 }
-
-
-def people(n, seed, shift):
-    """Group a has lower values of the first column than b, by one less ``shift``; a column tells the group."""
-    rng = np.random.default_rng(seed)
-    group = rng.choice(["a", "b"], n)
-    X = rng.normal(size=(n, 3)) + np.outer(np.where(group == "b", 1.0, shift), [1.0, 0.0, 0.0])
-    X = np.column_stack((X, group == "a"))
-    return X, (X @ [1.0, 1.0, 0.5, 0.0] + rng.logistic(size=n) > 0.5).astype(int), group
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 def test_it_settles_at_parity_after_a_jump(name):
     kind, options = VARIANTS[name]
-    X, y, group = people(600, 0, 0.0)
+    X, y, group = people(600, 0, first=0.0, aware=True)
     model = kind(**options).fit(X, y, sensitive_features=group)
-    kept, _, of_kept = people(2000, 2, 1.5)
-    stream, _, of_stream = people(2400, 1, 1.5)
+    kept, _, of_kept = people(2000, 2, first=1.5, aware=True)
+    stream, _, of_stream = people(2400, 1, first=1.5, aware=True)
     needs = {"sensitive_features": of_kept} if model.group_specific else {}
 
     def disparity():

@@ -23,7 +23,7 @@ def cot(**options):
 
 
 @functools.cache
-def _fitted(seed=0, kind=ft.ContinuousTransportClassifier, **options):
+def _fitted(seed=0, kind=ft.TransportClassifier, **options):
     rng = np.random.default_rng(seed)
     X, sex = features(rng, 3000)
     y = (X.sum(axis=1) + rng.logistic(size=3000) > 0.5).astype(int)

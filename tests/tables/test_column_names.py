@@ -165,7 +165,7 @@ def test_raw_tables_with_nasty_names(library):
 
     columns = tame_columns()
     tame = {"y": columns["label"], "g": columns["sensitive_features"], "x0": columns["score"], "x1": columns["weight"]}
-    estimator = ft.DiscreteTransportClassifier(parity_weight=0.1)
+    estimator = ft.TransportClassifier(distance="discrete", parity_weight=0.1)
     scores = TableModel(estimator, label="y", sensitive_features=["g"]).fit(tame).score_rows(tame).scores
     for start in range(0, len(NASTY) - 3, 20):
         names = dict(zip(tame, NASTY[start:], strict=False))

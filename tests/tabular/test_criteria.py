@@ -25,7 +25,7 @@ def make(estimator, **options):
 
 
 def cot(**options):
-    return ft.ContinuousTransportClassifier(**{"parity_weight": 0.5, **options})
+    return ft.TransportClassifier(**{"parity_weight": 0.5, **options})
 
 
 def labels_of(frame):
@@ -122,7 +122,7 @@ def test_forged_strata_are_refused(tmp_path):
 @pytest.mark.parametrize(("criterion", "strata"), [("equalized_odds", []), ("demographic_parity", ["job"])])
 def test_a_limit_is_one_on_the_disparity_of_the_criterion(monkeypatch, criterion, strata):
     monkeypatch.setattr("fairtransport.tabular._model._PARITY_WEIGHTS", (0.0, 0.3, 1.0))
-    kind = ft.DiscreteTransportClassifier(criterion=criterion)
+    kind = ft.TransportClassifier(distance="discrete", criterion=criterion)
     loose, tight = (
         make(kind, strata=strata, max_disparity=limit).fit(raw_people(1500)) for limit in (10.0, 0.1)
     )  # fmt: skip

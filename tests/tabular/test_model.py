@@ -17,7 +17,7 @@ PLAIN = LogisticRegression(max_iter=1000)
 
 
 def cot(**options):
-    return ft.ContinuousTransportClassifier(**{"parity_weight": 0.8, **options})
+    return ft.TransportClassifier(**{"parity_weight": 0.8, **options})
 
 
 def make(estimator=PLAIN, **options):

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import fairtransport as ft
+from fairtransport import QuantileRepair
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
 from fairtransport.tabular import RowScorer, TableModel
 
@@ -51,15 +52,15 @@ def encoder(**options):
 def made():
     """Yield a name, a fitted model, its features, and the options of its predictions."""
     with_groups = {"sensitive_features": GROUPS}
-    cot = ft.ContinuousTransportClassifier(parity_weight=0.5).fit(NUMBERS, Y, **with_groups)
+    cot = ft.TransportClassifier(parity_weight=0.5).fit(NUMBERS, Y, **with_groups)
     yield "cot", cot, NUMBERS, {}
-    aware = ft.ContinuousTransportClassifier(parity_weight=0.5, group_specific=True).fit(NUMBERS, Y, **with_groups)
+    aware = ft.TransportClassifier(parity_weight=0.5, group_specific=True).fit(NUMBERS, Y, **with_groups)
     yield "aware cot", aware, NUMBERS, with_groups
-    dot = ft.DiscreteTransportRegressor(parity_weight=0.5).fit(NUMBERS, PAY, **with_groups)
+    dot = ft.TransportRegressor(distance="discrete", parity_weight=0.5).fit(NUMBERS, PAY, **with_groups)
     yield "dot regressor", dot, NUMBERS, {}
     pipeline = make_pipeline(encoder(), LogisticRegression(max_iter=1000)).fit(FRAME, Y)
     yield "pipeline", pipeline, FRAME, {}
-    fair = make_pipeline(encoder(), ft.ContinuousTransportClassifier(parity_weight=0.5, group_specific=True))
+    fair = make_pipeline(encoder(), ft.TransportClassifier(parity_weight=0.5, group_specific=True))
     fair.fit(FRAME, Y, continuoustransportclassifier__sensitive_features=GROUPS)
     yield "aware pipeline", fair, FRAME, with_groups
     repair = ft.QuantileRepairClassifier(make_pipeline(encoder(), LogisticRegression(max_iter=1000)))
@@ -71,7 +72,7 @@ def made():
     trees = TransportBoostingClassifier(lightgbm.LGBMClassifier(**SMALL_TREES), parity_weight=0.0, random_state=0)
     yield "trees", trees.fit(NUMBERS, Y, **with_groups), NUMBERS, {}
     repaired = TransportBoostingRegressor(
-        lightgbm.LGBMRegressor(**SMALL_TREES), parity_weight=0.0, repair_amount=1.0, random_state=0
+        lightgbm.LGBMRegressor(**SMALL_TREES), parity_weight=0.0, repair=QuantileRepair(), random_state=0
     )
     yield "repaired trees", repaired.fit(NUMBERS, PAY, **with_groups), NUMBERS, with_groups
     words = FRAME.astype({"job": "category"})

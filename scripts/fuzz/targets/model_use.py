@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from changes import Source, change_array, change_json
 
-from fairtransport import ContinuousTransportClassifier, QuantileRepair
+from fairtransport import QuantileRepair, TransportClassifier
 from fairtransport.auditing import audit
 from fairtransport.persistence import ModelFileError, pack_model, unpack_model
 from fairtransport.persistence._files import _model_of
@@ -44,7 +44,7 @@ def _with_criteria() -> list[tuple[Any, Any, Any]]:
     scores, columns = 1 / (1 + np.exp(-_X[:, 0])), {"sensitive_features": _GROUP}
     odds = QuantileRepair(criterion="equalized_odds", randomize=True).fit(scores, _Y == "yes", **columns)
     strata = QuantileRepair().fit(scores, **columns, strata=_STRATA)
-    linear = ContinuousTransportClassifier(criterion="equalized_odds").fit(_X, _Y, **columns, strata=_STRATA)
+    linear = TransportClassifier(criterion="equalized_odds").fit(_X, _Y, **columns, strata=_STRATA)
     return [(odds, scores, _GROUP), (strata, scores, _GROUP), (linear, _X, _GROUP)]
 
 

@@ -145,7 +145,7 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
     Parameters
     ----------
     estimator : classifier
-        `fairtransport.ContinuousTransportClassifier`, `fairtransport.DiscreteTransportClassifier`,
+        `fairtransport.TransportClassifier`,
         `fairtransport.boosting.TransportBoostingClassifier`, or a pipeline that ends in one. Its ``parity_weight`` is
         the weight of the unfair effect.
     transport : CounterfactualTransport
@@ -178,14 +178,14 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from fairtransport import DiscreteTransportClassifier
+    >>> from fairtransport import TransportClassifier
     >>> from fairtransport.causal import CounterfactualTransport, CounterfactuallyFairClassifier
     >>> rng = np.random.default_rng(0)
     >>> sex = rng.integers(0, 2, 1000)
     >>> X = pd.DataFrame({"hours": rng.normal(35, 5, 1000) + 4 * sex, "skill": rng.normal(size=1000)})
     >>> hired = (0.2 * (X["hours"] - 37) + X["skill"] + rng.normal(size=1000) > 0).astype(int)
     >>> transport = CounterfactualTransport({"sex": ["hours"]}, sensitive="sex", quantiles="linear")
-    >>> model = CounterfactuallyFairClassifier(DiscreteTransportClassifier(parity_weight=3), transport)
+    >>> model = CounterfactuallyFairClassifier(TransportClassifier(distance="discrete", parity_weight=3), transport)
     >>> model.fit(X, hired, sensitive_features=sex).predict_proba(X).shape
     (1000, 2)
     """

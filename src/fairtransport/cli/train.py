@@ -137,8 +137,8 @@ def make_estimator(options: MethodOptions, *, task: str, verbose: bool) -> Any:
             repaired = getattr(repair, f"BlindRepair{kind}")
             return repaired(base, max_disparity=options.max_disparity, random_state=options.seed, **shared)
         return getattr(repair, f"QuantileRepair{kind}")(base, target=options.target or "barycenter_w2", **shared)
-    distance = "Continuous" if options.method == "cot" else "Discrete"
-    return getattr(linear, f"{distance}Transport{kind}")(
+    return getattr(linear, f"Transport{kind}")(
+        distance="continuous" if options.method == "cot" else "discrete",
         target=options.target or "each_other",
         group_specific=bool(options.aware),
         verbose=verbose,

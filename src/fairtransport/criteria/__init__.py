@@ -24,6 +24,7 @@ from fairtransport.criteria._criterion import (
     resolve_group_target,
     weigh_by_reliability,
 )
+from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance
 from fairtransport.strata import STRATUM_WEIGHTS
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
     "STRATUM_WEIGHTS",
     "ComparedStrata",
     "ComparedStratum",
+    "ContinuousDistance",
+    "DiscreteDistance",
     "chance_distances",
     "chance_spreads",
     "compares_each_other",

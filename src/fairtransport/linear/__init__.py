@@ -1,19 +1,8 @@
-"""Linear models trained towards demographic parity: continuous (COT) and discrete (DOT) optimal transport."""
+"""Linear models trained towards demographic parity by optimal transport, continuous (COT) or discrete (DOT)."""
 
 from fairtransport.criteria.penalty import Duals
-from fairtransport.linear._continuous_regressor import ContinuousTransportRegressor
-from fairtransport.linear._discrete import DiscreteTransportClassifier
-from fairtransport.linear._discrete_regressor import DiscreteTransportRegressor
 from fairtransport.linear._sgd_solver import Trainer
-from fairtransport.linear.continuous import ContinuousTransportClassifier
-from fairtransport.linear.sgd_problem import SgdSettings
+from fairtransport.linear.estimators import TransportClassifier, TransportRegressor
+from fairtransport.linear.settings import OnlineSettings, SgdSettings
 
-__all__ = [
-    "ContinuousTransportClassifier",
-    "ContinuousTransportRegressor",
-    "DiscreteTransportClassifier",
-    "DiscreteTransportRegressor",
-    "Duals",
-    "SgdSettings",
-    "Trainer",
-]
+__all__ = ["Duals", "OnlineSettings", "SgdSettings", "Trainer", "TransportClassifier", "TransportRegressor"]

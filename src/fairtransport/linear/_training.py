@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fairtransport._progress import progress
-from fairtransport.criteria.penalty import DiscretePenalty
+from fairtransport.criteria.distance import ContinuousDistance
+from fairtransport.criteria.penalty import DiscretePenalty, Duals, duals_by_group
 from fairtransport.groups import Groups
 from fairtransport.linear._lbfgs_solver import LbfgsResult
 from fairtransport.linear._problem import (
@@ -37,14 +38,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.criteria.penalty import Duals
     from fairtransport.linear._lbfgs_solver import LbfgsSolver
     from fairtransport.linear._training_data import TrainingData, TrainingOptions
     from fairtransport.linear.online import OnlineMemory
     from fairtransport.training.responses import Response
 
     Report = Callable[[int, float, float], None]
-    from fairtransport.linear.sgd_problem import SgdSettings
+    from fairtransport.linear.settings import SgdSettings
 
 # Scores of rows by models that were not trained on them, for metrics of flexible models.
 
@@ -328,7 +328,7 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
             data.response.loss.bounds,
         ),
         path=_path_table(trained.path, problem, initial_scores, data),
-        duals=options.distance.duals(problem.penalty, comparisons, groups),
+        duals=duals_by_group(problem.penalty, comparisons, groups),
         memory=memory_from_rows(
             data, theta,
             compared=compared,
@@ -389,6 +389,9 @@ def _outcome(trained: _Trained, problem: ParityProblem, figures: dict[str, tuple
 # Fourth stage of ``fit``: the stochastic solver, which moves each group, label and stratum to a fixed target.
 
 
+_CONTINUOUS_BATCH, _DISCRETE_BATCH = 100, 200  # rows of each group; the coupling is biased by small batches
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedTrainer:
     """A trainer before its first update, with the initial model and the comparisons that it was made from."""
@@ -417,7 +420,8 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
     problem = TrainingProblem.build(
         data.X, data.outcomes, data.groups, targets, data.weights, strata=strata, loss=response.loss
     )
-    dual = options.distance.dual_problem(settings, rng)
+    distance = options.distance
+    dual = distance.dual_problem(settings.pairs, rng) if isinstance(distance, ContinuousDistance) else None
     dual_step = settings.dual_step if settings.dual_step is not None else dual.default_step if dual else 0.0
     without_loss = np.isinf(options.sgd_weight)  # as in the paper
     objective = Objective(
@@ -427,7 +431,7 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
         dual=dual,
         dual_step=float(dual_step),
     )
-    batch_size = settings.batch_size or options.distance.batch_size
+    batch_size = settings.batch_size or (_DISCRETE_BATCH if dual is None else _CONTINUOUS_BATCH)
     if settings.parameter_step is not None:
         steps = plain_steps(float(settings.parameter_step), problem.n_columns)
     else:
@@ -490,7 +494,7 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
         history=run.history,
         spread=spread_points(scores, initial_scores, data.groups.rows, data.weights, response.loss.bounds),
         path=empty_path(response),
-        duals=options.distance.sgd_duals(run, groups),
+        duals=None if trainer.objective.dual is None else Duals(run.features, run.duals, run.target_duals, groups),
         memory=memory_from_rows(
             data, run.theta,
             compared=prepared.comparisons.strata,

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._sklearn import check_stream_parameters
 from fairtransport._validation import check_choice, check_count, check_flag, check_real, check_weights
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, compares_each_other, pairs_of_groups, resolve_criterion
-from fairtransport.criteria.penalty import SCALES, ContinuousPenalty, DiscretePenalty, Duals, duals_by_group
+from fairtransport.criteria.distance import ContinuousDistance, as_distance
+from fairtransport.criteria.penalty import SCALES
 from fairtransport.groups import Groups, make_groups
-from fairtransport.linear.sgd_problem import SgdSettings, as_copies, sgd_settings
+from fairtransport.linear.settings import OnlineSettings, SgdSettings, online_settings, sgd_settings
+from fairtransport.linear.sgd_problem import as_copies
 from fairtransport.strata import make_strata
-from fairtransport.transport.dual import DualProblem
-from fairtransport.transport.fourier import draw_features, quadrature_features
 from fairtransport.transport.line import Sample
-from fairtransport.transport.regularizers import get_regularizer
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
@@ -28,9 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.criteria import ComparedStrata
-    from fairtransport.criteria.comparisons import Comparisons
-    from fairtransport.criteria.penalty import TransportPenalty
-    from fairtransport.linear._sgd_solver import Result
+    from fairtransport.criteria.distance import Distance
     from fairtransport.strata import Strata
     from fairtransport.training.responses import Response
 
@@ -161,7 +157,7 @@ class TrainingOptions:
     """Validated parameters of a transport classifier or regressor."""
 
     estimator: Any
-    distance: TransportDistance
+    distance: Distance
     criterion: str
     stratum_weight: str | None
     parity_weight: float | None
@@ -176,15 +172,20 @@ class TrainingOptions:
     missing: str
     small_groups: str
     min_group_size: int
-    half_life: float
+    online: OnlineSettings
     verbose: bool
 
     @classmethod
-    def validated(cls, parameters: Mapping[str, Any], distance: TransportDistance) -> TrainingOptions:
+    def validated(cls, parameters: Mapping[str, Any]) -> TrainingOptions:
         """Check the parameters of an estimator; each error names the parameter and what is allowed."""
-        sgd = sgd_settings(parameters["solver"])
-        if sgd is not None:
-            distance.check_settings(sgd)
+        online = online_settings(parameters["online"])
+        sgd, distance = sgd_settings(parameters["solver"]), as_distance(parameters["distance"])
+        has_duals = isinstance(distance, ContinuousDistance)
+        if sgd is not None and not has_duals and (sgd.dual_step is not None or sgd.pairs != "matched"):
+            raise ValueError(
+                "Discrete transport has no dual potentials: leave dual_step at None and pairs at 'matched' in its "
+                "SgdSettings."
+            )
         weight, max_disparity = parameters["parity_weight"], parameters["max_disparity"]
         if isinstance(weight, str):
             check_choice(weight, ("auto",), name="parity_weight")
@@ -201,7 +202,7 @@ class TrainingOptions:
             check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
         check_real(parameters["amount"], name="amount", most=1.0)
         check_choice(parameters["spread"], SPREADS, name="spread")
-        check_stream_parameters(parameters["half_life"], parameters["new_groups"])
+        check_stream_parameters(online.half_life, parameters["new_groups"])
         scale, target = check_choice(parameters["scale"], SCALES, name="scale"), parameters["target"]
         if sgd is not None:  # the paper's algorithm moves scores as they are to one fixed distribution
             scale, target = "score", "barycenter" if compares_each_other(target) else target
@@ -222,7 +223,7 @@ class TrainingOptions:
             missing=parameters["missing"],
             small_groups=parameters["small_groups"],
             min_group_size=check_count(parameters["min_group_size"], name="min_group_size"),
-            half_life=float(parameters["half_life"]),
+            online=online,
             verbose=check_flag(parameters["verbose"], name="verbose"),
         )
 
@@ -244,109 +245,3 @@ class TrainingOptions:
     def n_pairs(self, n_groups: int) -> int:
         """Return how many distances are summed."""
         return max(1, len(pairs_of_groups(n_groups)) if self.each_other else n_groups)
-
-
-# The two transport distances: what continuous and discrete transport classifiers differ in.
-
-
-class TransportDistance(ABC):
-    """A distance between distributions of scores, for both solvers."""
-
-    name: ClassVar[str]
-    batch_size: ClassVar[int]
-
-    @abstractmethod
-    def penalty(self, scale: str, *, n_slices: int | None = None) -> TransportPenalty:
-        """Return a new penalty, without a warm start."""
-
-    @abstractmethod
-    def dual_problem(self, settings: SgdSettings, rng: np.random.Generator) -> DualProblem | None:
-        """Return the dual problem with random features, or None where there are no dual potentials."""
-
-    @abstractmethod
-    def duals(self, penalty: TransportPenalty, comparisons: Comparisons, groups: Groups) -> Duals | None:
-        """Return the dual potentials that a penalty of this distance found last."""
-
-    @abstractmethod
-    def sgd_duals(self, result: Result, groups: Groups) -> Duals | None:
-        """Return the dual potentials of a run of the stochastic solver."""
-
-    @abstractmethod
-    def check_settings(self, settings: SgdSettings) -> None:
-        """Raise for settings of the stochastic solver that this distance does not have."""
-
-
-@dataclass(frozen=True)
-class ContinuousDistance(TransportDistance):
-    """The regularized distance of continuous optimal transport (COT); its parameters are those of the classifier."""
-
-    name: ClassVar[str] = "COT"
-    batch_size: ClassVar[int] = 100
-
-    regularizer: str
-    strength: float
-    opposite_duals: bool
-    n_fourier_features: int
-    kernel_variance: float
-    n_slices: ClassVar[int] = 32
-
-    def __post_init__(self) -> None:
-        get_regularizer(self.regularizer)
-        check_real(self.strength, name="strength", strict=True)
-        check_flag(self.opposite_duals, name="opposite_duals")
-        check_count(self.n_fourier_features, name="n_fourier_features")
-        check_real(self.kernel_variance, name="kernel_variance", strict=True)
-
-    def penalty(self, scale: str, *, n_slices: int | None = None) -> ContinuousPenalty:
-        """Return the penalty with deterministic Fourier features and exact duals."""
-        features = quadrature_features(self.n_fourier_features, self.kernel_variance)
-        regularizer = get_regularizer(self.regularizer)
-        problem = DualProblem(features, regularizer, float(self.strength), bool(self.opposite_duals), "all")
-        return ContinuousPenalty(problem, n_slices=n_slices or self.n_slices, scale=scale)
-
-    def dual_problem(self, settings: SgdSettings, rng: np.random.Generator) -> DualProblem:
-        """Return the dual problem of the paper, with random Fourier features."""
-        features = draw_features(self.n_fourier_features, self.kernel_variance, rng)
-        regularizer = get_regularizer(self.regularizer)
-        return DualProblem(features, regularizer, float(self.strength), bool(self.opposite_duals), settings.pairs)
-
-    def duals(self, penalty: TransportPenalty, comparisons: Comparisons, groups: Groups) -> Duals | None:
-        """Return the dual potentials of every group."""
-        return duals_by_group(penalty, comparisons, groups) if isinstance(penalty, ContinuousPenalty) else None
-
-    def sgd_duals(self, result: Result, groups: Groups) -> Duals:
-        """Return the dual potentials of every group."""
-        return Duals(result.features, result.duals, result.target_duals, groups)
-
-    def check_settings(self, settings: SgdSettings) -> None:
-        """Accept all settings."""
-
-
-@dataclass(frozen=True)
-class DiscreteDistance(TransportDistance):
-    """The exact Wasserstein-1 distance of discrete optimal transport (DOT)."""
-
-    name: ClassVar[str] = "DOT"
-    batch_size: ClassVar[int] = 200
-    n_slices: ClassVar[int] = 200
-
-    def penalty(self, scale: str, *, n_slices: int | None = None) -> DiscretePenalty:
-        """Return the penalty of exact distances."""
-        return DiscretePenalty(n_slices=n_slices or self.n_slices, scale=scale)
-
-    def dual_problem(self, settings: SgdSettings, rng: np.random.Generator) -> None:
-        """Return None: sorting couples a batch, without dual potentials."""
-
-    def duals(self, penalty: TransportPenalty, comparisons: Comparisons, groups: Groups) -> None:
-        """Return None."""
-
-    def sgd_duals(self, result: Result, groups: Groups) -> None:
-        """Return None."""
-
-    def check_settings(self, settings: SgdSettings) -> None:
-        """Raise for settings of dual potentials."""
-        if settings.dual_step is not None or settings.pairs != "matched":
-            raise ValueError(
-                "Discrete transport has no dual potentials: leave dual_step at None and pairs at 'matched' in its "
-                "SgdSettings."
-            )

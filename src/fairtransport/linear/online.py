@@ -9,6 +9,7 @@ import numpy as np
 
 from fairtransport.criteria import MAX_PAIRED_GROUPS, needs_labels, pairs_of_groups, resolve_criterion
 from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.penalty import duals_by_group
 from fairtransport.groups import Groups
 from fairtransport.linear._problem import Scaling, stored_target
 from fairtransport.linear._sgd_solver import ParameterSteps, automatic_steps, plain_steps, whitened_steps
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.criteria import ComparedStrata
+    from fairtransport.criteria.distance import Distance
     from fairtransport.criteria.penalty import Duals, TransportPenalty
-    from fairtransport.linear._training_data import TrainingData, TrainingOptions, TransportDistance
+    from fairtransport.linear._training_data import TrainingData, TrainingOptions
     from fairtransport.strata import Strata
     from fairtransport.training.responses import Loss, Response
 
@@ -321,7 +323,7 @@ def widened_weights(theta: NDArray[np.float64], n_groups: int) -> NDArray[np.flo
 class UpdateRule:
     """How a state is updated, as the parameters of the estimator say."""
 
-    distance: TransportDistance
+    distance: Distance
     scale: str
     each_other: bool
     half_life: float
@@ -350,7 +352,7 @@ class OnlineState:
         memory, theta = update_weights(state.memory, state.theta, batch, step)
         duals = state.duals
         if rule.n_updates:
-            duals = rule.distance.duals(penalty, step.comparisons(memory), state.groups)
+            duals = duals_by_group(penalty, step.comparisons(memory), state.groups)
         return replace(state, theta=theta, common=theta.mean(axis=0), memory=memory, duals=duals)
 
     def widened(self, groups: Groups) -> OnlineState:
@@ -504,7 +506,9 @@ def _memory(
     points = np.array([_condensed(target, n_rows) for target, n_rows in zip(targets, smallest, strict=True)])
     cells = batch.cells(blocks)
     sketches = Sketches.empty(len(cells), batch.X.shape[1])
-    sketches = sketches.seen(batch.X, predictors, cells, batch.mass, np.inf, loss=loss).shortened(options.half_life)
+    sketches = sketches.seen(batch.X, predictors, cells, batch.mass, np.inf, loss=loss).shortened(
+        options.online.half_life
+    )
     parts = zip(sketches.split(len(blocks)), points, strict=True)
     return OnlineMemory(
         loss_name=loss.name,

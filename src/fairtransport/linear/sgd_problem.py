@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
 
-from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport.training.responses import LOSSES
-from fairtransport.transport.dual import PAIRS
 from fairtransport.transport.kernels.rows import Population, Rows, fill_alias
 from fairtransport.transport.kernels.sgd import Batches
 
@@ -266,89 +263,3 @@ class TrainingProblem:
 
 def _cell_starts(cells: Cells) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum([rows.size for rows in cells.rows]))).astype(np.int64)
-
-
-# Settings of the stochastic solver, the algorithm of the paper.
-
-#: The deterministic solver, which uses all rows in each iteration.
-LBFGS = "lbfgs"
-
-#: The stochastic solver with its default settings.
-SGD = "sgd"
-
-
-@dataclass(frozen=True)
-class SgdSettings:
-    """Settings of the stochastic solver of the transport classifiers.
-
-    Pass an instance as ``solver``; ``solver="sgd"`` is the same as ``solver=SgdSettings()``.
-
-    Parameters
-    ----------
-    n_updates : int, default=20_000
-        Number of updates.
-    batch_size : int, optional
-        Rows of each group that an update draws; by default 100 for continuous and 200 for discrete transport, whose
-        coupling is biased by small batches.
-    parameter_step : float, optional
-        Step size of the model's weights, eps_theta in the paper. By default it is chosen from the scale of the
-        features, the batch size and the weight of the objective, and decreases linearly; a number is used as it is for
-        every weight and every update.
-    dual_step : float, optional
-        Step size of the dual potentials, eps_lambda in the paper; by default it follows from the regularization
-        strength. Continuous transport only.
-    pairs : {"matched", "all"}, default="matched"
-        Pair the i-th row of a batch with the i-th draw from the target, or every row with every draw. Continuous
-        transport only.
-    average : bool, default=True
-        Return the mean of the second half of the iterates instead of the last one.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the draws; pass an int for reproducible models.
-
-    References
-    ----------
-    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021: the algorithm boxes of
-    continuous and discrete optimal transport.
-
-    See Also
-    --------
-    ContinuousTransportClassifier : Takes it as ``solver``.
-    DiscreteTransportClassifier : Likewise.
-
-    Examples
-    --------
-    >>> from fairtransport import ContinuousTransportClassifier
-    >>> from fairtransport.linear import SgdSettings
-    >>> model = ContinuousTransportClassifier(solver=SgdSettings(n_updates=5_000, random_state=0))
-    >>> model.solver.n_updates
-    5000
-    """
-
-    n_updates: int = 20_000
-    batch_size: int | None = None
-    parameter_step: float | None = None
-    dual_step: float | None = None
-    pairs: str = "matched"
-    average: bool = True
-    random_state: int | np.random.RandomState | None = None
-
-    def __post_init__(self) -> None:
-        check_count(self.n_updates, name="n_updates")
-        if self.batch_size is not None:
-            check_count(self.batch_size, name="batch_size")
-        for name in ("parameter_step", "dual_step"):
-            if getattr(self, name) is not None:
-                check_real(getattr(self, name), name=name, strict=True)
-        check_choice(self.pairs, PAIRS, name="pairs")
-        check_flag(self.average, name="average")
-        check_random_state(self.random_state)
-
-
-def sgd_settings(solver: Any) -> SgdSettings | None:
-    """Return the settings of the stochastic solver, or None where ``solver`` is "lbfgs"."""
-    if isinstance(solver, SgdSettings):
-        return solver
-    if isinstance(solver, str) and solver in (LBFGS, SGD):
-        return SgdSettings() if solver == SGD else None
-    shown = repr(solver) if isinstance(solver, str) else f"a {type(solver).__name__}"
-    raise ValueError(f"solver must be 'lbfgs', 'sgd' or an instance of SgdSettings; got {shown}.")

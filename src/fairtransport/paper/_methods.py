@@ -15,9 +15,10 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport._validation import check_choice
+from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance
 from fairtransport.groups import Groups, make_groups
-from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier, SgdSettings
-from fairtransport.linear.sgd_problem import sgd_settings
+from fairtransport.linear import SgdSettings, TransportClassifier
+from fairtransport.linear.settings import sgd_settings
 from fairtransport.metrics import disparities, error_rate
 from fairtransport.paper.splits import adult_split
 from fairtransport.repair import QuantileRepair
@@ -38,10 +39,7 @@ if TYPE_CHECKING:
 # notes of `fit_method` say how the numbers of updates were chosen.
 _PAPER_COT = {
     "parity_weight": np.inf,
-    "regularizer": "l2",
-    "strength": 0.1,
-    "opposite_duals": True,
-    "kernel_variance": 0.1,
+    "distance": ContinuousDistance(regularizer="l2", strength=0.1, opposite_duals=True, kernel_variance=0.1),
 }
 _PAPER_COT_SOLVER = SgdSettings(dual_step=1.0, parameter_step=0.002, batch_size=10)
 _PAPER_DOT = {"parity_weight": np.inf}
@@ -93,12 +91,12 @@ METHODS: Mapping[str, str] = MappingProxyType(
 )
 """The methods and their descriptions."""
 
-_ESTIMATORS: Mapping[str, Any] = MappingProxyType(
+_DISTANCES: Mapping[str, Any] = MappingProxyType(
     {
-        "DOT": DiscreteTransportClassifier,
-        "DOT (anchor)": DiscreteTransportClassifier,
-        "COT (paper)": ContinuousTransportClassifier,
-        "COT (anchor)": ContinuousTransportClassifier,
+        "DOT": DiscreteDistance(),
+        "DOT (anchor)": DiscreteDistance(),
+        "COT (paper)": ContinuousDistance(),
+        "COT (anchor)": ContinuousDistance(),
     }
 )
 
@@ -156,7 +154,7 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
     split, start = problem.split, time.perf_counter()
     if method == "LR":
         return Fit(method, problem.test_scores, problem.test_target, problem.seconds)
-    if method not in _ESTIMATORS:
+    if method not in _DISTANCES:
         target, test_target = problem.target, problem.test_target
         if method == "DPP (W2)":
             target = _barycenter(split.groups_train, problem.train_scores, "barycenter_w2")
@@ -198,10 +196,11 @@ def shuffled_floor(fit: Fit, problem: Problem, *, n_shuffles: int = 200, random_
 
 def settings_of(method: str, dataset: str) -> dict[str, Any]:
     """Return all parameters of a method on a data set, the estimators' defaults among them."""
-    if method not in _ESTIMATORS:
+    if method not in _DISTANCES:
         return {}
     usual = _ANCHORED if "anchor" in method else {}
-    estimator = _ESTIMATORS[method](**SETTINGS.get(dataset.partition(" (")[0], {}).get(method, usual))
+    chosen = SETTINGS.get(dataset.partition(" (")[0], {}).get(method, usual)
+    estimator = TransportClassifier(**{"distance": _DISTANCES[method], **chosen})
     return {name: value for name, value in estimator.get_params(deep=False).items() if name != "estimator"}
 
 
@@ -210,7 +209,7 @@ def _make(method: str, dataset: str, model: Any, *, random_state: int, quick: bo
     solver = replace(sgd_settings(settings.pop("solver")) or SgdSettings(), random_state=random_state)
     if quick:
         solver = replace(solver, n_updates=solver.n_updates // 10)
-    return _ESTIMATORS[method](model, solver=solver, **settings)
+    return TransportClassifier(model, solver=solver, **settings)
 
 
 def _barycenter(groups: Groups, scores: NDArray[np.float64], which: str) -> Sample:
@@ -290,11 +289,14 @@ def _adult() -> tuple[Split, Any]:
 
 def paper_classifier(method: str, estimator: Any, seed: int, parameters: Mapping[str, Any]) -> Any:
     """Return the paper's COT or DOT, which leaves the loss out."""
-    solver_fields = {field.name for field in fields(SgdSettings)}
-    solver = {name: value for name, value in parameters.items() if name in solver_fields}
-    others = {name: value for name, value in parameters.items() if name not in solver_fields}
-    kind = ContinuousTransportClassifier if method == "COT" else DiscreteTransportClassifier
-    return kind(estimator, solver=SgdSettings(random_state=seed, **solver), parity_weight=np.inf, **others)
+    others = dict(parameters)
+    kind = ContinuousDistance if method == "COT" else DiscreteDistance
+    distance, chosen = (
+        {field.name: others.pop(field.name) for field in fields(part) if field.name in others}
+        for part in (kind, SgdSettings)
+    )
+    solver = SgdSettings(random_state=seed, **chosen)
+    return TransportClassifier(estimator, distance=kind(**distance), solver=solver, parity_weight=np.inf, **others)
 
 
 def train_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:

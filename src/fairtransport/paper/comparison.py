@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairtransport import __version__
-from fairtransport.linear import ContinuousTransportClassifier, SgdSettings
+from fairtransport.linear import SgdSettings, TransportClassifier
 from fairtransport.paper._methods import METHODS, fit_method, measure, prepare, shuffled_floor
 from fairtransport.paper.finding import ignore_training_warnings
 from fairtransport.paper.splits import adult_split
@@ -75,7 +75,7 @@ def _compile(problem: Problem) -> None:
     """Call every compiled loop once, so that the times do not include compilation."""
     split = problem.split
     once = SgdSettings(n_updates=1, batch_size=1)
-    loop = ContinuousTransportClassifier(problem.model, solver=once, parity_weight=3.0)
+    loop = TransportClassifier(problem.model, solver=once, parity_weight=3.0)
     loop.fit(split.X_train, split.y_train, sensitive_features=split.groups_train)
     few = {name: column[:1000] for name, column in split.sensitive_train.items()}
     scores = problem.train_scores[:1000]

@@ -12,6 +12,7 @@ from fairtransport.persistence._files import (
 )
 from fairtransport.persistence._values import add_value_type
 from fairtransport.persistence.recipes import Recipe, add_recipe
+from fairtransport.persistence.trees import TreeClassifier, TreeRegressor
 from fairtransport.storage import ModelFileError, SignatureError, make_keys
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "ModelFileWarning",
     "Recipe",
     "SignatureError",
+    "TreeClassifier",
+    "TreeRegressor",
     "add_recipe",
     "add_value_type",
     "describe",

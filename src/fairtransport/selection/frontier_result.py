@@ -12,8 +12,8 @@ from sklearn.base import clone
 from fairtransport._extras import make_frame, render
 from fairtransport._sklearn import fit_model, last_step
 from fairtransport._validation import check_choice, check_real
-from fairtransport.linear.base import LinearTransportModel
-from fairtransport.linear.sgd_problem import sgd_settings
+from fairtransport.linear.base import TransportModel
+from fairtransport.linear.settings import sgd_settings
 from fairtransport.repair import (
     BlindRepairClassifier,
     BlindRepairRegressor,
@@ -52,7 +52,7 @@ class TrainingRows:
 def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
     """Return further parameters of an estimator along the path: a seed, where it takes one and has none."""
     (prefix, last), known = last_step(estimator), estimator.get_params()
-    if seed is not None and isinstance(last, LinearTransportModel):
+    if seed is not None and isinstance(last, TransportModel):
         settings = sgd_settings(last.solver)
         if settings is None or settings.random_state is not None:
             return {}
@@ -68,7 +68,7 @@ def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRow
     Transport models are trained along one warm-started path of weights, on rows that are prepared once. Blind repair
     fits its two models once for all slacks.
     """
-    has_path = isinstance(model, LinearTransportModel) and sgd_settings(model.solver) is None
+    has_path = isinstance(model, TransportModel) and sgd_settings(model.solver) is None
     if has_path and parameter == "parity_weight" and values == sorted(values):
         yield from model.fit_path(rows.X, rows.y, values, **rows.options())
         return

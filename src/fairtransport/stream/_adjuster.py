@@ -78,7 +78,7 @@ class ContinualAdjuster:
     Parameters
     ----------
     model : estimator
-        Fitted `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, `QuantileRepair` or
+        Fitted `TransportClassifier`, `QuantileRepair` or
         `QuantileRepairClassifier`, of which the adjuster works on a copy; or any other model that has scores, such as
         `BlindRepairClassifier`, boosted trees or a pipeline, which it scores and monitors without adjusting. The same
         for regressors.
@@ -99,7 +99,7 @@ class ContinualAdjuster:
         0.2 by default.
     monitor_half_life : float, default=1000
         Number of rows of its group after which a row counts half in the monitor. The model's own memory has the
-        ``half_life`` of the estimator.
+        ``online.half_life`` of the estimator.
     checkpoint_every : int or None, default=50
         Batches between two checkpoints; None to write them only when `checkpoint` is called.
     keep_checkpoints : int, default=5
@@ -128,7 +128,7 @@ class ContinualAdjuster:
 
     See Also
     --------
-    ContinuousTransportClassifier.partial_fit : Update of a linear model by one batch.
+    TransportClassifier.partial_fit : Update of a linear model by one batch.
     QuantileRepair.partial_fit : Update of a repair by one batch.
     read_journal : Entries of a store's journal.
 

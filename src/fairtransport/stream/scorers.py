@@ -17,12 +17,7 @@ from fairtransport._sklearn import last_step, model_scores, needs_groups
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
-from fairtransport.linear import (
-    ContinuousTransportClassifier,
-    ContinuousTransportRegressor,
-    DiscreteTransportClassifier,
-    DiscreteTransportRegressor,
-)
+from fairtransport.linear import TransportClassifier, TransportRegressor
 from fairtransport.persistence import pack_model, unpack_model
 from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, QuantileRepairRegressor
 from fairtransport.tabular import RowScorer
@@ -511,10 +506,8 @@ def _check_criterion(repair: Any) -> None:
 
 
 _SCORERS: dict[type, type[Scorer]] = {
-    ContinuousTransportClassifier: LinearScorer,
-    DiscreteTransportClassifier: LinearScorer,
-    ContinuousTransportRegressor: LinearScorer,
-    DiscreteTransportRegressor: LinearScorer,
+    TransportClassifier: LinearScorer,
+    TransportRegressor: LinearScorer,
     QuantileRepair: RepairScorer,
     QuantileRepairClassifier: RepairScorer,
     QuantileRepairRegressor: RepairScorer,

@@ -260,7 +260,7 @@ class TableModel(BaseEstimator):
     Parameters
     ----------
     estimator : classifier or regressor
-        `fairtransport.ContinuousTransportClassifier`, `fairtransport.DiscreteTransportClassifier`,
+        `fairtransport.TransportClassifier`,
         `fairtransport.boosting.TransportBoostingClassifier`, `fairtransport.QuantileRepairClassifier` around a
         classifier, or a classifier of scikit-learn; or the regressor of the same name. Its ``criterion`` is the one
         that is trained for.
@@ -317,7 +317,7 @@ class TableModel(BaseEstimator):
     >>> sex = rng.choice(["F", "M"], 2000)
     >>> table = {"sex": sex, "hours": rng.normal(35, 5, 2000) + 3 * (sex == "M"), "job": rng.choice(["a", "b"], 2000)}
     >>> table["hired"] = np.where(table["hours"] + rng.normal(0, 4, 2000) > 38, "yes", "no")
-    >>> estimator = ft.ContinuousTransportClassifier(parity_weight=0.3)
+    >>> estimator = ft.TransportClassifier(parity_weight=0.3)
     >>> model = TableModel(estimator, label="hired", sensitive_features=["sex"]).fit(table)
     >>> model.columns, model.needs_groups_
     (['hours', 'job'], False)

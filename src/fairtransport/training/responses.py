@@ -425,7 +425,7 @@ class BinaryResponse(Response):
         if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
             raise TypeError(
                 f"estimator must be {self.needed_estimator}; {type(estimator).__name__} is a regressor, which "
-                "ContinuousTransportRegressor and DiscreteTransportRegressor take."
+                "TransportRegressor takes."
             )
 
     def check_shape(self, model: Any, coef: NDArray[np.float64], n_features: int) -> None:
@@ -588,7 +588,7 @@ class RealResponse(Response):
         if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
             raise TypeError(
                 f"estimator must be {self.needed_estimator}; {type(estimator).__name__} is a classifier, which "
-                "ContinuousTransportClassifier and DiscreteTransportClassifier take."
+                "TransportClassifier takes."
             )
 
     def check_shape(self, model: Any, coef: NDArray[np.float64], n_features: int) -> None:  # noqa: ARG002

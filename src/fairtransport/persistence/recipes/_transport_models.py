@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from fairtransport.criteria import ContinuousDistance, DiscreteDistance
 from fairtransport.criteria.penalty import Duals
 from fairtransport.groups import Groups
 from fairtransport.linear.online import OnlineMemory
-from fairtransport.linear.sgd_problem import SgdSettings
+from fairtransport.linear.settings import OnlineSettings, SgdSettings
 from fairtransport.linear.sketches import POINTS, Sketches
 from fairtransport.persistence._values import ValueType, attributes_of
 from fairtransport.persistence.recipes._registry import (
@@ -128,6 +129,7 @@ def _is_linear_model(value: Any) -> bool:
 
 _ATTRIBUTES = {
     **FEATURE_NAMES,
+    "duals_": instance_of(Duals),
     "adjusting_": instance_of(OnlineMemory),
     "before_after_": dict_of(_is_pair),
     "coef_": number_array(2),
@@ -154,12 +156,13 @@ _PARAMS = {
     **GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
     "criterion": is_word,
+    "distance": any_of(is_word, instance_of((ContinuousDistance, DiscreteDistance))),
     "estimator": any_of(is_none, is_estimator),
     "group_specific": is_bool,
-    "half_life": _AMOUNT,
     "max_disparity": any_of(is_none, _AMOUNT),
     "max_iter": count_up_to(1_000_000_000),
     "new_groups": is_word,
+    "online": any_of(is_none, instance_of(OnlineSettings)),
     "parity_weight": any_of(is_word, _AMOUNT),
     "scale": is_word,
     "solver": any_of(is_word, instance_of(SgdSettings)),
@@ -167,14 +170,8 @@ _PARAMS = {
     "stratum_weight": any_of(is_none, is_word),
     "tol": _AMOUNT,
 }
-_CONTINUOUS_PARAMS = {
-    "kernel_variance": _AMOUNT,
-    "n_fourier_features": count_up_to(100_000),
-    "opposite_duals": is_bool,
-    "regularizer": is_word,
-    "strength": _AMOUNT,
-}
 _MOST = (1_000_000_000, 1_000_000)  # updates of the stochastic solver, and rows of each
+_MOST_FEATURES = 100_000
 _REQUIRED = ("coef_", "groups_", "initial_estimator_", "intercept_", "n_features_in_")
 
 
@@ -203,6 +200,13 @@ def _sgd_from_parts(parts: dict[str, Any]) -> SgdSettings:
     if not is_seed(settings.random_state) or any(size > most for size, most in sizes):
         raise ValueError("The settings of the stochastic solver must be within limits.")
     return settings
+
+
+def _distance_from_parts(parts: dict[str, Any]) -> ContinuousDistance:
+    distance = ContinuousDistance(**parts)
+    if distance.n_fourier_features > _MOST_FEATURES:
+        raise ValueError("The number of Fourier features must be within limits.")
+    return distance
 
 
 def _sketches_from_parts(parts: dict[str, Any]) -> Sketches:
@@ -263,6 +267,9 @@ VALUE_TYPES = (
     ValueType("sketches", Sketches, attributes_of(*_field_names(Sketches)), _sketches_from_parts),
     ValueType("adjustment", OnlineMemory, attributes_of(*_field_names(OnlineMemory)), _memory_from_parts),
     ValueType("sgd", SgdSettings, attributes_of(*_field_names(SgdSettings)), _sgd_from_parts),
+    ValueType("online", OnlineSettings, attributes_of("half_life"), lambda parts: OnlineSettings(**parts)),
+    ValueType("continuous", ContinuousDistance, attributes_of(*_field_names(ContinuousDistance)), _distance_from_parts),
+    ValueType("discrete", DiscreteDistance, attributes_of(), lambda parts: DiscreteDistance(**parts)),
     ValueType("fourier", FourierFeatures, attributes_of("frequency", "phase"), _features_from_parts),
     ValueType(
         "duals",
@@ -276,20 +283,15 @@ _KINDS: tuple[tuple[str, dict[str, Check], tuple[str, ...], Check], ...] = (
     ("Classifier", _CLASSIFIER_ATTRIBUTES, ("classes_",), _is_consistent_classifier),
     ("Regressor", _REGRESSOR_ATTRIBUTES, ("y_mean_", "y_std_"), _is_consistent_regressor),
 )
-_DISTANCES: tuple[tuple[str, dict[str, Check], dict[str, Check]], ...] = (
-    ("Continuous", {"duals_": instance_of(Duals)}, _CONTINUOUS_PARAMS),
-    ("Discrete", {}, {}),
-)
 RECIPES = tuple(
     Recipe(
-        f"fairtransport.{distance}Transport{kind}",
-        attributes={**attributes, **further},
+        f"fairtransport.Transport{kind}",
+        attributes=attributes,
         required=(*_REQUIRED, *required),
-        params={**_PARAMS, **params},
+        params=_PARAMS,
         not_stored=("verbose",),
         is_consistent=is_consistent,
         summarize=summarize_target,
     )
-    for distance, further, params in _DISTANCES
     for kind, attributes, required, is_consistent in _KINDS
 )

@@ -274,7 +274,7 @@ class DualDisplay(Display):
 
     See Also
     --------
-    fairtransport.ContinuousTransportClassifier : Classifier that learns dual variables.
+    fairtransport.TransportClassifier : Classifier that learns dual variables.
     fairtransport.solve_dual : Solve the dual problem of two distributions.
 
     Notes
@@ -311,7 +311,7 @@ class DualDisplay(Display):
 
         Parameters
         ----------
-        estimator : ContinuousTransportClassifier
+        estimator : TransportClassifier
             Fitted, or a pipeline that ends in one.
         points : array-like of shape (n_points,), default=None
             Scores at which the functions are drawn; if None, 201 points from 0 to 1.
@@ -325,8 +325,8 @@ class DualDisplay(Display):
         model = last_step(estimator)[1]
         if not hasattr(model, "duals_"):
             raise TypeError(
-                f"{type(model).__name__} has no dual variables: only a fitted ContinuousTransportClassifier has; "
-                "discrete transport and quantile repair need none."
+                f"{type(model).__name__} has no dual variables: only a fitted transport model with the "
+                "continuous distance has; discrete transport and quantile repair need none."
             )
         scores = _check_points(points)
         duals = [model.duals_.of_group(label, scores) for label in model.duals_.groups.labels]
