@@ -10,15 +10,22 @@ import onnxruntime
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import fairtransport as ft
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
+from fairtransport.persistence import pack_model, unpack_model
 from fairtransport.tabular import TableModel
 
 from .models import SGD, N, cot, dot, people, table
@@ -177,7 +184,7 @@ def test_boosted_trees(library, kind):
     if kind == "inside a repair":
         model = ft.QuantileRepairClassifier(trees, cv=2).fit(frame, labels, **keys)
     else:
-        options = {"parity_weight": 0.3, "repair_amount": 1.0 if kind == "repaired" else 0.0}
+        options = {"parity_weight": 0.3, "repair": ft.QuantileRepair() if kind == "repaired" else None}
         model = TransportBoostingClassifier(trees, random_state=0, **options).fit(frame, labels, **keys)
     made = ft.to_onnx(model, people_per_point=1)
     inputs = {"X": frame.to_numpy()}
@@ -188,6 +195,8 @@ def test_boosted_trees(library, kind):
     # XGBoost itself sums floats of 32 bits, and a map may be steep.
     steep = library == "xgboost" and kind != "classifier"
     np.testing.assert_allclose(given, expected, rtol=0, atol=1e-5 if steep else 1e-6)
+    loaded = unpack_model(pack_model(model, people_per_point=1)[0])
+    np.testing.assert_array_equal(run(ft.to_onnx(loaded, people_per_point=1), **inputs)["probabilities"], given)
 
 
 @pytest.mark.parametrize(
@@ -300,6 +309,16 @@ def test_repair_around_a_forest_is_as_good_as_single_precision():
     nudged = [model.repair_.transform(np.clip(inner + shift, 0, 1), **keys) for shift in (-SINGLE, 0, SINGLE)]
     assert (given[:, 1] >= nudged[0] - SINGLE).all()
     assert (given[:, 1] <= nudged[2] + SINGLE).all()
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor, DecisionTreeClassifier])
+def test_forests_and_single_trees(kind):
+    model = kind(random_state=0, min_samples_leaf=5).fit(X, Y == "yes")
+    loaded = unpack_model(pack_model(model)[0])
+    output = "prediction" if kind is RandomForestRegressor else "probabilities"
+    expected = getattr(model, "predict_proba", model.predict)(X)
+    for one in (model, loaded):
+        np.testing.assert_allclose(run(ft.to_onnx(one), X=X)[output], expected, rtol=0, atol=1e-6)
 
 
 def test_classes_of_every_kind():

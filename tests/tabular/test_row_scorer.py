@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import fairtransport as ft
+from fairtransport import QuantileRepair
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
 from fairtransport.tabular import RowScorer, TableModel
 
@@ -71,7 +72,7 @@ def made():
     trees = TransportBoostingClassifier(lightgbm.LGBMClassifier(**SMALL_TREES), parity_weight=0.0, random_state=0)
     yield "trees", trees.fit(NUMBERS, Y, **with_groups), NUMBERS, {}
     repaired = TransportBoostingRegressor(
-        lightgbm.LGBMRegressor(**SMALL_TREES), parity_weight=0.0, repair_amount=1.0, random_state=0
+        lightgbm.LGBMRegressor(**SMALL_TREES), parity_weight=0.0, repair=QuantileRepair(), random_state=0
     )
     yield "repaired trees", repaired.fit(NUMBERS, PAY, **with_groups), NUMBERS, with_groups
     words = FRAME.astype({"job": "category"})
