@@ -101,7 +101,7 @@ class _RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
         if self.repair is not None and not isinstance(self.repair, QuantileRepair):
             raise TypeError(f"repair must be a QuantileRepair or None; got a {type(self.repair).__name__}.")
         repair = QuantileRepair() if self.repair is None else clone(self.repair)
-        return repair.set_params(amount=self.amount, range=UNIT if is_classifier(self) else LEARNED)
+        return repair.set_params(amount=self.amount, range=UNIT if isinstance(self, ClassifierMixin) else LEARNED)
 
     def _fit_repair(
         self,
@@ -128,7 +128,9 @@ class _RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
             randomize=repair.randomize,
         )
         self._check_estimator(y)
-        model, scores = fit_and_score(self.estimator, X, y, cv=self.cv, weights=weights, classifies=is_classifier(self))
+        model, scores = fit_and_score(
+            self.estimator, X, y, cv=self.cv, weights=weights, classifies=isinstance(self, ClassifierMixin)
+        )
         self.repair_ = repair.fit(scores, labels, sensitive_features=groups, strata=cells, sample_weight=weights)
         self.estimator_ = model
         return self
