@@ -75,7 +75,8 @@ class TableRepair(BaseEstimator):
     Examples
     --------
     >>> import polars as pl
-    >>> from fairtransport import GroupPolicy, QuantileRepair, TableRepair
+    >>> from fairtransport import GroupPolicy
+    >>> from fairtransport.repair import QuantileRepair, TableRepair
     >>> table = pl.DataFrame({"s": [0.1, 0.3, 0.5, 0.7], "sex": ["F", "F", "M", "M"]})
     >>> repair = QuantileRepair(groups=GroupPolicy(min_size=1))
     >>> repair = TableRepair(repair, score="s", sensitive_features="sex").fit(table)
