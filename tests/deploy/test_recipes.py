@@ -113,7 +113,7 @@ def test_prometheus_asks_the_server_for_figures_that_it_has():
     assert int(port) == parse(described["services"][host]["command"])["port"]
     assert Path(job["authorization"]["credentials_file"]).name in described["secrets"]
     (group,) = yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"]
-    source = (Path(fairtransport.serving.__file__).parent / "_metrics.py").read_text()
+    source = (Path(fairtransport.serving.__file__).parent / "app.py").read_text()
     known = set(re.findall(r'"(fairtransport_\w+)"', source))
     for rule in group["rules"]:
         asked = re.findall(r"fairtransport_\w+", rule["expr"])
