@@ -161,7 +161,7 @@ class AdjustedScoring:
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self._adjuster = _open_store(schema.model, settings)
+            self._adjuster = _open_store(schema.scorer.model, settings)
         self._schema = replace(schema, unknown_group=self._adjuster.unknown_group)  # with which the store was begun
         optional = tuple(name for name in self._schema.columns if name not in self._schema.required)
         wanted = WantedColumns(tuple(self._schema.required), frozenset(self._schema.numeric), optional)
@@ -169,7 +169,7 @@ class AdjustedScoring:
         if settings.frozen != self._adjuster.frozen:
             (self._adjuster.freeze if settings.frozen else self._adjuster.thaw)()
         self._log = AnswerLog(settings.store / "answers.jsonl", settings.remembered, self._adjuster.batches)
-        n_groups = len(self._schema.groups)
+        n_groups = len(self._schema.scorer.groups)
         self._scores = ScoreCounts(n_groups) if n_groups else None
         self._report: AdjustmentReport | None = None
         self._reader = BatchReader(_Lines(settings.max_bytes), self._schema, "score", "jsonl", ",")  # type: ignore[arg-type]
@@ -206,7 +206,7 @@ class AdjustedScoring:
             "version": self.model.version,
             "loaded": True,
             "task": self.model.scorer.task,
-            "groups": self._schema.groups.names,
+            "groups": self._schema.scorer.groups.names,
             "scores": self._scores,
             "stream": self._report,
         }
@@ -327,7 +327,7 @@ class AdjustedScoring:
         reasons: dict[int, str] = {}
         size = self._settings.batch
         for start in range(0, len(lines), size):
-            self._reader.source.lines_waiting = lines[start : start + size]  # type: ignore[attr-defined]
+            self._reader.source.lines_waiting = lines[start : start + size]  # type: ignore[union-attr]
             batch = self._reader.read(size)
             if batch is None:
                 continue

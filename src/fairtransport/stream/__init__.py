@@ -2,7 +2,7 @@
 
 from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.stream._adjuster import ContinualAdjuster
-from fairtransport.stream._errors import StoreError, StoreWarning
+from fairtransport.stream._line_file import StoreError, StoreWarning
 from fairtransport.stream._state import AdjustmentReport, GroupReading, Version
 from fairtransport.stream._store import read_journal
 

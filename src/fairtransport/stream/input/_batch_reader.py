@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
-    from fairtransport.stream.input._line_source import Source
+    from fairtransport.stream.input._line_source import LineSource
     from fairtransport.stream.input._schema import InputSchema
+    from fairtransport.stream.kafka import TopicSource
 
 # Rows of a batch, and their conversion to the input of the model.
 
@@ -44,14 +45,12 @@ def convert_rows(schema: InputSchema, rows: Sequence[Row]) -> tuple[Any, Groups 
     numbers = np.array([row.numbers for row in rows], dtype=np.float64).reshape(len(rows), len(schema.numeric))
     columns = dict(zip(schema.numeric, numbers.T, strict=True))
     columns |= {name: object_array([row.cells[j] for row in rows]) for j, name in enumerate(schema.raw)}
-    return schema.to_features(columns), _groups_of(schema, rows)
-
-
-def _groups_of(schema: InputSchema, rows: Sequence[Row]) -> Groups | dict[str, NDArray[Any]]:
-    if schema.adopts_groups:
-        return {name: object_array([row.group[j] for row in rows]) for j, name in enumerate(schema.sensitive)}
-    codes = np.array([row.group for row in rows], dtype=short_type(len(schema.groups)))
-    return replace(schema.groups, memberships=tuple(np.ascontiguousarray(column) for column in codes.T))
+    features = schema.to_features(columns)
+    if schema.scorer.adopts_groups:
+        return features, {name: object_array([row.group[j] for row in rows]) for j, name in enumerate(schema.sensitive)}
+    groups = schema.scorer.groups
+    codes = np.array([row.group for row in rows], dtype=short_type(len(groups)))
+    return features, replace(groups, memberships=tuple(np.ascontiguousarray(column) for column in codes.T))
 
 
 def object_array(values: Sequence[Any]) -> NDArray[Any]:
@@ -74,56 +73,52 @@ class GroupParser:
     """Finder of the groups of one row, as `Groups.encode` finds those of a table."""
 
     def __init__(self, schema: InputSchema) -> None:
-        self._schema = schema
-        self._columns = ", ".join(repr(name) for name in schema.sensitive)
-        self._unknown = self._codes_of_unknown()
+        self._names, self._policy = schema.sensitive, schema.unknown_group
+        self._groups, self._adopts = schema.scorer.groups, schema.scorer.adopts_groups
+        self._required = schema.scorer.needs_groups and schema.unknown_group == "error"
+        self._unknown = self._codes_of_unknown(schema.scorer.group_sizes)
         self._codes: dict[tuple[Any, ...], tuple[int, ...]] = {}  # of known groups, so it cannot grow without limit
 
     def parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the codes of the row's groups; where new groups are adopted, the values."""
-        if not self._schema.sensitive:
+        if not self._names:
             return self._unknown
-        try:
-            return self._parse(values)
-        except RejectedLineError:
-            if self._schema.needs_groups and self._schema.unknown_group == "error":
-                raise
-            return self._unknown
-
-    def _parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         scalar = _SCALARS.issuperset(map(type, values))
-        if not scalar or any(type(value) is float and not math.isfinite(value) for value in values):
-            raise RejectedLineError(f"no group in {self._columns}")
-        if self._schema.groups.missing == "error" and None in values:
-            raise RejectedLineError(f"no group in {self._columns}")
-        if self._schema.adopts_groups:
+        if (
+            not scalar
+            or any(type(value) is float and not math.isfinite(value) for value in values)
+            or (self._groups.missing == "error" and None in values)
+        ):
+            return self._without_group("no group")
+        if self._adopts:
             return values
         codes = self._codes.get(values)
         if codes is None:
-            codes = self._codes[values] = self._encode(values)
+            table = {name: object_array([value]) for name, value in zip(self._names, values, strict=True)}
+            try:
+                groups = self._groups.encode(table)
+            except (ValueError, TypeError):
+                return self._without_group("unknown group")
+            codes = self._codes[values] = tuple(int(codes[0]) for codes in groups.memberships)
         return codes
 
-    def _encode(self, values: tuple[Any, ...]) -> tuple[int, ...]:
-        names = self._schema.sensitive
-        table = {name: object_array([value]) for name, value in zip(names, values, strict=True)}
-        try:
-            groups = self._schema.groups.encode(table)
-        except (ValueError, TypeError):
-            raise RejectedLineError(f"unknown group in {self._columns}") from None
-        return tuple(int(codes[0]) for codes in groups.memberships)
+    def _without_group(self, reason: str) -> tuple[Any, ...]:
+        if self._required:
+            raise RejectedLineError(f"{reason} in {', '.join(map(repr, self._names))}")
+        return self._unknown
 
-    def _codes_of_unknown(self) -> tuple[int | None, ...]:
+    def _codes_of_unknown(self, sizes: NDArray[np.int64]) -> tuple[int | None, ...]:
         """Return the codes of rows of no known group: those of no group, or of the largest.
 
         Where new groups are adopted, a row has values instead of codes, and these rows have none.
         """
-        groups = self._schema.groups
-        if self._schema.adopts_groups:
-            return (None,) * len(self._schema.sensitive)
-        if self._schema.unknown_group != "common" or not len(groups):
+        groups = self._groups
+        if self._adopts:
+            return (None,) * len(self._names)
+        if self._policy != "common" or not len(groups):
             return (len(groups),) * len(groups.memberships)
         missing = {name: object_array([None]) for name in groups.columns}
-        found = groups.encode(missing, unknown_group="common", sizes=self._schema.group_sizes)
+        found = groups.encode(missing, unknown_group="common", sizes=sizes)
         return tuple(int(codes[0]) for codes in found.memberships)
 
 
@@ -241,7 +236,7 @@ class CsvParser(Parser):
         self._index = {name: self.header.index(name) for name in schema.columns if name in self.header}
         self._numeric = [self._index[name] for name in schema.numeric]
         self._parsed_values = {
-            name: values_of_texts(group_values(schema.groups, j)) for j, name in enumerate(schema.sensitive)
+            name: values_of_texts(group_values(schema.scorer.groups, j)) for j, name in enumerate(schema.sensitive)
         }
 
     def _check_header(self) -> None:
@@ -442,12 +437,8 @@ class InputBatch:
     rejected: list[tuple[int, str]]
     parser: Parser
 
-    def with_scores(self, scores: NDArray[Any]) -> bytes:
-        """Return the accepted lines, each with its score in the fewest digits that restore it."""
-        return b"".join(self.scored_lines(scores))
-
     def scored_lines(self, scores: NDArray[Any]) -> list[bytes]:
-        """Return the lines of `with_scores` one by one."""
+        """Return the accepted lines, each with its score in the fewest digits that restore it, and a newline."""
         append, lines = self.parser.append_score, self.lines
         pairs = zip(self.accepted, scores.tolist(), strict=True)
         return [append(lines[index], repr(score).encode()) for index, score in pairs]
@@ -482,7 +473,12 @@ class BatchReader:
     """Reader of batches in one format; `open` comes first."""
 
     def __init__(
-        self, source: Source, schema: InputSchema, score_column: str, file_format: str, delimiter: str
+        self,
+        source: LineSource | TopicSource,
+        schema: InputSchema,
+        score_column: str,
+        file_format: str,
+        delimiter: str,
     ) -> None:
         self.source = source
         self._schema, self._score_column, self._delimiter = schema, score_column, delimiter
