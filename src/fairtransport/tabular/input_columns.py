@@ -113,7 +113,7 @@ def _describe(branch: _Branch, index: int) -> InputColumn:
             continue
         categories = _categories(step, index, len(branch.names))
         if categories is not None:
-            return _with_categories(column, categories, step, imputed=_is_imputed(branch.steps))
+            return _with_categories(column, categories, step, imputed=any(map(_is_imputer, branch.steps)))
     return replace(column, allows_missing=_tolerates_missing(branch.steps))
 
 
@@ -163,10 +163,6 @@ def _is_missing(value: Any) -> bool:
 
 def _is_imputer(step: Any) -> bool:
     return type(step).__name__.endswith("Imputer")
-
-
-def _is_imputed(steps: Sequence[Any]) -> bool:
-    return any(map(_is_imputer, steps))
 
 
 def _tolerates_missing(steps: Sequence[Any]) -> bool:

@@ -44,21 +44,6 @@ def find_numeric(
     return numeric
 
 
-def read_strata(
-    columns: dict[str, Any], names: Sequence[str], rows: NDArray[np.int64], *, numeric: Collection[str], decimal: str
-) -> dict[str, NDArray[Any]]:
-    """Return some rows of these columns as `fairtransport.strata.make_strata` takes them, missing values as such."""
-    strata: dict[str, NDArray[Any]] = {}
-    for name in names:
-        column = take_rows(columns[name], rows)
-        if name in numeric:
-            strata[name] = parse_numbers(column, name, decimal)[0]
-        else:
-            words, codes = encode_text(column, name)
-            strata[name] = np.array([*words, None], dtype=object)[codes]
-    return strata
-
-
 NO_LABEL, NO_GROUP, NEW_GROUP, NEW_STRATUM = "no label", "no group", "unknown group", "unknown stratum"
 
 
@@ -171,9 +156,15 @@ class RowReader:
         """Return the columns of the strata, or None without any."""
         if not self.strata:
             return None
-        return read_strata(
-            columns, self.strata, np.flatnonzero(kept), numeric=self.numeric_strata, decimal=self.decimal
-        )
+        strata: dict[str, NDArray[Any]] = {}
+        for name in self.strata:
+            column = take_rows(columns[name], np.flatnonzero(kept))
+            if name in self.numeric_strata:
+                strata[name] = parse_numbers(column, name, self.decimal)[0]
+            else:
+                words, codes = encode_text(column, name)
+                strata[name] = np.array([*words, None], dtype=object)[codes]
+        return strata
 
 
 def count_rows(set_aside: dict[str, NDArray[np.bool_]]) -> dict[str, int]:
