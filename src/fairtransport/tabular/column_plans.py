@@ -307,22 +307,21 @@ def plan_column(name: str, column: Any, rules: ColumnRules, *, categorical: bool
     """Return the encoding of a column and the number of unreadable cells; raise `LeftOut` for a useless column."""
     if is_nested(column):
         raise LeftOut("lists or records")
-    if not categorical:
-        if has_numeric_type(column):
-            return _number_plan(name, column, rules)
-        if has_date_type(column):
-            return _date_plan(name, column, "", rules)
+    if not categorical and has_numeric_type(column):
+        return _number_plan(name, column, rules)
+    if not categorical and has_date_type(column):
+        return _date_plan(name, column, "", rules)
     values, codes = distinct_values(column, name)
     sizes = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
-    present = [
-        (value, word, size) for value, size in zip(values, sizes, strict=True) if (word := normalize_text(value))
-    ]
-    n_present = sum(size for _, _, size in present)
-    if not n_present:
+    present = [(value, word, n) for value, n in zip(values, sizes, strict=True) if (word := normalize_text(value))]
+    counts: Counter[str] = Counter()
+    for _, word, size in present:
+        counts[word] += size
+    if not counts.total():
         raise LeftOut("no values")
 
     def is_readable(parse: Callable[[Any], float | None]) -> bool:
-        return sum(size for value, _, size in present if parse(value) is not None) / n_present >= _MIN_SHARE
+        return sum(n for value, _, n in present if parse(value) is not None) / counts.total() >= _MIN_SHARE
 
     are_codes = has_leading_zeros(values) or any(isinstance(value, bool) for value in values)
     if not categorical and not are_codes and is_readable(number_parser(rules.decimal)):
@@ -330,9 +329,6 @@ def plan_column(name: str, column: Any, rules: ColumnRules, *, categorical: bool
     for pattern in () if categorical else DATE_PATTERNS:
         if is_readable(date_parser(pattern)):
             return _date_plan(name, column, pattern, rules)
-    counts: Counter[str] = Counter()
-    for _, word, size in present:
-        counts[word] += size
     return _words_plan(name, counts, len(codes), rules), 0
 
 
