@@ -39,6 +39,7 @@ from fairtransport.storage import write_atomically
 from fairtransport.stream import ContinualAdjuster, StoreError
 from fairtransport.stream.input import BatchReader, input_schema_for
 from fairtransport.stream.loop import MissingGroups
+from fairtransport.tabular.rows import RowReason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,7 +141,7 @@ class _Waiting:
     key: str | None
     check: int
     lines: list[bytes]
-    rejected: dict[int, str]
+    rejected: dict[int, RowReason]
     answer: Future[Answer]
 
 
@@ -321,10 +322,10 @@ class AdjustedScoring:
             self._requests.add_rows(len(waiting.lines), answer.reasons.values())
         return answers
 
-    def _adjust(self, lines: list[bytes]) -> tuple[Any, dict[int, str]]:
+    def _adjust(self, lines: list[bytes]) -> tuple[Any, dict[int, RowReason]]:
         """Return the scores of lines, and the reason of each that has none."""
         scores = np.full(len(lines), np.nan)
-        reasons: dict[int, str] = {}
+        reasons: dict[int, RowReason] = {}
         size = self._settings.batch
         for start in range(0, len(lines), size):
             self._reader.source.lines_waiting = lines[start : start + size]  # type: ignore[union-attr]
@@ -406,7 +407,7 @@ def _open_store(model: Any, settings: ServerSettings) -> ContinualAdjuster:
 
 def _lines_of(
     body: bytes, file_format: str, wanted: WantedColumns, max_rows: int
-) -> tuple[list[bytes], dict[int, str]]:
+) -> tuple[list[bytes], dict[int, RowReason]]:
     """Return the rows of a body as JSON lines; an empty one for a row that cannot be read, and its reason."""
     rows = read_rows(body, file_format, wanted, max_rows)
     table = rows.table
@@ -434,4 +435,6 @@ def _number(cell: Any) -> Any:
 
 def _answer_of(logged: LoggedAnswer) -> Answer:
     scores = np.array([np.nan if score is None else score for score in logged.scores], dtype=np.float64)
-    return Answer(scores, {int(row): reason for row, reason in logged.reasons.items()}, logged.version)
+    # Its rows were counted by kind when it was first given.
+    reasons = {int(row): RowReason(reason) for row, reason in logged.reasons.items()}
+    return Answer(scores, reasons, logged.version)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fairtransport.stream._state import AdjustmentReport
     from fairtransport.stream.input import InputBatch, InputSchema, LineSource
     from fairtransport.stream.kafka import TopicOutput, TopicSource
+    from fairtransport.tabular.rows import RowReason
 
 # Warnings about an input without groups: its rows are scored, but the model cannot be adjusted to them.
 
@@ -339,7 +340,7 @@ class StreamRun:
         else:
             self._topic.send(batch.accepted, [line.removesuffix(b"\n") for line in batch.scored_lines(scores)])
 
-    def _write_rejected(self, rejected: list[tuple[int, str]]) -> None:
+    def _write_rejected(self, rejected: list[tuple[int, RowReason]]) -> None:
         if not rejected:
             return
         entries = [

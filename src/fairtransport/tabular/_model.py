@@ -23,7 +23,16 @@ from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular.column_plans import encode_text, read_table
 from fairtransport.tabular.input_columns import InputColumn
 from fairtransport.tabular.label_columns import order_labels, read_classes, read_numbers
-from fairtransport.tabular.rows import NEW_STRATUM, RowReader, RowScores, TableRows, count_rows, find_numeric
+from fairtransport.tabular.rows import (
+    ReasonKind,
+    RowReader,
+    RowReason,
+    RowScores,
+    TableRows,
+    count_rows,
+    find_numeric,
+    name_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -476,11 +485,10 @@ class TableModel(BaseEstimator):
             strata = reader.strata_of(columns, kept) if self.needs_strata else None
             rows = TableRows(kept, X, np.empty(0, np.int64), groups, {}, strata)
             scores[kept] = self.score_encoded(rows, unknown_group=unknown_group)
-        reasons: dict[int, str] = {}
-        for reason, left_out in set_aside.items():
-            where = self.strata if reason == NEW_STRATUM else self.sensitive_features
-            text = f"{reason} in {', '.join(map(repr, where))}"
-            reasons |= dict.fromkeys(np.flatnonzero(left_out).tolist(), text)
+        reasons: dict[int, RowReason] = {}
+        for kind, left_out in set_aside.items():
+            where = self.strata if kind == ReasonKind.UNKNOWN_STRATUM else self.sensitive_features
+            reasons |= dict.fromkeys(np.flatnonzero(left_out).tolist(), name_columns(kind, where))
         return RowScores(scores, dict(sorted(reasons.items())), counts)
 
     def _renamed(self, columns: dict[str, Any], sensitive_features: Sequence[str] | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from fairtransport.tables.column_roles import suggest_names
 from fairtransport.tabular._model import TableModel
 from fairtransport.tabular.column_plans import group_values, match_column, read_table
 from fairtransport.tabular.input_columns import FeatureReader, InputColumn, SetAside, feature_columns, feature_names
-from fairtransport.tabular.rows import RowScores, separate_failures
+from fairtransport.tabular.rows import ReasonKind, RowReason, RowScores, name_columns, separate_failures
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -168,7 +168,8 @@ class RowScorer:
         if self._repairs and not repair.extrapolates:
             low, high = repair.range_
             outside = (values[self._score_column] < low) | (values[self._score_column] > high)
-            set_aside.add(outside, f"column {self._score_column!r} is outside the range of scores")
+            text = f"column {self._score_column!r} is outside the range of scores"
+            set_aside.add(outside, RowReason(text, ReasonKind.NOT_A_NUMBER))
         groups = self._read_groups(columns, set_aside)
         strata = self._read_strata(columns, set_aside)
         scores = np.full(n_rows, np.nan)
@@ -187,12 +188,13 @@ class RowScorer:
 
         kept, result, failures = separate_failures(set_aside.kept.tolist(), score)
         for row, error in failures:
-            set_aside.add(np.array([row]), f"cannot be scored ({type(error).__name__})")
+            reason = RowReason(f"cannot be scored ({type(error).__name__})", ReasonKind.OTHER)
+            set_aside.add(np.array([row]), reason)
         if result is not None:
             scores[kept] = result
             infinite = ~np.isfinite(scores)
             scores[infinite] = np.nan
-            set_aside.add(infinite, "the score is not a finite number")
+            set_aside.add(infinite, RowReason("the score is not a finite number", ReasonKind.NOT_A_NUMBER))
         return RowScores(scores, set_aside.reasons)
 
     def check_columns(self, names: Collection[str], *, of: str = "table") -> None:
@@ -217,10 +219,9 @@ class RowScorer:
             groups[name], gaps, _ = match_column(columns[here], here, group_values(self._groups, index))
             missing = missing | gaps
         if self.unknown_group == "error":
-            named = ", ".join(map(repr, self.sensitive_columns))
             unknown = ~self._groups.is_known(groups)
-            set_aside.add(unknown & missing, f"no group in {named}")
-            set_aside.add(unknown, f"unknown group in {named}")
+            set_aside.add(unknown & missing, name_columns(ReasonKind.NO_GROUP, self.sensitive_columns))
+            set_aside.add(unknown, name_columns(ReasonKind.UNKNOWN_GROUP, self.sensitive_columns))
         return groups
 
     def _read_strata(self, columns: dict[str, Any], set_aside: SetAside) -> dict[str, NDArray[Any]]:
@@ -233,7 +234,7 @@ class RowScorer:
             else:
                 strata[name] = self._features.numbers(columns[name], name, set_aside)
         unknown = self._strata.encode(strata).codes == len(self._strata)
-        set_aside.add(unknown, f"unknown stratum in {', '.join(map(repr, self.strata_columns))}")
+        set_aside.add(unknown, name_columns(ReasonKind.UNKNOWN_STRATUM, self.strata_columns))
         return strata
 
     # ------------------------------------------------------------------------------------------------------ columns

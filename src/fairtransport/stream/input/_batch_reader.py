@@ -15,8 +15,7 @@ from fairtransport._columns import short_type
 from fairtransport._sklearn import take_rows
 from fairtransport.stream.input._line_source import MAX_LINE_BYTES
 from fairtransport.tabular.column_plans import group_values, normalize_text, values_of_texts
-from fairtransport.tabular.input_columns import UnscorableRowError
-from fairtransport.tabular.rows import separate_failures
+from fairtransport.tabular.rows import ReasonKind, RowReason, UnscorableRowError, name_columns, separate_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,10 +64,6 @@ def object_array(values: Sequence[Any]) -> NDArray[Any]:
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-class RejectedLineError(ValueError):
-    """A line that cannot be scored; the message is the reason."""
-
-
 class GroupParser:
     """Finder of the groups of one row, as `Groups.encode` finds those of a table."""
 
@@ -89,7 +84,7 @@ class GroupParser:
             or any(type(value) is float and not math.isfinite(value) for value in values)
             or (self._groups.missing == "error" and None in values)
         ):
-            return self._without_group("no group")
+            return self._without_group(ReasonKind.NO_GROUP)
         if self._adopts:
             return values
         codes = self._codes.get(values)
@@ -98,13 +93,13 @@ class GroupParser:
             try:
                 groups = self._groups.encode(table)
             except (ValueError, TypeError):
-                return self._without_group("unknown group")
+                return self._without_group(ReasonKind.UNKNOWN_GROUP)
             codes = self._codes[values] = tuple(int(codes[0]) for codes in groups.memberships)
         return codes
 
-    def _without_group(self, reason: str) -> tuple[Any, ...]:
+    def _without_group(self, kind: ReasonKind) -> tuple[Any, ...]:
         if self._required:
-            raise RejectedLineError(f"{reason} in {', '.join(map(repr, self._names))}")
+            raise UnscorableRowError(name_columns(kind, self._names), kind)
         return self._unknown
 
     def _codes_of_unknown(self, sizes: NDArray[np.int64]) -> tuple[int | None, ...]:
@@ -139,36 +134,36 @@ class Parser(ABC):
         self._low, self._high = max(schema.low, -largest), min(schema.high, largest)
         self._unlimited = (self._low, self._high) == (-largest, largest)
 
-    def parse(self, lines: Sequence[bytes]) -> tuple[list[Row], list[tuple[int, str]]]:
+    def parse(self, lines: Sequence[bytes]) -> tuple[list[Row], list[tuple[int, RowReason]]]:
         """Return a row for each line that can be scored, and index and reason for each of the others."""
         rows, rejected = [], []
         for index, line in enumerate(lines):
             try:
                 rows.append(self.parse_line(line, index))
-            except RejectedLineError as error:
-                rejected.append((index, str(error)))
+            except UnscorableRowError as error:
+                rejected.append((index, error.reason))
             except MemoryError:
                 raise
             except Exception as error:  # noqa: BLE001 - no line may end a stream
-                rejected.append((index, f"cannot be read ({type(error).__name__})"))
+                rejected.append((index, _failure("cannot be read", error)))
         return rows, rejected
 
     def parse_line(self, line: bytes, index: int = 0) -> Row:
-        """Return the row of one line; raise `RejectedLineError` if it cannot be scored."""
+        """Return the row of one line; raise `UnscorableRowError` if it cannot be scored."""
         if not line.strip():
-            raise RejectedLineError("empty line")
+            raise UnscorableRowError("empty line")
         if len(line) > self.max_line_bytes:
-            raise RejectedLineError(f"longer than {self.max_line_bytes} bytes")
+            raise UnscorableRowError(f"longer than {self.max_line_bytes} bytes")
         if b"\r" in line:
-            raise RejectedLineError("a carriage return within the line")
+            raise UnscorableRowError("a carriage return within the line")
         if b"\n" in line:  # in a message
-            raise RejectedLineError("a newline within the line")
+            raise UnscorableRowError("a newline within the line")
         if b"\0" in line:
-            raise RejectedLineError("a NUL character")
+            raise UnscorableRowError("a NUL character")
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            raise RejectedLineError("not UTF-8") from None
+            raise UnscorableRowError("not UTF-8") from None
         fields = self._fields(text)
         numbers = self._numbers(fields, text) if self.schema.numeric else ()
         if not (self._unlimited and math.isfinite(sum(numbers))):  # a finite sum has finite terms
@@ -200,9 +195,9 @@ class Parser(ABC):
     def _check_range(self, numbers: Sequence[float]) -> None:
         for name, number in zip(self.schema.numeric, numbers, strict=True):
             if not math.isfinite(number):
-                raise RejectedLineError(f"column {name!r} is not a finite number")
+                raise UnscorableRowError(f"column {name!r} is not a finite number", ReasonKind.NOT_A_NUMBER)
             if not self._low <= number <= self._high:
-                raise RejectedLineError(f"column {name!r} is outside the range of scores")
+                raise UnscorableRowError(f"column {name!r} is outside the range of scores", ReasonKind.NOT_A_NUMBER)
 
 
 # Parser of CSV with one row per line.
@@ -226,9 +221,9 @@ class CsvParser(Parser):
         self._delimiter = delimiter
         try:
             if not header.strip() or b"\r" in header or b"\0" in header:
-                raise RejectedLineError("not a header")  # noqa: TRY301
+                raise UnscorableRowError("not a header")  # noqa: TRY301
             self.header = self._split(header.decode())
-        except (UnicodeDecodeError, RejectedLineError):
+        except (UnicodeDecodeError, UnscorableRowError):
             raise ValueError("The first line is not the header of a CSV file in UTF-8.") from None
         self._check_header()
         self.unused = tuple(name for name in self.header if name not in schema.columns)
@@ -268,7 +263,7 @@ class CsvParser(Parser):
     def _fields(self, text: str) -> list[str]:
         fields = self._split(text)
         if len(fields) != len(self.header):
-            raise RejectedLineError(f"has {len(fields)} fields; the header has {len(self.header)}")
+            raise UnscorableRowError(f"has {len(fields)} fields; the header has {len(self.header)}")
         return fields
 
     def _split(self, text: str) -> list[str]:
@@ -281,13 +276,13 @@ class CsvParser(Parser):
                 fields.append(text[start + 1 : stop].replace('""', '"'))
                 stop += 1
                 if stop < end and text[stop] != self._delimiter:
-                    raise RejectedLineError("text after a closing quote")
+                    raise UnscorableRowError("text after a closing quote")
             else:
                 stop = text.find(self._delimiter, start)
                 stop = end if stop < 0 else stop
                 fields.append(text[start:stop])
                 if '"' in fields[-1]:
-                    raise RejectedLineError("a quote in a field that is not quoted")
+                    raise UnscorableRowError("a quote in a field that is not quoted")
             if stop == end:
                 return fields
             start = stop + 1
@@ -318,7 +313,7 @@ def _closing_quote(text: str, start: int) -> int:
     while stop >= 0 and text.startswith('"', stop + 1):
         stop = text.find('"', stop + 2)
     if stop < 0:
-        raise RejectedLineError("a quote that is not closed in the line")
+        raise UnscorableRowError("a quote that is not closed in the line")
     return stop
 
 
@@ -328,7 +323,7 @@ def _number(cell: str, name: str) -> float:
             return float(cell)
     except ValueError:
         pass
-    raise RejectedLineError(f"column {name!r} is not a number")
+    raise UnscorableRowError(f"column {name!r} is not a number", ReasonKind.NOT_A_NUMBER)
 
 
 # Parser of JSON lines.
@@ -352,17 +347,17 @@ class JsonParser(Parser):
     def _fields(self, text: str) -> dict[str, Any]:
         try:
             fields = self._decode(text)
-        except RejectedLineError:
+        except UnscorableRowError:
             raise
         except (ValueError, RecursionError):
-            raise RejectedLineError("not JSON") from None
+            raise UnscorableRowError("not JSON") from None
         if not isinstance(fields, dict):
-            raise RejectedLineError("not a JSON object")
+            raise UnscorableRowError("not a JSON object")
         if self.score_column in fields:
-            raise RejectedLineError(f"already has a column {self.score_column!r}; name another one with --column")
+            raise UnscorableRowError(f"already has a column {self.score_column!r}; name another one with --column")
         if not self._required <= fields.keys():
             missing = next(name for name in self.schema.required if name not in fields)
-            raise RejectedLineError(f"missing column {missing!r}")
+            raise UnscorableRowError(f"missing column {missing!r}", ReasonKind.MISSING_COLUMN)
         if self.unused is None:
             self.unused = tuple(name for name in fields if name not in self._columns)
         if self.absent:
@@ -385,7 +380,7 @@ class JsonParser(Parser):
         if value is None or isinstance(value, bool):
             return value
         if not isinstance(value, str):
-            raise RejectedLineError(f"column {name!r} is not a single value")
+            raise UnscorableRowError(f"column {name!r} is not a single value", ReasonKind.NOT_A_NUMBER)
         _check_unicode(value, name)
         return value
 
@@ -401,13 +396,13 @@ class JsonParser(Parser):
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise RejectedLineError("a key is repeated")
+        raise UnscorableRowError("a key is repeated")
     return fields
 
 
 def _json_number(value: Any, name: str) -> float:
     if type(value) not in _NUMBERS:
-        raise RejectedLineError(f"column {name!r} is not a number")
+        raise UnscorableRowError(f"column {name!r} is not a number", ReasonKind.NOT_A_NUMBER)
     try:
         return float(value)
     except OverflowError:
@@ -419,7 +414,7 @@ def _check_unicode(value: str, name: str) -> None:
         try:
             value.encode()
         except UnicodeEncodeError:  # half of a surrogate pair
-            raise RejectedLineError(f"column {name!r} is not valid Unicode") from None
+            raise UnscorableRowError(f"column {name!r} is not valid Unicode") from None
 
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -434,7 +429,7 @@ class InputBatch:
     X: Any
     sensitive_features: Any
     accepted: list[int]
-    rejected: list[tuple[int, str]]
+    rejected: list[tuple[int, RowReason]]
     parser: Parser
 
     def scored_lines(self, scores: NDArray[Any]) -> list[bytes]:
@@ -450,7 +445,8 @@ class InputBatch:
             return self
         X, sensitive_features = self._select(kept) if kept else (None, None)
         reasons = [
-            (self.first + self.accepted[row], f"cannot be scored ({type(error).__name__})") for row, error in failures
+            (self.first + self.accepted[row], _failure("cannot be scored", error, ReasonKind.OTHER))
+            for row, error in failures
         ]
         return replace(
             self,
@@ -465,8 +461,11 @@ class InputBatch:
         return take_rows(self.X, index), take_rows(groups, index)
 
 
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, UnscorableRowError) else f"cannot be converted ({type(error).__name__})"
+def _failure(text: str, error: Exception, kind: ReasonKind = ReasonKind.NOT_READABLE) -> RowReason:
+    """Return the reason of a row that makes a step fail: its own, or else the type of the error."""
+    if isinstance(error, UnscorableRowError):
+        return error.reason
+    return RowReason(f"{text} ({type(error).__name__})", kind)
 
 
 class BatchReader:
@@ -530,7 +529,7 @@ class BatchReader:
             lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
         rows, rejected = self._opened.parse(lines)
         rows, converted, failures = separate_failures(rows, lambda some: convert_rows(self._schema, some))
-        rejected += [(row.line, _reason(error)) for row, error in failures]
+        rejected += [(row.line, _failure("cannot be converted", error)) for row, error in failures]
         X, groups = converted or (None, None)
         numbered = sorted((first + index, reason) for index, reason in rejected)
         return InputBatch(lines, first, X, groups, [row.line for row in rows], numbered, self._opened)
