@@ -93,7 +93,7 @@ def _repair_of_scores(**options):
 def _repair_of_table():
     scores, group = _scores()
     frame = pd.DataFrame({"s": scores, "sex": group})
-    return ft.TableRepair(score="s", sensitive_features="sex").fit(frame).repair_, scores, group
+    return ft.repair.TableRepair(score="s", sensitive_features="sex").fit(frame).repair_, scores, group
 
 
 def _pipeline_with(step, **options):

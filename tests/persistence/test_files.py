@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -195,8 +195,8 @@ CANARY = 0.123454321
     ("model", "words"),
     [
         (
-            RandomForestClassifier(n_estimators=2),
-            "RandomForestClassifier, which a model file cannot store.*QuantileRepair",
+            GradientBoostingClassifier(n_estimators=2),
+            "GradientBoostingClassifier, which a model file cannot store.*QuantileRepair",
         ),
         (make_pipeline(SplineTransformer(), LogisticRegression()), r"step 'splinetransformer'.*SplineTransformer"),
         (

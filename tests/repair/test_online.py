@@ -92,7 +92,7 @@ def test_a_table_keeps_its_grid_and_range():
     rng = np.random.default_rng(0)
     points, sex = rng.uniform(300, 850, 500), rng.choice(["F", "M"], 500)
     table = pl.DataFrame({"points": points, "sex": sex})
-    tables = ft.TableRepair(score="points", sensitive_features="sex", range=(300, 850), n_bins=550)
+    tables = ft.repair.TableRepair(score="points", sensitive_features="sex", range=(300, 850), n_bins=550)
     repair = tables.fit(table).repair_
     grid = repair.grid_
     repair.partial_fit(points[:50], sensitive_features={"sex": sex[:50]})

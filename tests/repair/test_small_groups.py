@@ -12,6 +12,7 @@ from tests import worlds
 
 import fairtransport as ft
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
+from fairtransport.persistence.onnx import to_onnx
 from fairtransport.transport.line import Sample, quantile_map
 from fairtransport.transport.targets import w1_barycenter, w2_barycenter
 
@@ -102,7 +103,9 @@ def test_tables_files_onnx_and_sql_have_the_same_maps(policy, tmp_path):
     scores = np.ceil(scores * 64) / 64
     table = pl.DataFrame({"s": scores, "g": group})
     exact = ft.QuantileRepair(small_groups=policy).fit(scores, sensitive_features={"g": group})
-    by_table = ft.TableRepair(ft.QuantileRepair(small_groups=policy), score="s", sensitive_features="g", n_bins=64)
+    by_table = ft.repair.TableRepair(
+        ft.QuantileRepair(small_groups=policy), score="s", sensitive_features="g", n_bins=64
+    )
     repair = by_table.fit(table).repair_
     assert repair.small_groups_ == exact.small_groups_ == ("c", "d")
     expected = exact.transform(scores, sensitive_features={"g": group})
@@ -119,7 +122,7 @@ def test_tables_files_onnx_and_sql_have_the_same_maps(policy, tmp_path):
     assert again.small_groups_ == ("c", "d")
     assert again.get_params() == repair.get_params()
     np.testing.assert_allclose(again.transform(scores, sensitive_features={"g": group}), expected, atol=1e-9)
-    session = onnxruntime.InferenceSession(ft.to_onnx(repair, people_per_point=1).SerializeToString())
+    session = onnxruntime.InferenceSession(to_onnx(repair, people_per_point=1).SerializeToString())
     given = {"scores": scores, "g": group.astype(object)}
     inputs = {one.name: given[one.name] for one in session.get_inputs()}
     np.testing.assert_allclose(np.ravel(session.run(None, inputs)[0]), expected, atol=1e-9)

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
+from fairtransport import QuantileRepair
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
 
 N = 900
@@ -26,7 +27,7 @@ AWARE = {"parity_weight": 0.5, "group_specific": True}
 def boosting(kind, library, **options):
     lightgbm = pytest.importorskip("lightgbm")
     trees = getattr(lightgbm, library)(n_estimators=5, verbose=-1, n_jobs=1)
-    return kind(trees, parity_weight=0.02, repair_amount=1.0, random_state=0, **options)
+    return kind(trees, parity_weight=0.02, repair=QuantileRepair(), random_state=0, **options)
 
 
 MODELS = {

@@ -200,7 +200,7 @@ def test_scores_of_another_range():
     scores, sex = raw_scores(rng, 3000)
     table = pl.DataFrame({"s": 300 + 550 * scores, "sex": sex})
     adjuster = ContinualAdjuster(
-        ft.TableRepair(score="s", sensitive_features="sex", range=(300, 850)).fit(table).repair_
+        ft.repair.TableRepair(score="s", sensitive_features="sex", range=(300, 850)).fit(table).repair_
     )
     for _ in range(3):
         scores, sex = raw_scores(rng, 100)

@@ -100,7 +100,7 @@ def test_repairs_are_those_of_the_named_columns(request, to_table, step):
         if not has_names(native, (score, group)):
             continue
         known = open_table(native).names
-        table = ft.TableRepair(repair, score=score, sensitive_features=group, n_bins=64).fit(native)
+        table = ft.repair.TableRepair(repair, score=score, sensitive_features=group, n_bins=64).fit(native)
         assert table.check(native) == {"rows": N, "clamped": 0, "no score": 0, "no group": 0, "unknown group": 0}
         repaired = open_table(table.transform(native))
         assert repaired.names == (*known, "repaired")

@@ -50,7 +50,7 @@ def test_on_the_grid_it_is_the_repair_of_arrays(target, amount):
     columns = columns_at_random(on_grid=True)
     table = pl.LazyFrame(columns)
     exact = ft.QuantileRepair(target, amount, min_group_size=1).fit(columns["s"], sensitive_features=groups_of(columns))
-    found = ft.TableRepair(ft.QuantileRepair(target, amount, min_group_size=1), **COLUMNS, n_bins=64).fit(table)
+    found = ft.repair.TableRepair(ft.QuantileRepair(target, amount, min_group_size=1), **COLUMNS, n_bins=64).fit(table)
     rng = np.random.default_rng(1)
     new = {"id": np.arange(500), "s": rng.random(500), **groups_of(columns_at_random(on_grid=False, n=500, seed=2))}
     direct = exact.transform(new["s"], sensitive_features=groups_of(new))
@@ -178,14 +178,14 @@ def test_the_lookup_is_a_frame_of_any_library(library):
 def test_a_repair_is_cloned_by_fit_and_a_fitted_one_needs_none():
     table = pl.DataFrame(columns_at_random(on_grid=True))
     plain = ft.QuantileRepair(min_group_size=1)
-    unfitted = ft.TableRepair(plain, **COLUMNS, n_bins=64)
+    unfitted = ft.repair.TableRepair(plain, **COLUMNS, n_bins=64)
     with pytest.raises(NotFittedError):
         unfitted.transform(table)
     with pytest.raises(NotFittedError):
-        ft.TableRepair(**COLUMNS).check(table)
+        ft.repair.TableRepair(**COLUMNS).check(table)
     fitted = clone(unfitted).fit(table)
     assert not hasattr(plain, "maps_")
-    again = ft.TableRepair(fitted.repair_, **COLUMNS)
+    again = ft.repair.TableRepair(fitted.repair_, **COLUMNS)
     assert np.array_equal(repaired(again.transform(table)), repaired(fitted.transform(table)))
 
 
@@ -212,12 +212,12 @@ def test_other_refusals():
     table = pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": ["a", "a", "b", None], "h": [1, 2, 1, 2]})
     of_arrays = ft.QuantileRepair(min_group_size=1).fit([0.1, 0.2, 0.3, 0.4], sensitive_features=list("aabb"))
     with pytest.raises(ValueError, match="fitted to arrays; a lookup table needs maps of counts"):
-        ft.TableRepair(of_arrays, score="s", sensitive_features="g").transform(table)
+        ft.repair.TableRepair(of_arrays, score="s", sensitive_features="g").transform(table)
     with pytest.raises(ValueError, match="do not overlap"):
-        ft.TableRepair(
+        ft.repair.TableRepair(
             ft.QuantileRepair(grouping="each", min_group_size=1), score="s", sensitive_features=["g", "h"]
         ).fit(table.drop_nulls())
-    missing = ft.TableRepair(
+    missing = ft.repair.TableRepair(
         ft.QuantileRepair(missing="group", min_group_size=1), score="s", sensitive_features="g"
     ).fit(table)
     assert missing.repair_.transform([0.4], sensitive_features=[None]).shape == (1,)

@@ -408,7 +408,7 @@ def noise_floor(
     ----------
     metric : callable
         A disparity of this package, or any ``metric(scores, sensitive_features=groups, **options)`` that accepts
-        `fairtransport.Groups`.
+        `fairtransport.groups.Groups`.
     scores : array-like of shape (n,)
         Scores that the metric takes.
     sensitive_features : column, table or Groups

@@ -79,7 +79,7 @@ class TableRepair(BaseEstimator):
     Examples
     --------
     >>> import polars as pl
-    >>> from fairtransport import QuantileRepair, TableRepair
+    >>> from fairtransport.repair import QuantileRepair, TableRepair
     >>> table = pl.DataFrame({"s": [0.1, 0.3, 0.5, 0.7], "sex": ["F", "F", "M", "M"]})
     >>> repair = TableRepair(QuantileRepair(min_group_size=1), score="s", sensitive_features="sex").fit(table)
     >>> repair.transform(table)["repaired"].round(3).to_list()

@@ -63,6 +63,7 @@ class ReasonKind(StrEnum):
 class RowReason(str):
     """Why a row has no score, without any value of the row, and the kind of that reason."""
 
+    __slots__ = ("kind",)
     kind: ReasonKind
 
     def __new__(cls, text: str, kind: ReasonKind = ReasonKind.OTHER) -> Self:

@@ -261,7 +261,7 @@ class CausalEffectsDisplay(Display):
     >>> group = np.arange(200) % 2
     >>> table = {"group": group, "hours": 35 + 4 * group + np.sin(np.arange(200))}
     >>> transport = ft.causal.CounterfactualTransport({"group": ["hours"]}, sensitive="group")
-    >>> effects = ft.audit_counterfactual(lambda rows: rows["hours"], table, transport, n_bootstrap=0)
+    >>> effects = ft.causal.audit_counterfactual(lambda rows: rows["hours"], table, transport, n_bootstrap=0)
     >>> sorted(ft.report.CausalEffectsDisplay.from_effects(effects).positions_)
     ['group', 'hours', 'score']
     """

@@ -275,7 +275,7 @@ class DualDisplay(Display):
     See Also
     --------
     fairtransport.TransportClassifier : Classifier that learns dual variables.
-    fairtransport.solve_dual : Solve the dual problem of two distributions.
+    fairtransport.transport.solve_dual : Solve the dual problem of two distributions.
 
     Notes
     -----
@@ -293,7 +293,7 @@ class DualDisplay(Display):
     >>> import fairtransport as ft
     >>> from fairtransport.report import DualDisplay
     >>> rng = np.random.default_rng(0)
-    >>> solution = ft.solve_dual(rng.beta(2, 5, 500), rng.beta(5, 2, 500), n_updates=500, random_state=0)
+    >>> solution = ft.transport.solve_dual(rng.beta(2, 5, 500), rng.beta(5, 2, 500), n_updates=500, random_state=0)
     >>> len(DualDisplay.from_solution(solution, names=("low", "high")).lines_)
     2
     """
@@ -346,7 +346,7 @@ class DualDisplay(Display):
         Parameters
         ----------
         solution : DualSolution
-            Result of `fairtransport.solve_dual`.
+            Result of `fairtransport.transport.solve_dual`.
         names : pair of str, default=("x", "y")
             Names of the two distributions.
         points : array-like of shape (n_points,), default=None
