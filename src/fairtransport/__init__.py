@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing import Audit, AuditComparison, AuditSeries, audit, audit_table, compare
     from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
     from fairtransport.criteria import ContinuousDistance, DiscreteDistance
-    from fairtransport.groups import make_groups
+    from fairtransport.groups import GroupPolicy, make_groups
     from fairtransport.linear import TransportClassifier, TransportRegressor
     from fairtransport.persistence import load, save
     from fairtransport.repair import (
@@ -38,6 +38,7 @@ __all__ = [
     "DiscreteDistance",
     "FairnessWarning",
     "Frontier",
+    "GroupPolicy",
     "QuantileRepair",
     "QuantileRepairClassifier",
     "QuantileRepairRegressor",
@@ -66,6 +67,7 @@ _HOMES = {
     "DiscreteDistance": "criteria",
     "FairnessWarning": "_warnings",
     "Frontier": "selection",
+    "GroupPolicy": "groups",
     "QuantileRepair": "repair",
     "QuantileRepairClassifier": "repair",
     "QuantileRepairRegressor": "repair",

@@ -85,7 +85,7 @@ def test_weights_of_each_group_take_the_group(amount):
 def test_repair_of_scores(amount, people_per_point, tmp_path):
     scores = 1 / (1 + np.exp(-X[:, 0])).round(2)  # ties, too
     group = np.where(np.arange(N) < 9, "few", GROUP)
-    repair = ft.QuantileRepair(amount=amount, min_group_size=1).fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(amount=amount, groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=group)
     made = to_onnx(repair, people_per_point=people_per_point)
     kept = (
         ft.load(ft.save(repair, tmp_path / "repair.ft", people_per_point=people_per_point))
@@ -244,7 +244,9 @@ def test_repairs_fitted_on_frames_and_models_of_scikit_learn():
 
 
 def _fitted_groups(values):
-    return ft.QuantileRepair(missing="group").fit(np.linspace(0, 1, 60), sensitive_features=values)
+    return ft.QuantileRepair(groups=ft.GroupPolicy(missing="group")).fit(
+        np.linspace(0, 1, 60), sensitive_features=values
+    )
 
 
 REFUSED = {

@@ -81,7 +81,9 @@ def solved(seed):
     sgd = {"solver": SgdSettings(n_updates=2000, random_state=seed)}
     models = {
         "initial": LogisticRegression().fit(X, y),
-        "quantile": ft.QuantileRepairClassifier(LogisticRegression(), target="barycenter_w2").fit(X, y, **keys),
+        "quantile": ft.QuantileRepairClassifier(
+            LogisticRegression(), repair=ft.QuantileRepair(target="barycenter_w2")
+        ).fit(X, y, **keys),
         "stochastic": ft.TransportClassifier(**how, **sgd).fit(X, y, **keys),
         "continuous": ft.TransportClassifier(**how).fit(X, y, **keys),
         "discrete": ft.TransportClassifier(distance="discrete", **how).fit(X, y, **keys),

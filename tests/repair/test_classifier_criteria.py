@@ -45,7 +45,9 @@ def test_maps_of_out_of_fold_scores_equalise_the_positives_of_fresh_rows():
     found = {}
     for cv in (None, 5):
         model = ft.QuantileRepairClassifier(
-            DecisionTreeClassifier(min_samples_leaf=5, random_state=0), criterion="equal_opportunity", cv=cv
+            DecisionTreeClassifier(min_samples_leaf=5, random_state=0),
+            repair=ft.QuantileRepair(criterion="equal_opportunity"),
+            cv=cv,
         ).fit(X, y, sensitive_features=group)
         found[cv] = distance(model.predict_proba(fresh, sensitive_features=group_fresh)[:, 1], y_fresh, group_fresh, 1)
     assert found[5] < 0.06

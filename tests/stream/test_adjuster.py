@@ -184,7 +184,7 @@ def test_a_new_group_raises_or_is_adopted(name, tmp_path):
         assert "'X'" not in str(caught.value)
         assert adjuster.batches == 1
     model = make()
-    model.set_params(new_groups="adopt")
+    model.set_params(groups=ft.GroupPolicy(new="adopt"))
     with ContinualAdjuster(model, store=tmp_path / "s", checkpoint_every=1) as adopting:
         adopting.adjust(feed[0][0], sensitive_features=feed[0][1])
         report = adopting.adjust(X, sensitive_features=with_new)
