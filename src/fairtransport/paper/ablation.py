@@ -19,14 +19,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._extras import load_extra
 from fairtransport.paper._methods import three_digits, train_on_adult
-from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, start_figure, verdict
 from fairtransport.report.style.figures import THEMES, GroupStyle
 
 if TYPE_CHECKING:
@@ -83,13 +82,11 @@ _STRENGTHS, _QUICK_STRENGTHS = (0.1, 0.03, 0.01, 0.003), (0.1, 0.01)
 _RATIOS, _QUICK_RATIOS = (0.1, 1.0, 10.0), (1.0, 10.0)
 _FINE = 0.05  # a run whose Wass1 stays below this over its second half has succeeded
 _WASS1_MARKS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-_STYLES = MappingProxyType(
-    {
-        0.01: (GroupStyle("#0072b2"), "o"),
-        0.1: (GroupStyle("#e08a00", (5.0, 1.6)), "s"),
-        1.0: (GroupStyle("#009e73", (1.4, 1.3)), "^"),
-    }
-)
+_STYLES = {
+    0.01: (GroupStyle("#0072b2"), "o"),
+    0.1: (GroupStyle("#e08a00", (5.0, 1.6)), "s"),
+    1.0: (GroupStyle("#009e73", (1.4, 1.3)), "^"),
+}
 
 
 # ---------------------------------------------------------------- computing
@@ -373,10 +370,9 @@ def _constraint_claim(outcomes: _Outcomes) -> Claim:
 
 
 def _figure(outcomes: _Outcomes) -> Any:
-    mpl, theme = load_extra("matplotlib"), THEMES["light"]
+    theme = THEMES["light"]
     figure, axes = start_figure(len(_KINDS), 2, (7.6, 9.4), sharex=True, sharey="col")
-    with mpl.rc_context():
-        mpl.rcdefaults()
+    with default_style():
         for kind, row in zip(_KINDS, axes, strict=True):
             for axis, values in zip(row, (outcomes.wass1[kind], outcomes.error[kind]), strict=True):
                 _draw_variances(axis, outcomes.features, values)
@@ -418,11 +414,10 @@ def _draw_variances(axis: Any, features: tuple[int, ...], values: NDArray[np.flo
 
 
 def _sweep_figure(outcomes: _Outcomes) -> Any:
-    mpl, theme = load_extra("matplotlib"), THEMES["light"]
+    theme = THEMES["light"]
     figure, axes = start_figure(2, 2, (7.6, 5.6), sharex=True, sharey=True)
     norm = load_extra("matplotlib.colors").LogNorm(vmin=0.02, vmax=2.0, clip=True)
-    with mpl.rc_context():
-        mpl.rcdefaults()
+    with default_style():
         for kind in _KINDS:
             axis = axes[("l2", "entropy").index(kind.regularizer), 0 if kind.opposite else 1]
             worst = outcomes.worst[kind]

@@ -217,11 +217,19 @@ def run_parts(
 # The common style of the reproduced figures.
 
 
-def start_figure(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, NDArray[Any]]:
-    """Return a figure and its axes in the common style, whatever matplotlib's settings are."""
-    mpl, theme = load_extra("matplotlib"), THEMES["light"]
+@contextlib.contextmanager
+def default_style() -> Iterator[None]:
+    """Draw with matplotlib's default settings, whatever the caller's are."""
+    mpl = load_extra("matplotlib")
     with mpl.rc_context():
         mpl.rcdefaults()
+        yield
+
+
+def start_figure(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, NDArray[Any]]:
+    """Return a figure and its axes in the common style, whatever matplotlib's settings are."""
+    theme = THEMES["light"]
+    with default_style():
         figure = load_extra("matplotlib.figure").Figure(figsize=size, layout="constrained", facecolor=theme.paper)
         figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05)
         axes = figure.subplots(rows, columns, squeeze=False, **options)
