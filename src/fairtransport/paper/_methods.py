@@ -203,6 +203,17 @@ def _barycenter(groups: Groups, scores: NDArray[np.float64], which: str) -> Samp
     return resolve_target(which, [Sample.from_values(scores[rows]) for rows in groups.rows], groups.counts)
 
 
+DUALS: Mapping[str, Any] = {
+    "regularizer": "l2",
+    "strength": 0.1,
+    "opposite_duals": True,
+    "n_fourier_features": 50,
+    "kernel_variance": 0.1,
+    "dual_step": 1.0,
+}
+"""COT's dual problem in Figures 2 to 4, but for what each of them changes."""
+
+
 # Training curves: Wass1 to the fixed target and Err-.5 on held-out rows during training.
 
 

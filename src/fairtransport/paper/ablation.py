@@ -17,7 +17,7 @@ strength; one pair serves all numbers of features and all variances. A second fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from fairtransport._extras import load_extra
 from fairtransport.paper._methods import three_digits, train_on_adult
-from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, start_figure, verdict
+from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, spread_of, start_figure, verdict
 from fairtransport.report.style.figures import THEMES, GroupStyle
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _sweep_name(kind: _Kind, strength: float, ratio: float) -> str:
 
 
 def _part(
-    name: str, kind: _Kind, *, features: int, variance: float, strength: float, ratio: float, seed: int, quick: bool
+    name: str, kind: _Kind, quick: bool, features: int = _ENOUGH, variance: float = 0.1, *, seed: int = 0
 ) -> Part:
     n_updates, step = _QUICK_BUDGET if quick else _BUDGET
     settings = {
@@ -126,11 +126,11 @@ def _part(
         "parameter_step": step,
         "seed": seed,
         "regularizer": kind.regularizer,
-        "strength": strength,
+        "strength": kind.strength,
         "opposite_duals": kind.opposite,
         "n_fourier_features": features,
         "kernel_variance": variance,
-        "dual_step": round(ratio * strength, 9),
+        "dual_step": kind.dual_step,
     }
     return Part(name, settings, partial(train_on_adult, settings), cost=1e-6 * n_updates * (25 + 0.1 * features))
 
@@ -140,34 +140,16 @@ def parts(*, quick: bool) -> list[Part]:
 
     With ``quick``: fewer numbers of features, one seed, fewer updates.
     """
+    strengths, ratios = _sweep(quick)
     grid = [
-        _part(
-            _name(kind, features, variance, seed),
-            kind,
-            features=features,
-            variance=variance,
-            strength=kind.strength,
-            ratio=kind.ratio,
-            seed=seed,
-            quick=quick,
-        )
+        _part(_name(kind, features, variance, seed), kind, quick, features, variance, seed=seed)
         for kind in _KINDS
         for features in _features(quick)
         for variance in _VARIANCES
         for seed in _seeds(quick)
     ]
-    strengths, ratios = _sweep(quick)
     sweep = [
-        _part(
-            _sweep_name(kind, strength, ratio),
-            kind,
-            features=_ENOUGH,
-            variance=0.1,
-            strength=strength,
-            ratio=ratio,
-            seed=0,
-            quick=quick,
-        )
+        _part(_sweep_name(kind, strength, ratio), replace(kind, strength=strength, ratio=ratio), quick)
         for kind in _KINDS
         for strength in strengths
         for ratio in ratios
@@ -242,8 +224,8 @@ def _table(outcomes: _Outcomes) -> Table:
                         features,
                         variance,
                         wass1.size,
-                        *(round(float(v), 5) for v in (wass1.mean(), wass1.min(), wass1.max())),
-                        *(round(float(v), 5) for v in (error.mean(), error.min(), error.max())),
+                        *spread_of(wass1),
+                        *spread_of(error),
                     )
                 )
     return Table(

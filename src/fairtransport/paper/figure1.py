@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import norm
 
-from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, start_figure, verdict
+from fairtransport.paper.finding import Claim, Finding, Part, Table, bin_table, default_style, start_figure, verdict
 from fairtransport.report.style.figures import THEMES, GroupStyle
 from fairtransport.transport.dual import solve_dual
 
@@ -159,13 +159,6 @@ def _curve_table(curves: _AllCurves) -> Table:
     return Table(("regularizer", "duals", "seed", "point", "x_dual", "y_dual"), tuple(rows))
 
 
-def _histogram_table(counts: Mapping[str, NDArray[np.float64]]) -> Table:
-    edges = [round(float(edge), 3) for edge in _BINS]
-    shares = zip(*(np.round(count, 3).tolist() for count in counts.values()), strict=True)
-    rows = tuple((low, high, *share) for low, high, share in zip(edges[:-1], edges[1:], shares, strict=True))
-    return Table(("from", "to", *(f"{name}_percent" for name in counts)), rows)
-
-
 def _value_table(curves: _AllCurves) -> Table:
     rows = []
     for (regularizer, constraint), solved in curves.items():
@@ -300,7 +293,10 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
         "equal means. Surplus: how much higher a dual is, on average, under its own distribution than under the "
         "other.",
         figures={"figure1": _figure(curves, shares)},
-        tables={"figure1": _curve_table(curves), "figure1-histograms": _histogram_table(shares)},
+        tables={
+            "figure1": _curve_table(curves),
+            "figure1-histograms": bin_table(_BINS, {f"{name}_percent": share for name, share in shares.items()}),
+        },
         shown={"figure1": _value_table(curves)},
         claims=_claims(curves),
     )

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.paper._methods import PUBLISHED, three_digits, train_on_adult
-from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, start_figure, verdict
+from fairtransport.paper._methods import DUALS, PUBLISHED, three_digits, train_on_adult
+from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, spread_of, start_figure, verdict
 from fairtransport.report.style.figures import GroupStyle
 
 if TYPE_CHECKING:
@@ -53,14 +53,7 @@ _QUICK_BATCHES = (10, 20, 100, 1000)
 _SEEDS, _QUICK_SEEDS = 5, 2
 _TRACED = (10, 20)  # batch sizes whose evolution is drawn
 _RECORDS, _QUICK_RECORDS = (100, 10), (40, 4)  # of a run whose evolution is drawn, and of any other
-_COT = {
-    "regularizer": "l2",
-    "strength": 0.1,
-    "opposite_duals": True,
-    "n_fourier_features": 50,
-    "kernel_variance": 0.1,
-    "dual_step": 0.3,
-}
+_COT = {**DUALS, "dual_step": 0.3}
 _SMALL, _LARGE = 20, 500  # batch sizes up to the first are small, from the second on large
 _SIMILAR = 0.01
 _MAGENTA = "#d100c9"
@@ -160,10 +153,6 @@ def _start(cells: _Cells, panel: str) -> tuple[float, float]:
     return float(traces["wass1"][0, 0]), float(traces["error"][0, 0])
 
 
-def _numbers(values: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(round(float(value), 5) for value in (values.mean(), values.min(), values.max()))
-
-
 _SPREAD = ("wass1_mean", "wass1_min", "wass1_max", "error_mean", "error_min", "error_max")
 
 
@@ -172,13 +161,13 @@ def _batch_table(cells: _Cells, quick: bool) -> Table:
     for panel, (columns, target) in _PANELS.items():
         wass1, error = (np.array([value]) for value in _start(cells, panel))
         rows.append(
-            (" x ".join(columns), target, "LR", None, None, None, 1, *_numbers(wass1), *_numbers(error)),
+            (" x ".join(columns), target, "LR", None, None, None, 1, *spread_of(wass1), *spread_of(error)),
         )
         for batch in _batches(quick):
             for method in _METHODS:
                 cell = cells[panel, method, batch]
                 budget = (batch, *_budget(batch, quick), cell.wass1.size)
-                spread = (*_numbers(cell.wass1), *_numbers(cell.error))
+                spread = (*spread_of(cell.wass1), *spread_of(cell.error))
                 rows.append((" x ".join(columns), target, method, *budget, *spread))
     head = ("groups", "target", "method", "batch_size", "updates", "parameter_step", "seeds", *_SPREAD)
     return Table(head, tuple(rows))
@@ -199,7 +188,7 @@ def _trace_table(cells: _Cells) -> Table:
     rows = []
     for method, batch, traces in _traced(cells):
         for position, update in enumerate(traces["update"][0]):
-            spread = (*_numbers(traces["wass1"][:, position]), *_numbers(traces["error"][:, position]))
+            spread = (*spread_of(traces["wass1"][:, position]), *spread_of(traces["error"][:, position]))
             rows.append((method, batch, int(update), *spread))
     return Table(("method", "batch_size", "update", *_SPREAD), tuple(rows))
 

@@ -47,8 +47,8 @@ from sklearn.linear_model import LogisticRegression
 
 from fairtransport._extras import load_extra
 from fairtransport.linear.sgd_problem import TrainingProblem
-from fairtransport.paper._methods import Evaluator, paper_classifier, three_digits
-from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, start_figure, verdict
+from fairtransport.paper._methods import DUALS, Evaluator, paper_classifier, three_digits
+from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, spread_of, start_figure, verdict
 from fairtransport.paper.splits import adult_by_sex, rows_at_rates
 from fairtransport.report.style.figures import THEMES, GroupStyle
 
@@ -68,14 +68,7 @@ ORIGINAL = 0.1
 _RATES = (0.2, 0.3, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.2, 0.3, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.2, 0.3, 0.3, 0.4)
 METHODS = ("COT", "DOT")
 _BATCH = 100
-_COT = {
-    "regularizer": "l2",
-    "strength": 0.003,
-    "opposite_duals": False,
-    "n_fourier_features": 50,
-    "kernel_variance": 0.1,
-    "dual_step": 0.1,
-}
+_COT = {**DUALS, "strength": 0.003, "opposite_duals": False, "dual_step": 0.1}
 SEGMENT, _QUICK_SEGMENT = 5_000, 1_500  # updates
 _STEP, _QUICK_STEP = 0.005, 0.012  # of theta
 EVERY = 50  # updates between two records
@@ -409,17 +402,13 @@ _STYLES = {"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (3.0, 1.2)
 # ---------------------------------------------------------------- tables
 
 
-def _numbers(values: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(round(float(value), 5) for value in (values.mean(), values.min(), values.max()))
-
-
 def _trace_table(runs: Mapping[str, Runs]) -> Table:
     rows = []
     for method, run in runs.items():
         for segment, rate in enumerate(all_rates()):
             for record, update in enumerate(run.update[segment]):
                 wass1, error = run.wass1[:, segment, record], run.error[:, segment, record]
-                spread = (*_numbers(wass1), round(float(error.mean()), 5))
+                spread = (*spread_of(wass1), round(float(error.mean()), 5))
                 rows.append((method, segment, rate, int(update), *spread))
     head = ("method", "segment", "female_rate", "update", "wass1_mean", "wass1_min", "wass1_max", "error_mean")
     return Table(head, tuple(rows))

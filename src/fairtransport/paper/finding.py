@@ -12,6 +12,7 @@ import warnings
 import zipfile
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -62,6 +63,18 @@ class Table:
         writer.writerow(self.columns)
         writer.writerows(self.rows)
         return text.getvalue()
+
+
+def bin_table(edges: NDArray[np.float64], columns: Mapping[str, NDArray[np.float64]]) -> Table:
+    """Return the percentages in the bins of histograms, one column for each."""
+    shares = np.round(list(columns.values()), 3).T.tolist()
+    bins = pairwise(np.round(edges, 4).tolist())
+    return Table(("from", "to", *columns), tuple((*ends, *share) for ends, share in zip(bins, shares, strict=True)))
+
+
+def spread_of(values: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return mean, minimum and maximum over seeds, as tables have them."""
+    return tuple(round(float(value), 5) for value in (values.mean(), values.min(), values.max()))
 
 
 @dataclass(frozen=True, eq=False)
