@@ -140,7 +140,7 @@ def boosted(task, grid, *, amounts=(1.0,), **options):
 def boosted_repair(task, grid, *, amounts):
     """One model for each weight, its scores repaired more and more."""
     for weight in grid:
-        model = boosting(task.model(), parity_weight=weight, repair_amount=1.0, random_state=task.seed)
+        model = boosting(task.model(), parity_weight=weight, repair=QuantileRepair(), random_state=task.seed)
         model.fit(task.X_train, task.y_train, sensitive_features=task.groups_train)
         for amount in amounts:
             model.repair_.set_params(amount=amount)

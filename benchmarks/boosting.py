@@ -35,10 +35,10 @@ def objectives(groups, n_rows):
     probabilities = rng.dirichlet(np.full(N_GROUPS, 0.5), size=n_rows)
     settings = {"unit": 0.3, "comparisons": demographic_parity(make_groups(groups)), "ramp": 1}
     return {
-        "continuous": TransportObjective(groups, kind="continuous", **settings),
-        "discrete": TransportObjective(groups, kind="discrete", **settings),
+        "continuous": TransportObjective(groups, distance="continuous", **settings),
+        "discrete": TransportObjective(groups, distance="discrete", **settings),
         "continuous, groups smoothed": TransportObjective(
-            groups, kind="continuous", group_probabilities=probabilities, **settings
+            groups, distance="continuous", group_probabilities=probabilities, **settings
         ),
     }
 

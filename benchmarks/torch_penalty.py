@@ -27,7 +27,7 @@ def rows(batch, device, seed=0):
 
 
 def make_penalty(kind, device):
-    return TransportPenalty(GROUPS, kind=kind).to(device)
+    return TransportPenalty(GROUPS, distance=kind).to(device)
 
 
 def both_ways(loss, scores, codes):

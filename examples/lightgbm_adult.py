@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import matplotlib as mpl
 
+from fairtransport import QuantileRepair
+
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
@@ -75,7 +77,7 @@ def blind(training: Rows, test: Rows, seed: int) -> dict[float, np.ndarray]:
 
 def aware(training: Rows, test: Rows, seed: int) -> dict[float, np.ndarray]:
     """Return the test rows' scores at each amount of repair, which does not change the fitted maps."""
-    model = fitted(training, seed, parity_weight=AWARE_WEIGHT, repair_amount=1.0)
+    model = fitted(training, seed, parity_weight=AWARE_WEIGHT, repair=QuantileRepair())
     scores = {}
     for amount in REPAIRS:
         model.repair_.set_params(amount=amount)
@@ -123,7 +125,7 @@ def main(path: str, n_seeds: int) -> dict[str, np.ndarray]:
     """Train, print and plot; return error and disparity of each seed and value, by situation."""
     training, test = load()
     curves, shown = {}, {}
-    for name, run in (("blind, by parity_weight", blind), ("aware, by repair_amount", aware)):
+    for name, run in (("blind, by parity_weight", blind), ("aware, by repair", aware)):
         runs = [run(training, test, seed) for seed in range(n_seeds)]
         shown[name] = runs[0]
         curves[name] = np.array([[measure(test, scores) for scores in run_scores.values()] for run_scores in runs])

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import fairtransport as ft
+from fairtransport import GroupPolicy, QuantileRepair
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.metrics import strong_pairwise_disparity
 
@@ -59,7 +60,9 @@ def test_without_parity_it_is_the_library(trees, data, new_data):
 
 
 @BOTH
-@pytest.mark.parametrize("options", [{"kind": "discrete"}, {"target": "barycenter"}, {"smooth_groups": False}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"distance": "discrete"}, {"target": "barycenter"}, {"smooth_groups": False}], ids=str
+)
 def test_other_kinds_and_targets_reduce_the_disparity(trees, data, options):
     assert disparity(fitted(trees, data, parity_weight=0.6, **options), data) < 0.7 * disparity(
         fitted(trees, data, parity_weight=0.0), data
@@ -68,17 +71,15 @@ def test_other_kinds_and_targets_reduce_the_disparity(trees, data, options):
 
 @BOTH
 def test_repair_removes_the_remaining_disparity_and_needs_the_group(trees, data, new_data):
-    model = fitted(trees, data, parity_weight=0.1, repair_amount=1.0)
+    model = fitted(trees, data, parity_weight=0.1, repair=QuantileRepair())
     known = {"sensitive_features": new_data.group}
     assert disparity(model, data, sensitive_features=data.group) < 0.005
     assert disparity(model, new_data, **known) < 0.06
-    half = fitted(trees, data, parity_weight=0.1, repair_amount=0.5)
+    half = fitted(trees, data, parity_weight=0.1, repair=QuantileRepair(amount=0.5))
     assert (
         disparity(model, new_data, **known)
         < disparity(half, new_data, **known)
-        < disparity(
-            clone(half).set_params(repair_amount=0.0).fit(data.X, data.y, sensitive_features=data.group), new_data
-        )
+        < disparity(clone(half).set_params(repair=None).fit(data.X, data.y, sensitive_features=data.group), new_data)
     )
     by_hand = ft.QuantileRepair("barycenter_w2").fit(
         model.estimator_.predict_proba(data.X)[:, 1], sensitive_features=data.group
@@ -196,8 +197,9 @@ def test_frontier_varies_the_weight_and_the_repair(data):
     assert most < 0.5 * none
     assert isinstance(curve.choose(max_disparity=float(most)), TransportBoostingClassifier)
     repaired = ft.frontier(
-        TransportBoostingClassifier(LIGHT, parity_weight=0.05), data.X, data.y, sensitive_features=data.group,
-        parameter="repair_amount", values=[0.0, 1.0], cv=2, random_state=0,
+        TransportBoostingClassifier(LIGHT, parity_weight=0.05, repair=QuantileRepair()),
+        data.X, data.y, sensitive_features=data.group,
+        parameter="repair__amount", values=[0.0, 1.0], cv=2, random_state=0,
     )  # fmt: skip
     assert repaired.situation == "aware"
     assert repaired.table()["strong_pairwise_disparity"][1] < 0.07
@@ -217,17 +219,15 @@ def test_frontier_varies_the_weight_and_the_repair(data):
         ({"spread": "wide"}, "spread must be one of 'trained', 'initial'"),
         ({"scale": "ranks"}, "scale must be one of 'standardized', 'score'"),
         ({"n_iter_no_change": "never"}, "n_iter_no_change must be one of 'auto'"),
-        ({"repair_amount": 1.5}, "repair_amount must be"),
-        ({"kind": "both"}, "kind must be one of 'continuous', 'discrete'"),
+        ({"repair": 1.0}, "repair must be None or a QuantileRepair"),
+        ({"repair": QuantileRepair(criterion="equalized_odds")}, "repair moves scores towards demographic parity"),
+        ({"distance": "both"}, "distance must be 'continuous', 'discrete'"),
         ({"target": "middle"}, "target must be one of"),
         ({"smooth_groups": "yes"}, "smooth_groups must be"),
         ({"n_iter_no_change": 0}, "n_iter_no_change must be at least 1"),
         ({"validation_fraction": 0.9}, "validation_fraction must be"),
-        ({"strength": 0.0}, "strength must be a finite number above 0"),
-        ({"min_group_size": 0}, "min_group_size must be at least 1"),
-        ({"small_groups": "merge"}, "small_groups must be one of"),
-        ({"small_groups": "drop", "min_group_size": 10_000}, "at least 2 needed"),
-        ({"grouping": "none"}, "grouping must be"),
+        ({"groups": GroupPolicy(small="drop", min_size=10_000)}, "at least 2 needed"),
+        ({"groups": "none"}, "groups must be a GroupPolicy"),
         ({"criterion": "odds"}, "criterion must be one of 'demographic_parity', 'equalized_odds'"),
         ({"stratum_weight": "big"}, "stratum_weight must be one of 'equal', 'share'"),
     ],
@@ -280,6 +280,8 @@ def test_too_few_rows_and_a_repair_of_another_criterion(data):
     with pytest.raises(NotFittedError):
         model.predict(data.X)
     with pytest.raises(ValueError, match="undoes another criterion"):
-        model.set_params(repair_amount=0.5).fit(data.X, data.y, sensitive_features=data.group, strata=ROWS % 2)
+        model.set_params(repair=QuantileRepair(amount=0.5)).fit(
+            data.X, data.y, sensitive_features=data.group, strata=ROWS % 2
+        )
     with pytest.raises(ValueError, match="nothing to compare: no label has rows of two groups"):
         TransportBoostingClassifier(LIGHT, criterion="equalized_odds").fit(data.X, data.y, sensitive_features=data.y)

@@ -60,7 +60,7 @@ def advanced(criterion, rows, *, weighted=False, kind="continuous", **more):
         unit=0.7,
         comparisons=pairs,
         parity_weight=1.3,
-        kind=kind,
+        distance=kind,
         ramp=1,
         **more,
         warmup=0,
@@ -133,7 +133,7 @@ def test_a_target_is_resolved_in_each_stratum():
     """Towards the scores of group 0 among rows with the same label, its own gradient is that of the log-loss."""
     margins, labels, codes, *_ = make_rows(2000, n_groups=2)
     objective = TransportObjective(
-        codes, criterion="equalized_odds", target=0, kind="discrete", scale="score", warmup=0, ramp=1
+        codes, criterion="equalized_odds", target=0, distance="discrete", scale="score", warmup=0, ramp=1
     )
     gradient, _ = objective(labels, margins)
     push = gradient - (logistic(margins) - labels)

@@ -6,6 +6,7 @@ import pytest
 import xgboost
 from sklearn.base import clone
 
+from fairtransport import GroupPolicy
 from fairtransport.boosting import TransportObjective
 from fairtransport.criteria import demographic_parity
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
@@ -28,7 +29,10 @@ def make_rows(n=400, n_groups=3, seed=0):
 
 def with_unit(sensitive, unit, *, target=None, **options):
     """Return an objective with a fixed unit and fixed pairs, so that nothing is measured."""
-    pairs = demographic_parity(make_groups(sensitive, grouping=options.get("grouping", "crossed")), target=target)
+    pairs = demographic_parity(
+        make_groups(sensitive, groups=options.get("groups")),
+        target=target,
+    )
     defaults = {"parity_weight": 1.0, "warmup": 0, "scale": "score"}
     return TransportObjective(sensitive, unit=unit, comparisons=pairs, **{**defaults, **options})
 
@@ -51,14 +55,14 @@ def advanced(objective, margins, labels, weights, rounds=4):
 def test_gradient_agrees_with_finite_differences(kind, case):
     margins, labels, codes, weights = make_rows()
     sample_weight = weights if "weights" in case else None
-    options = {"unit": 0.7, "ramp": 1, "parity_weight": 1.3, "kind": kind}
+    options = {"unit": 0.7, "ramp": 1, "parity_weight": 1.3, "distance": kind}
     if "probabilities" in case:
         options["group_probabilities"] = np.random.default_rng(1).dirichlet(np.ones(3), len(margins))
     if case == "target":
         options["target"] = np.random.default_rng(1).beta(2, 3, 500)
     sensitive = codes
     if case == "overlapping":
-        sensitive, options["grouping"] = np.column_stack((codes, codes % 2)), "each"
+        sensitive, options["groups"] = np.column_stack((codes, codes % 2)), GroupPolicy(crossed=False)
     if case == "standardized":
         options["scale"] = "standardized"
     if case == "low":
@@ -82,7 +86,7 @@ def test_gradient_agrees_with_finite_differences(kind, case):
 def test_the_penalty_is_the_pairwise_disparity():
     """Distances below the Huber width of the discrete penalty count a little less."""
     margins, labels, codes, _ = make_rows(n=60_000)
-    objective = advanced(with_unit(codes, 1.0, ramp=1, kind="discrete"), margins, labels, None)
+    objective = advanced(with_unit(codes, 1.0, ramp=1, distance="discrete"), margins, labels, None)
     losses = np.logaddexp(0.0, margins) - labels * margins
     penalty = (objective.value_and_gradient(margins, labels).value - losses.sum()) / len(margins)
     disparity = strong_pairwise_disparity(logistic(margins), sensitive_features=codes)
@@ -95,7 +99,7 @@ def test_the_gradient_is_that_of_the_penalty_on_rows(kind, to):
     """Counting scores in 1,024 cells changes the penalty of the linear estimators by little."""
     margins, labels, codes, _ = make_rows(n=4000)
     target = np.random.default_rng(1).beta(2, 3, 500) if to == "target" else None
-    objective = advanced(with_unit(codes, 1.0, target=target, ramp=1, kind=kind), margins, labels, None)
+    objective = advanced(with_unit(codes, 1.0, target=target, ramp=1, distance=kind), margins, labels, None)
     scores, terms = logistic(margins), objective.value_and_gradient(margins, labels)
     if kind == "discrete":
         penalty = DiscretePenalty(scale="score")
@@ -116,7 +120,7 @@ def test_a_weight_of_two_equals_two_copies(kind):
     margins, labels, codes, _ = make_rows()
     double = np.arange(400) % 3 == 0
     rows = np.r_[np.arange(400), np.flatnonzero(double)]
-    options = {"unit": 0.5, "ramp": 1, "kind": kind}
+    options = {"unit": 0.5, "ramp": 1, "distance": kind}
     once = advanced(with_unit(codes, **options), margins, labels, 1.0 + double)
     twice = advanced(with_unit(codes[rows], **options), margins[rows], labels[rows], None)
     by_weight = once.value_and_gradient(margins, labels, sample_weight=1.0 + double)
@@ -140,7 +144,7 @@ def test_probabilities_of_one_and_zero_equal_groups():
 @pytest.mark.parametrize(("kind", "power"), [("continuous", 1), ("discrete", 2)])
 def test_weight_increases_along_the_ramp_after_the_warmup(kind, power):
     margins, labels, codes, _ = make_rows()
-    objective = TransportObjective(codes, parity_weight=2.0, kind=kind, warmup=3, ramp=4)
+    objective = TransportObjective(codes, parity_weight=2.0, distance=kind, warmup=3, ramp=4)
     weights = []
     for _ in range(9):
         objective(labels, margins)
@@ -153,7 +157,7 @@ def test_weight_increases_along_the_ramp_after_the_warmup(kind, power):
 @pytest.mark.parametrize("kind", KINDS)
 def test_value_and_gradient_does_not_advance_a_round(kind):
     margins, labels, codes, _ = make_rows()
-    evaluated, reference = with_unit(codes, 0.5, kind=kind), with_unit(codes, 0.5, kind=kind)
+    evaluated, reference = with_unit(codes, 0.5, distance=kind), with_unit(codes, 0.5, distance=kind)
     for number in range(1, 5):
         expected = reference(labels, margins)
         for one, other in zip(evaluated(labels, margins), expected, strict=True):
@@ -192,7 +196,7 @@ def disparity(margins, data):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_lightgbm_both_interfaces(data, kind):
-    objective = TransportObjective(data.group, kind=kind, warmup=5, ramp=15)
+    objective = TransportObjective(data.group, distance=kind, warmup=5, ramp=15)
     trained = lightgbm.train({"objective": objective, **QUIET}, lightgbm.Dataset(data.X, data.y), 40)
     native = trained.predict(data.X, raw_score=True)
     model = lightgbm.LGBMClassifier(objective=objective, n_estimators=40, num_leaves=8, verbose=-1, n_jobs=1)
@@ -205,7 +209,7 @@ def test_lightgbm_both_interfaces(data, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_xgboost_both_interfaces(data, kind):
-    objective = TransportObjective(data.group, kind=kind, warmup=5, ramp=15)
+    objective = TransportObjective(data.group, distance=kind, warmup=5, ramp=15)
     matrix = xgboost.DMatrix(data.X, data.y)
     settings = {"max_depth": 3, "nthread": 1, "base_score": 0.5, "objective": "binary:logistic"}
     native = xgboost.train(settings, matrix, 40, obj=objective).predict(matrix, output_margin=True)
@@ -258,10 +262,9 @@ def test_it_can_be_pickled():
     [
         ({"parity_weight": -1.0}, "parity_weight must be a finite number at least 0"),
         ({"parity_weight": np.inf}, "parity_weight must be a finite number"),
-        ({"kind": "both"}, "kind must be one of 'continuous', 'discrete'"),
+        ({"distance": "both"}, "distance must be 'continuous', 'discrete'"),
         ({"target": "middle"}, "target must be one of"),
         ({"ramp": -1}, "ramp must be at least 0"),
-        ({"strength": 0.0}, "strength must be a finite number above 0"),
         ({"group_probabilities": np.ones((5, 2))}, r"group_probabilities must have shape \(400, 3\)"),
         ({"group_probabilities": np.full((400, 3), 2.0)}, "must be numbers from 0 to 1"),
         ({"group_probabilities": np.eye(3)[np.zeros(400, int)]}, "a group with probability 0 in all rows"),

@@ -7,6 +7,7 @@ import xgboost
 from sklearn.base import clone
 
 import fairtransport as ft
+from fairtransport import QuantileRepair
 from fairtransport.boosting import TransportBoostingRegressor, TransportObjective
 from fairtransport.metrics import conditional_disparity, rank_disparity, strong_pairwise_disparity
 
@@ -102,7 +103,7 @@ def test_equalized_odds_compares_rows_with_a_similar_y(trees, data, real):
 
 
 def test_repair_removes_the_remaining_disparity_and_needs_the_group(data, real):
-    model = fitted(LIGHT, data, 1000.0 * real["any"], parity_weight=0.1, repair_amount=1.0)
+    model = fitted(LIGHT, data, 1000.0 * real["any"], parity_weight=0.1, repair=QuantileRepair())
     known = {"sensitive_features": data.group}
     assert strong_pairwise_disparity(model.predict(data.X, **known), scale="score", **known) < 10.0
     with pytest.raises(ValueError, match="repaired group by group"):
@@ -125,7 +126,7 @@ def test_the_gradient_of_the_objective_by_finite_differences(loss):
     rng = np.random.default_rng(0)
     margins, y, codes = rng.normal(size=300), rng.poisson(2.0, size=300) + 0.5, rng.integers(2, size=300)
     margins += 0.5 * codes
-    objective = TransportObjective(codes, loss=loss, warmup=0, ramp=1, kind="discrete", parity_weight=2.0)
+    objective = TransportObjective(codes, loss=loss, warmup=0, ramp=1, distance="discrete", parity_weight=2.0)
     objective(y, margins)
     inner = np.argsort(margins)[5:-5]  # the ends of the interval of cells move with the extremes
     terms, step = objective.value_and_gradient(margins, y), 1e-4

@@ -94,7 +94,9 @@ def test_a_warning_where_features_do_not_allow_parity():
     group = rng.integers(2, size=400)
     X = (group + 0.5 * rng.normal(size=400))[:, None]
     trees = lightgbm.LGBMClassifier(n_estimators=20, num_leaves=4, verbose=-1)
-    with pytest.warns(FairnessWarning, match=r"Parity was not reached: .* Repair \(repair_amount, Quantile"):
+    with pytest.warns(
+        FairnessWarning, match=r"Parity was not reached: .* Repair \(repair=QuantileRepair\(\), or Quantile"
+    ):
         model = TransportBoostingClassifier(trees, random_state=0).fit(X, rng.random(400) < 0.2 + 0.6 * group,
                                                                        sensitive_features=group)  # fmt: skip
     assert model.information_kept_ >= 0.5

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from fairtransport import TransportClassifier
+from fairtransport import QuantileRepair, TransportClassifier
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.checks import check_fair_estimator
 from fairtransport.datasets import load_adult
@@ -30,7 +30,7 @@ def test_lightgbm_on_adult(tmp_path):
     assert before > 0.7
     assert some + (0.11 - at_some) * (most - some) / (at_most - at_some) <= 0.154
     assert at_most < 0.12
-    (_, whole), (part, at_part), (error, disparity) = curves["aware, by repair_amount"].mean(axis=0)
+    (_, whole), (part, at_part), (error, disparity) = curves["aware, by repair"].mean(axis=0)
     assert whole > 0.7
     assert part <= 0.15
     assert at_part <= 0.1
@@ -72,7 +72,7 @@ def test_equalized_odds_on_adult():
         assert error < np.interp(distance, *np.transpose(linear)) - 0.01
 
 
-@pytest.mark.parametrize("options", [{}, {"repair_amount": 1.0, "parity_weight": 0.1}], ids=["blind", "aware"])
+@pytest.mark.parametrize("options", [{}, {"repair": QuantileRepair(), "parity_weight": 0.1}], ids=["blind", "aware"])
 def test_checks_of_fair_estimators(options):
     trees = lightgbm.LGBMClassifier(n_estimators=40, num_leaves=8, verbose=-1, n_jobs=1)
     # LightGBM counts rows, not weights, in leaves and bins: its own scores differ by .02 between weights and copies.

@@ -27,7 +27,6 @@ from sklearn.preprocessing import (
 
 import fairtransport as ft
 from fairtransport.persistence import ModelFileError, pack_model, unpack_model
-from fairtransport.persistence.recipes import _histogram_trees
 from fairtransport.tabular import RowScorer
 
 N = 300
@@ -116,45 +115,6 @@ def test_histogram_trees_survive(model, tmp_path, request):
     assert ft.save(again, tmp_path / "again.ft").read_bytes() == path.read_bytes()
     scores = again.score_rows(rows.assign(other=1)).scores
     np.testing.assert_array_equal(scores, getattr(model, predict)(rows).reshape(N, -1)[:, -1])
-
-
-@pytest.mark.trust
-def test_forged_trees_with_categories_are_refused(monkeypatch):
-    model = HistGradientBoostingClassifier(max_iter=3, categorical_features=["job"], min_samples_leaf=5)
-    rows = MIXED.drop(columns="town")
-    parts = _histogram_trees._to_parts(model.fit(rows, MIXED["job"] == "cook"))
-    assert parts["nodes.is_categorical"].any()
-    split = int(np.flatnonzero(parts["nodes.is_categorical"])[0])
-    whole = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in parts.items()}
-
-    def forge(**changes):
-        return {**whole, **changes}
-
-    def changed(name, value):
-        array = whole[name].copy()
-        array[split] = value
-        return forge(**{name: array})
-
-    load = lambda forged: _histogram_trees._from_parts(forged, HistGradientBoostingClassifier)  # noqa: E731
-    np.testing.assert_array_equal(load(forge()).predict_proba(rows), model.predict_proba(rows))
-    for forged in (
-        changed("nodes.bitset_idx", 99),
-        changed("nodes.bitset_idx", -1),
-        changed("nodes.feature_idx", 3),
-        changed("nodes.is_categorical", 2),
-        forge(bitsets=whole["bitsets"][:-1]),
-        forge(bitsets=whole["bitsets"] - (1 << 40)),
-        forge(n_bitsets=whole["n_bitsets"] + 1),
-        forge(n_bitsets=whole["n_bitsets"][:-1]),
-        forge(categories=None),
-        forge(categorical=None),
-        forge(categories=[whole["categories"][0][::-1]]),
-        forge(categories=[np.arange(300)]),
-        forge(categories=[np.array(["a", "a", "b"], dtype=object)]),
-        forge(categorical=np.zeros(5, dtype=np.int64)),
-    ):
-        with pytest.raises(ModelFileError):
-            load(forged)
 
 
 def test_steps_that_cannot_be_stored_are_named(tmp_path):

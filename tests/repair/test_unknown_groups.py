@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
+from fairtransport import QuantileRepair
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
 
 N = 900
@@ -26,7 +27,7 @@ AWARE = {"parity_weight": 0.5, "group_specific": True}
 def boosting(kind, library, **options):
     lightgbm = pytest.importorskip("lightgbm")
     trees = getattr(lightgbm, library)(n_estimators=5, verbose=-1, n_jobs=1)
-    return kind(trees, parity_weight=0.02, repair_amount=1.0, random_state=0, **options)
+    return kind(trees, parity_weight=0.02, repair=QuantileRepair(), random_state=0, **options)
 
 
 MODELS = {
@@ -86,7 +87,7 @@ def test_pooled_scores_of_everyone_have_the_distribution_of_the_target(criterion
 def test_the_map_of_everyone_is_the_one_that_small_groups_get():
     values, groups = RNG.uniform(size=N), G.astype(object)
     groups[:3] = "few"
-    repair = ft.QuantileRepair(small_groups="drop").fit(values, sensitive_features=groups)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(small="drop")).fit(values, sensitive_features=groups)
     assert repair.small_groups_ == ("few",)
     found = repair.transform(values, sensitive_features=np.full(N, "new"), unknown_group="pooled")
     as_small = repair.transform(values, sensitive_features=np.full(N, "few"))

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import fairtransport as ft
+from fairtransport import QuantileRepair
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
 from fairtransport.tabular import RowScorer, TableModel
 
@@ -71,7 +72,7 @@ def made():
     trees = TransportBoostingClassifier(lightgbm.LGBMClassifier(**SMALL_TREES), parity_weight=0.0, random_state=0)
     yield "trees", trees.fit(NUMBERS, Y, **with_groups), NUMBERS, {}
     repaired = TransportBoostingRegressor(
-        lightgbm.LGBMRegressor(**SMALL_TREES), parity_weight=0.0, repair_amount=1.0, random_state=0
+        lightgbm.LGBMRegressor(**SMALL_TREES), parity_weight=0.0, repair=QuantileRepair(), random_state=0
     )
     yield "repaired trees", repaired.fit(NUMBERS, PAY, **with_groups), NUMBERS, with_groups
     words = FRAME.astype({"job": "category"})
@@ -151,7 +152,9 @@ def test_a_repair_of_scores_takes_a_column_of_scores():
     result = RowScorer(repair, score="risk").score_rows(table)
     np.testing.assert_allclose(result.scores[:3], repair.transform(scores[:3], sensitive_features=GROUPS[:3]))
     assert result.reasons == {3: "column 'risk' is outside the range of scores", 4: "column 'risk' has no value"}
-    of_table = ft.TableRepair(score="risk", sensitive_features="sex").fit(pd.DataFrame({"risk": scores, "sex": SEX}))
+    of_table = ft.repair.TableRepair(score="risk", sensitive_features="sex").fit(
+        pd.DataFrame({"risk": scores, "sex": SEX})
+    )
     expected = of_table.transform(pd.DataFrame({"risk": scores, "sex": SEX}))["repaired"]
     np.testing.assert_allclose(RowScorer(of_table).score_rows({"risk": scores, "sex": SEX}).scores, expected, atol=1e-9)
 

@@ -64,7 +64,7 @@ def test_discrete_equals_the_penalty_on_rows(criterion, n_strata, stratum_weight
     """Cells of 256 quantiles approximate those of rows; the memory does not change the first batch."""
     batch = make_batch(20_000)
     penalty = double(
-        3, criterion=criterion, n_strata=n_strata, stratum_weight=stratum_weight, kind="discrete",
+        3, criterion=criterion, n_strata=n_strata, stratum_weight=stratum_weight, distance="discrete",
         memory_size=memory_size,
     )  # fmt: skip
     options = given(criterion, n_strata, batch[2], batch[3])
@@ -101,8 +101,8 @@ def test_gradient_agrees_with_finite_differences(criterion):
 def test_labels_are_strata_of_equal_weight():
     batch = make_batch()
     scores, codes, labels, _ = (torch.tensor(column) for column in batch)
-    odds = double(3, criterion="equalized_odds", kind="discrete").eval()
-    as_strata = double(3, n_strata=2, stratum_weight="equal", kind="discrete").eval()
+    odds = double(3, criterion="equalized_odds", distance="discrete").eval()
+    as_strata = double(3, n_strata=2, stratum_weight="equal", distance="discrete").eval()
     assert float(odds(scores, codes, labels=labels)) == pytest.approx(float(as_strata(scores, codes, labels)))
     for other in (labels.double(), labels.bool(), labels[:, None].float()):  # as losses take them
         assert float(odds(scores, codes, labels=other)) == float(odds(scores, codes, labels=labels))
@@ -113,7 +113,7 @@ def test_labels_are_strata_of_equal_weight():
 def test_batches_have_the_gradient_of_all_rows_on_average(criterion):
     """With a memory, batches that lack cells and differ in their number of positive rows."""
     scores, codes, labels, _ = make_batch(4000)
-    options = {"criterion": criterion, "kind": "discrete"}
+    options = {"criterion": criterion, "distance": "discrete"}
     whole = value_and_gradient(double(3, **options).eval(), (scores, codes), {"labels": torch.tensor(labels)})[1]
     penalty, total = double(3, memory_size=256, **options), np.zeros(4000)
     order = np.random.default_rng(1).permutation(4000)
@@ -143,7 +143,7 @@ def test_parity_unit_is_of_the_criterion():
 
 def test_targets_are_fixed_within_labels():
     scores, codes, labels, _ = make_batch(2000)
-    penalty = double(3, criterion="equalized_odds", target="barycenter", kind="discrete", memory_size=0)
+    penalty = double(3, criterion="equalized_odds", target="barycenter", distance="discrete", memory_size=0)
     penalty.set_target(scores, codes, labels=labels)
     assert penalty.target.points.shape[0] == 2
     assert float(penalty.target.points[0].mean()) < float(penalty.target.points[1].mean())

@@ -13,7 +13,7 @@ from fairtransport.torch import TransportPenalty
 
 SETTINGS = {
     "continuous": {},
-    "discrete": {"kind": "discrete"},
+    "discrete": {"distance": "discrete"},
     "barycenter": {"target": "barycenter", "target_update_interval": 2},
     "strata": {"n_strata": 2, "memory_size": 16},
 }

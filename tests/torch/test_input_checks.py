@@ -65,11 +65,9 @@ def test_strata():
         ({"groups": 0}, "groups must be at least 1"),
         ({"groups": ["a", "a"]}, "each once"),
         ({"groups": 300}, "too many to compare"),
-        ({"groups": 2, "kind": "exact"}, "kind must be one of 'continuous', 'discrete'"),
-        ({"groups": 2, "strength": 0.0}, "strength"),
+        ({"groups": 2, "distance": "exact"}, "distance must be 'continuous', 'discrete'"),
         ({"groups": 2, "memory_size": -1}, "memory_size"),
         ({"groups": 2, "target_update_interval": 0}, "target_update_interval"),
-        ({"groups": 2, "regularizer": "kl"}, "regularizer"),
         ({"groups": 2, "dual_step": -1.0}, "dual_step"),
     ],
 )

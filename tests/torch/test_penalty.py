@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from fairtransport import ContinuousDistance
 from fairtransport.criteria import demographic_parity
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
@@ -57,9 +58,12 @@ def test_continuous_equals_the_numpy_dual(regularizer, opposite, strata):
     n_strata = 1 if strata is None else 2
     target = rng.random(30) if strata is None else [rng.random(30), rng.random(30)]
     penalty = double(
-        3, target=target, regularizer=regularizer, opposite_duals=opposite, debias=False, strength=0.2,
+        3,
+        target=target,
+        distance=ContinuousDistance(regularizer=regularizer, opposite_duals=opposite, strength=0.2),
+        debias=False,
         n_strata=n_strata,
-    )  # fmt: skip
+    )
     layers = None if strata is None else torch.tensor(strata)
     for _ in range(5):
         penalty(torch.tensor(scores), torch.tensor(codes), layers)
@@ -84,7 +88,12 @@ def test_dual_ascent_equals_the_numpy_one(regularizer, opposite):
     rng = np.random.default_rng(0)
     scores, codes, target = rng.random(128), np.repeat([0, 1], 64), rng.random(50)
     penalty = double(
-        2, target=target, regularizer=regularizer, opposite_duals=opposite, debias=False, memory_size=0, n_dual_steps=2
+        2,
+        target=target,
+        distance=ContinuousDistance(regularizer=regularizer, opposite_duals=opposite),
+        debias=False,
+        memory_size=0,
+        n_dual_steps=2,
     )
     problem = numpy_problem(penalty)
     states = [DualState.zeros(problem) for _ in range(2)]
@@ -119,7 +128,7 @@ def test_discrete_equals_the_numpy_penalty(strata):
     scores, codes = np.round(rng.random(40), 1), rng.integers(3, size=40)  # with ties
     n_strata = 1 if strata is None else 2
     target = rng.random(17) if strata is None else [rng.random(17), rng.random(17)]
-    penalty = double(3, kind="discrete", target=target, n_strata=n_strata).eval()
+    penalty = double(3, distance="discrete", target=target, n_strata=n_strata).eval()
     exact = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
     expected, slopes = 0.0, np.zeros(40)
     for stratum in range(n_strata):
@@ -141,7 +150,12 @@ def test_continuous_gradient_agrees_with_finite_differences(regularizer, opposit
     rng = np.random.default_rng(2)
     scores, codes = rng.random(128), np.repeat([0, 1, 2], [32, 32, 64])
     goal = rng.random(40) if target == "array" else target
-    penalty = double(3, target=goal, regularizer=regularizer, opposite_duals=opposite, debias=debias, strength=0.2)
+    penalty = double(
+        3,
+        target=goal,
+        distance=ContinuousDistance(regularizer=regularizer, opposite_duals=opposite, strength=0.2),
+        debias=debias,
+    )
     for _ in range(10):
         penalty(torch.tensor(scores), torch.tensor(codes))
     penalty.eval()
@@ -152,7 +166,7 @@ def test_continuous_gradient_agrees_with_finite_differences(regularizer, opposit
 def test_discrete_gradient_agrees_with_finite_differences():
     rng = np.random.default_rng(3)
     scores, codes = rng.random(96), np.repeat([0, 1, 2], [32, 32, 32])
-    penalty = double(3, kind="discrete").eval()
+    penalty = double(3, distance="discrete").eval()
     numeric = finite_differences(lambda s: float(penalty(torch.tensor(s), torch.tensor(codes))), scores)
     np.testing.assert_allclose(gradient(penalty, scores, codes)[1][SOME], numeric, atol=1e-6)
 
@@ -161,7 +175,7 @@ def test_continuous_value_approximates_the_exact_one():
     rng = np.random.default_rng(4)
     codes = np.repeat([0, 1, 2], 256)
     scores = rng.beta(2 + codes, 3)
-    penalty = double(3, strength=0.02)
+    penalty = double(3, distance=ContinuousDistance(strength=0.02))
     for _ in range(150):
         penalty(torch.tensor(scores), torch.tensor(codes))
     value, _ = gradient(penalty.eval(), scores, codes)
@@ -173,7 +187,7 @@ def test_continuous_value_approximates_the_exact_one():
 def test_equal_groups_have_distance_zero(regularizer, opposite):
     scores = np.tile(np.linspace(0.05, 0.95, 64), 2)
     codes = np.repeat([0, 1], 64)
-    penalty = double(2, regularizer=regularizer, opposite_duals=opposite)
+    penalty = double(2, distance=ContinuousDistance(regularizer=regularizer, opposite_duals=opposite))
     for _ in range(60):
         penalty(torch.tensor(scores), torch.tensor(codes))
     value, grad = gradient(penalty.eval(), scores, codes)
@@ -192,7 +206,7 @@ def test_real_outputs_are_compared_in_units_of_four_standard_deviations(kind):
     found = []
     for center, unit, scale in ((0.0, 1.0, None), (0.0, 1.0, (0.0, 0.25)), (5e6, 4000.0, (5e6, 1000.0))):
         outputs = (center + unit * scores).requires_grad_()
-        penalty = TransportPenalty(2, kind=kind, scale=scale, memory_size=0).double()
+        penalty = TransportPenalty(2, distance=kind, scale=scale, memory_size=0).double()
         value = penalty(outputs, codes)
         value.backward()
         found.append((value.item(), unit * outputs.grad.numpy()))

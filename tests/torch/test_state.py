@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from fairtransport import ContinuousDistance
 from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.torch import TransportPenalty
 
-SETTINGS = [{}, {"kind": "discrete"}, {"target": "barycenter", "target_update_interval": 2}, {"memory_size": 0}]
+SETTINGS = [{}, {"distance": "discrete"}, {"target": "barycenter", "target_update_interval": 2}, {"memory_size": 0}]
 
 
 def batch(seed, n=40, n_groups=3):
@@ -28,7 +29,7 @@ def test_training_moves_the_state_and_evaluation_does_not(settings):
     penalty(*batch(0))
     after = state(penalty)
     changed = [name for name in before if not torch.equal(before[name], after[name])]
-    assert ("transport.x" in changed) == (penalty.kind == "continuous")
+    assert ("transport.x" in changed) == (penalty.distance == ContinuousDistance())
     assert ("memory.scores" in changed) == (penalty.memory is not None)
     penalty.eval()
     values = [float(penalty(*batch(1))) for _ in range(2)]
@@ -44,7 +45,7 @@ def test_training_resumes_from_the_state_dict(settings):
     file = io.BytesIO()
     torch.save(first.state_dict(), file)
     file.seek(0)
-    second = TransportPenalty(3, **settings, **({"random_state": 7} if first.kind == "continuous" else {}))
+    second = TransportPenalty(3, **settings, **({"random_state": 7} if first.distance == ContinuousDistance() else {}))
     second.load_state_dict(torch.load(file, weights_only=True))
     for seed in range(3, 6):
         torch.testing.assert_close(first(*batch(seed)), second(*batch(seed)), rtol=0, atol=0)
@@ -130,7 +131,12 @@ def test_absent_groups_do_not_bias_the_gradient():
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"kind": "discrete"}, {"regularizer": "entropy"}, {"target": "pooled", "target_update_interval": 1}],
+    [
+        {},
+        {"distance": "discrete"},
+        {"distance": ContinuousDistance(regularizer="entropy")},
+        {"target": "pooled", "target_update_interval": 1},
+    ],
 )
 def test_training_reduces_the_disparity(settings):
     torch.manual_seed(0)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairtransport import ContinuousDistance
 from fairtransport.torch import TransportPenalty
 
 pytestmark = pytest.mark.models
@@ -66,9 +67,9 @@ def test_two_attributes(tmp_path):
     "settings",
     [
         {},
-        {"kind": "discrete"},
+        {"distance": "discrete"},
         {"target": "barycenter", "target_update_interval": 2},
-        {"regularizer": "entropy", "n_strata": 2},
+        {"distance": ContinuousDistance(regularizer="entropy"), "n_strata": 2},
     ],
 )
 def test_compiled_code_returns_the_same_results(settings):

@@ -1,4 +1,4 @@
-"""Boosted trees in model files with correct checksums: arrays overwritten, cut and mixed; what loads is used."""
+"""Trees in model files with correct checksums: arrays of nodes overwritten, cut and mixed; what loads is used."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def seeds() -> list[bytes]:
     edits = [
         (0, _index(paths["lightgbm"], "trees.left"), 0, 0, 7),
         (0, _index(paths["lightgbm"], "trees.words"), 0, 0, 1 << 31),
-        (1, _index(paths["xgboost"], "trees.categories"), 0, 0, 1 << 23),
-        (1, _index(paths["xgboost"], "trees.threshold"), 1, 0, 1 << 62),
-        (2, _index(paths["xgboost dart"], "trees.n_nodes"), 2, 1, 0),
+        (1, _index(paths["xgboost"], "trees.set_starts"), 0, 0, 1 << 23),
+        (2, _index(paths["histogram"], "trees.threshold"), 1, 0, 1 << 62),
+        (3, _index(paths["forest"], "trees.starts"), 2, 1, 0),
     ]
     return [*(bytes([number]) for number in range(len(MODELS))),
             *(bytes([model]) + _EDIT.pack(*edit) for model, *edit in edits)]  # fmt: skip
@@ -59,14 +59,14 @@ def case(data: bytes) -> None:
 
 def _edit(array: Any, kind: int, position: int, number: int) -> Any:
     """Set an element, to a number or to the number with these bits; cut; repeat; or swap two elements."""
-    if not array.size or array.dtype.kind not in "if":
+    if not array.size or array.dtype.kind not in "iuf":
         return array[: position % (array.size + 1)]
     changed, at, other = array.copy(), position % array.size, number % array.size
     elements = changed.reshape(-1)  # a view: some arrays have two dimensions
     if kind % 5 == 0:
-        elements[at] = number
+        elements[at] = np.array(number).astype(array.dtype)
     elif kind % 5 == 1:
-        elements.view(np.int64)[at] = number
+        elements.view(f"i{array.itemsize}")[at] = np.array(number).astype(f"i{array.itemsize}")
     elif kind % 5 == 2:
         return array[: position % len(array)]
     elif kind % 5 == 3:
@@ -77,5 +77,5 @@ def _edit(array: Any, kind: int, position: int, number: int) -> Any:
 
 
 def _index(paths: list[str], end: str) -> int:
-    short = sorted(path.removeprefix("model.estimator_.") for path in paths)
+    short = sorted(path.removeprefix("model.") for path in paths)
     return short.index(end)

@@ -16,7 +16,7 @@ from fairtransport._sklearn import RowScoring, fitted_summary_html
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport._warnings import warn_caller
 from fairtransport.boosting._libraries import default_estimator, library_of, sized_settings
-from fairtransport.boosting._objective import default_kind
+from fairtransport.boosting._objective import learner_distance
 from fairtransport.boosting._search import HeldOutRows, RoundSearch, train
 from fairtransport.boosting._settings import PenaltySettings, Settings
 from fairtransport.boosting._training_data import (
@@ -26,9 +26,9 @@ from fairtransport.boosting._training_data import (
     check_target,
     check_training_data,
 )
-from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
+from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS
 from fairtransport.criteria.penalty import SCALES
-from fairtransport.groups import UNKNOWN_GROUPS, Groups
+from fairtransport.groups import UNKNOWN_GROUPS, GroupPolicy, Groups, check_policy
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.strata import Strata
 from fairtransport.training.evaluation import metrics_before_and_after, spread_points, spread_scores
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fairtransport.boosting._search import Training
     from fairtransport.boosting._settings import BoostedResponse
     from fairtransport.boosting._training_data import TrainingData
+    from fairtransport.criteria.distance import Distance
 
 # The outcome of a training of boosted trees in words, in those of the linear estimators.
 
@@ -67,7 +68,7 @@ def describe_training(
     ending = f"ran all {training.n_rounds} rounds"
     if training.is_stopped_early:
         ending = f"stopped after {training.n_rounds} rounds, the best on {rows}"
-    remedy = f"Repair (repair_amount, {response.repair})"
+    remedy = f"Repair (repair=QuantileRepair(), or {response.repair})"
     evidence = None
     if seeks_parity and training.compared.is_everywhere:
         evidence = parity_evidence(training.scores, training.evaluator.comparisons.criterion)
@@ -103,7 +104,6 @@ def _losses(training: Training, response: BoostedResponse, scale: str) -> Notice
     return notices_of_losses(training.metrics.information_kept, figures, excess, response)
 
 
-_REPAIR_TARGET = "barycenter_w2"
 _POWER = 1.5  # of the Tweedie loss, as in both libraries
 SPREADS = ("trained", "initial")
 
@@ -113,6 +113,43 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
 
     task: ClassVar[str]
     _range: ClassVar[Any] = (0.0, 1.0)  # of the predictions
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        distance: str | Distance = "auto",
+        criterion: str = "demographic_parity",
+        stratum_weight: str | None = None,
+        parity_weight: float | str = "auto",
+        max_disparity: float | None = None,
+        amount: float = 1.0,
+        spread: str = "trained",
+        repair: QuantileRepair | None = None,
+        target: Any = EACH_OTHER,
+        scale: str = "standardized",
+        smooth_groups: bool = True,
+        n_iter_no_change: int | str | None = "auto",
+        validation_fraction: float | None = None,
+        groups: GroupPolicy | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.distance = distance
+        self.criterion = criterion
+        self.stratum_weight = stratum_weight
+        self.parity_weight = parity_weight
+        self.max_disparity = max_disparity
+        self.amount = amount
+        self.spread = spread
+        self.repair = repair
+        self.target = target
+        self.scale = scale
+        self.smooth_groups = smooth_groups
+        self.n_iter_no_change = n_iter_no_change
+        self.validation_fraction = validation_fraction
+        self.groups = groups
+        self.random_state = random_state
 
     @property
     def n_features_in_(self) -> int:
@@ -174,8 +211,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         encoding = self._read_y(y, sample_weight, settings.loss)
         rows = check_training_data(
             X, encoding.read(y, owner), sensitive_features, sample_weight, owner=owner, strata=strata,
-            repair=self.repair_amount > 0.0, grouping=self.grouping, missing=self.missing,
-            small_groups=self.small_groups, min_group_size=self.min_group_size,
+            repair=self.repair is not None, policy=check_policy(self.groups),
         )  # fmt: skip
         library.check_features(X)
         library.check_settings(settings.estimator)
@@ -204,7 +240,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         notice = describe_training(
             training, response,
             criterion=self.criterion, scale=self.scale, max_disparity=self.max_disparity,
-            seeks_parity=weight is None and self.max_disparity is None and self.repair_amount == 0.0,
+            seeks_parity=weight is None and self.max_disparity is None and self.repair is None,
             rows="training rows" if held_out is None else held_out.name,
         )  # fmt: skip
         self.outcome_ = notice.text
@@ -221,7 +257,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         self.before_after_ = metrics_before_and_after(training.evaluator, training.scores)
         predictions, plain = (self._predictions(margins) for margins in (training.margins, training.plain_margins))
         self.spread_ = spread_points(predictions, plain, rows.groups.rows, rows.weights, training.bounds)
-        self.repair_ = self._fit_repair(predictions, rows) if self.repair_amount > 0.0 else None
+        self.repair_ = None if self.repair is None else self._fit_repair(predictions, rows)
 
     def _settings(self, seed: int) -> Settings:
         """Return the library, a clone of the estimator with a seed if it has none, and its loss."""
@@ -235,11 +271,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
 
     def _penalty_settings(self) -> PenaltySettings:
         criterion, stratum_weight = self._criterion_in_training()
-        names = ("regularizer", "strength", "opposite_duals", "n_fourier_features", "kernel_variance")
-        return PenaltySettings(
-            criterion, stratum_weight, self.target, self.kind, self.scale, self.smooth_groups,
-            {name: getattr(self, name) for name in names},
-        )  # fmt: skip
+        return PenaltySettings(criterion, stratum_weight, self.target, self.distance, self.scale, self.smooth_groups)
 
     def _held_out_rows(
         self, settings: Settings, rows: TrainingData, eval_rows: TrainingData | None, seed: int
@@ -253,13 +285,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         return HeldOutRows.of(rows, self.validation_fraction, np.random.default_rng(seed))
 
     def _fit_repair(self, predictions: NDArray[np.float64], rows: TrainingData) -> QuantileRepair:
-        repair = QuantileRepair(
-            _REPAIR_TARGET,
-            float(self.repair_amount),
-            range=self._range,
-            small_groups=self.small_groups,
-            min_group_size=self.min_group_size,
-        )
+        repair = clone(self.repair).set_params(range=self._range, groups=self.groups)
         return repair.fit(predictions, sensitive_features=rows.groups, sample_weight=rows.weights)
 
     # ---------------------------------------------------------------- checks
@@ -279,21 +305,27 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         check_real(self.amount, name="amount", most=1.0)
         check_choice(self.spread, SPREADS, name="spread")
         check_choice(self.scale, SCALES, name="scale")
-        default_kind(self.kind, within=False)
+        learner_distance(self.distance, within=False, is_logistic=False)
         check_flag(self.smooth_groups, name="smooth_groups")
-        check_real(self.repair_amount, name="repair_amount", most=1.0)
-        if self.repair_amount > 0.0 and (strata is not None or self.criterion != "demographic_parity"):
-            raise ValueError(
-                "repair_amount repairs scores towards demographic parity, which undoes another criterion or "
-                "conditional parity. Use repair_amount=0, or QuantileRepairClassifier with that criterion."
-            )
+        self._check_repair(strata)
         if isinstance(self.n_iter_no_change, str):
             check_choice(self.n_iter_no_change, ("auto",), name="n_iter_no_change")
         elif self.n_iter_no_change is not None:
             check_count(self.n_iter_no_change, name="n_iter_no_change")
         if self.validation_fraction is not None:
             check_real(self.validation_fraction, name="validation_fraction", strict=True, most=0.5)
-        check_count(self.min_group_size, name="min_group_size")
+        check_policy(self.groups)
+
+    def _check_repair(self, strata: Any) -> None:
+        if self.repair is None:
+            return
+        if not isinstance(self.repair, QuantileRepair):
+            raise TypeError(f"repair must be None or a QuantileRepair; got a {type(self.repair).__name__}.")
+        if strata is not None or {self.criterion, self.repair.criterion} != {"demographic_parity"}:
+            raise ValueError(
+                "repair moves scores towards demographic parity, which undoes another criterion or conditional parity. "
+                "Leave it out, or use QuantileRepairClassifier with that criterion."
+            )
 
     # ---------------------------------------------------------------- predicting
 
@@ -302,6 +334,8 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         check_shape(X, self.n_features_in_, owner=type(self).__name__)
         model = self.initial_estimator_ if plain else self.estimator_
+        if hasattr(model, "margins"):  # of a model file
+            return np.asarray(model.margins(X), dtype=np.float64)
         return library_of(model, self.task).margins(model, X)
 
     def _scores(self, X: Any, sensitive_features: Any, unknown_group: str = "error") -> NDArray[np.float64]:
@@ -326,7 +360,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         if sensitive_features is None:
             raise ValueError(
                 "The scores of this model are repaired group by group: pass sensitive_features=, with the columns used "
-                "in fit; or fit with repair_amount=0."
+                "in fit; or fit without a repair."
             )
         options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
         return np.asarray(self.repair_.transform(scores, **options))

@@ -12,7 +12,6 @@ from fairtransport._validation import check_choice, check_real
 from fairtransport.boosting._base import SPREADS, TransportBoosting
 from fairtransport.boosting._objective import ClassLabels
 from fairtransport.boosting._settings import BoostedClasses
-from fairtransport.criteria import EACH_OTHER
 from fairtransport.training.evaluation import spread_logits
 from fairtransport.transport.regularizers import mixed_logits, sigmoid
 
@@ -36,6 +35,11 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         Features may be whatever it accepts: data frames, categorical columns, missing values. Where the number of
         rounds and the learning rate, or the size of trees, are at the library's defaults, they are chosen by the number
         of rows; without an estimator, each tree also sees half of the columns.
+    distance : {"auto", "continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="auto"
+        Regularized transport through dual potentials (continuous optimal transport, COT), or the Wasserstein-1
+        distance between sorted scores (discrete optimal transport, DOT). ``"auto"`` is the former, and the latter where
+        groups are compared within labels or strata: differences are small there, and the regularized distance is flat
+        between samples that differ by little.
     criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
         Which rows of the groups are compared: all, those with the same label, or those with the positive label. With
         ``strata`` in ``fit``, groups are compared within strata (conditional parity).
@@ -57,15 +61,10 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     spread : {"trained", "initial"}, default="trained"
         ``"initial"`` maps the trained scores to the spread of the plain model's scores, by one increasing map for
         all groups. It can be set after ``fit``.
-    repair_amount : float, default=0.0
-        Apply `QuantileRepair` to the scores, towards the Wasserstein-2 barycenter weighted by group size: 1 is the
-        full repair, a number between 0 and 1 that part of the way, 0 no repair. Above 0 the group is needed at
-        prediction. It is a repair towards demographic parity, so it cannot be combined with another criterion.
-    kind : {"continuous", "discrete"}, optional
-        Regularized transport through dual potentials (continuous optimal transport, COT), or the Wasserstein-1
-        distance between sorted scores (discrete optimal transport, DOT). By default the former, and the latter where
-        groups are compared within labels or strata: differences are small there, and the regularized distance is flat
-        between samples that differ by little.
+    repair : QuantileRepair, optional
+        Repair the scores of the trained model with the group at hand; ``QuantileRepair(amount=0.5)`` goes half of the
+        way. Then the group is needed at prediction. Its criterion must be demographic parity, and so must that of the
+        training. By default there is no repair.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
         What groups are compared with: each other, or a distribution that is fixed at the plain model: the equal-weight
         Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size, everyone, one
@@ -84,18 +83,8 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     validation_fraction : float, optional
         Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
         each row is held out once, in three folds; of more than 10,000 rows, a fifth.
-    regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of ``kind="continuous"``, as in `TransportClassifier`. By default ``strength`` and ``kernel_variance``
-        are 3.2 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
-        and 0.1 for other predictions.
-    grouping : {"crossed", "each"}, default="crossed"
-        Cross several sensitive columns, or let each value of each column be a group (groups overlap; no repair).
-    missing : {"error", "group"}, default="error"
-        A missing sensitive value raises, or is a group of its own.
-    small_groups : {"keep", "pool", "drop"}, default="keep"
-        Treatment of groups with fewer than ``min_group_size`` rows, as in `TransportClassifier`.
-    min_group_size : int, default=30
-        See ``small_groups``.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups, as in `TransportClassifier`.
     random_state : int, RandomState or None
         Seed of the cross-fitting of ``smooth_groups``, of the held-out rows, and of ``estimator`` if it has no seed.
 
@@ -120,7 +109,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     spread_ : ndarray of shape (2, n_points)
         The map of ``spread="initial"``; its points are means of five rows or more.
     repair_ : QuantileRepair or None
-        The repair of the scores, if ``repair_amount`` is above 0.
+        The fitted repair of the scores, if there is one.
     groups_ : Groups
         The groups seen, without their rows.
     group_sizes_ : ndarray of shape (n_groups,)
@@ -160,8 +149,8 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     **Rounds and weight** are chosen on held-out rows: each part of the rows is binned once, boosters with different
     weights have the same seeds, and the chosen model is trained anew on all rows.
 
-    If the group is unknown at prediction, leave the sensitive columns out of the features and use ``repair_amount=0``.
-    If it is known, combine a small ``parity_weight`` with a ``repair_amount`` between 0.5 and 1.
+    If the group is unknown at prediction, leave the sensitive columns out of the features and use no ``repair``.
+    If it is known, combine a small ``parity_weight`` with a repair of amount 0.5 to 1.
 
     References
     ----------
@@ -190,59 +179,6 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     """
 
     task = "classification"
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
-        parity_weight: float | str = "auto",
-        max_disparity: float | None = None,
-        amount: float = 1.0,
-        spread: str = "trained",
-        repair_amount: float = 0.0,
-        kind: str | None = None,
-        target: Any = EACH_OTHER,
-        scale: str = "standardized",
-        smooth_groups: bool = True,
-        n_iter_no_change: int | str | None = "auto",
-        validation_fraction: float | None = None,
-        regularizer: str = "l2",
-        strength: float | None = None,
-        opposite_duals: bool = True,
-        n_fourier_features: int = 50,
-        kernel_variance: float | None = None,
-        grouping: str = "crossed",
-        missing: str = "error",
-        small_groups: str = "keep",
-        min_group_size: int = 30,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.criterion = criterion
-        self.stratum_weight = stratum_weight
-        self.parity_weight = parity_weight
-        self.max_disparity = max_disparity
-        self.amount = amount
-        self.spread = spread
-        self.repair_amount = repair_amount
-        self.kind = kind
-        self.target = target
-        self.scale = scale
-        self.smooth_groups = smooth_groups
-        self.n_iter_no_change = n_iter_no_change
-        self.validation_fraction = validation_fraction
-        self.regularizer = regularizer
-        self.strength = strength
-        self.opposite_duals = opposite_duals
-        self.n_fourier_features = n_fourier_features
-        self.kernel_variance = kernel_variance
-        self.grouping = grouping
-        self.missing = missing
-        self.small_groups = small_groups
-        self.min_group_size = min_group_size
-        self.random_state = random_state
 
     # ---------------------------------------------------------------- fitting
 
@@ -291,7 +227,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         ----------
         X : table or matrix with n rows
         sensitive_features : column, table or Groups, optional
-            Required if ``repair_amount`` is above 0, ignored otherwise.
+            Required with a ``repair``, ignored otherwise.
         unknown_group : {"error", "pooled", "common"}, default="error"
             What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
             ValueError, predict as for everyone pooled, or as for the largest group.

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._sklearn import real_targets, two_classes
-from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_weights
+from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport.boosting._group_probabilities import check_group_probabilities, check_probabilities_within
 from fairtransport.boosting._training_data import ComparedRows, GroupedRows, check_target, compare_rows
 from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, needs_labels, weigh_by_reliability
 from fairtransport.criteria.binned import BinnedPenalty
-from fairtransport.criteria.penalty import SCALES, UNIT_DEVIATION, ContinuousPenalty, DiscretePenalty, TransportPenalty
-from fairtransport.groups import make_groups
+from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
+from fairtransport.criteria.penalty import SCALES, UNIT_DEVIATION, TransportPenalty
+from fairtransport.groups import GroupPolicy, make_groups
 from fairtransport.strata import make_strata
-from fairtransport.transport.dual import DualProblem
-from fairtransport.transport.fourier import quadrature_features
 from fairtransport.transport.kernels.functions import logistic
-from fairtransport.transport.regularizers import get_regularizer
 from fairtransport.transport.slices import CELLS
 
 if TYPE_CHECKING:
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.criteria.comparisons import Comparisons
+    from fairtransport.criteria.distance import Distance
 
 # The interval of predictions whose cells are counted, and where predictions lie in it.
 
@@ -269,9 +268,9 @@ def plain_objective(loss: Loss) -> Callable[..., tuple[NDArray[np.float32], NDAr
 
 # The distance between samples of predictions, and the unit in which its weight is measured.
 
-KINDS = ("continuous", "discrete")
 # Strength and kernel variance.
 _PROBABILITY_DUALS, _REAL_DUALS = (3.2, 0.02), (0.1, 0.1)
+_CONTINUOUS_SLICES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,37 +282,21 @@ class PenaltyUnit:
     comparisons: Comparisons
 
 
-def default_kind(kind: str | None, *, within: bool) -> str:
-    """Return the kind of distance; ``within`` says whether groups are compared within labels or strata."""
-    if kind is None:
-        return "discrete" if within else "continuous"
-    return check_choice(kind, KINDS, name="kind")
+def learner_distance(distance: Any, *, within: bool, is_logistic: bool) -> Distance:
+    """Return the distance of a parameter; ``within`` says whether groups are compared within labels or strata."""
+    if isinstance(distance, str) and distance == "auto":
+        distance = "discrete" if within else "continuous"
+    made = as_distance(distance)
+    if isinstance(made, DiscreteDistance):
+        return made
+    return made.with_defaults(*(_PROBABILITY_DUALS if is_logistic else _REAL_DUALS))
 
 
-def make_distance(
-    kind: str,
-    loss: Loss,
-    *,
-    regularizer: str,
-    strength: float | None,
-    opposite_duals: bool,
-    n_fourier_features: int,
-    kernel_variance: float | None,
-    scale: str,
-) -> TransportPenalty:
-    """Return the penalty of a kind; ``scale`` says whether predictions are standardized in each round."""
-    if kind == "discrete":
-        return DiscretePenalty(scale=scale)
-    default_strength, default_variance = _PROBABILITY_DUALS if loss.is_logistic else _REAL_DUALS
-    variance = default_variance if kernel_variance is None else kernel_variance
-    problem = DualProblem(
-        quadrature_features(n_fourier_features, variance),
-        get_regularizer(regularizer),
-        default_strength if strength is None else check_real(strength, name="strength", strict=True),
-        check_flag(opposite_duals, name="opposite_duals"),
-        "all",
-    )
-    return ContinuousPenalty(problem, scale=scale)
+def make_penalty(distance: Distance, scale: str) -> TransportPenalty:
+    """Return the penalty of a distance; ``scale`` says whether predictions are standardized in each round."""
+    if isinstance(distance, DiscreteDistance):
+        return distance.penalty(scale)
+    return distance.penalty(scale, n_slices=_CONTINUOUS_SLICES)
 
 
 def prediction_divisor(loss: Loss, predictions: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
@@ -380,9 +363,9 @@ class TransportObjective:
         last two, their exponentials.
     tweedie_variance_power : float, default=1.5
         Of the Tweedie loss, between 1 and 2.
-    kind : {"continuous", "discrete"}, optional
+    distance : {"auto", "continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="auto"
         Regularized transport through dual potentials (continuous optimal transport, COT), or the Wasserstein-1
-        distance between sorted scores (discrete optimal transport, DOT). By default the former, and the latter where
+        distance between sorted scores (discrete optimal transport, DOT). ``"auto"`` is the former, and the latter where
         groups are compared within labels or strata: differences are small there, and the regularized distance is flat
         between samples that differ by little.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
@@ -411,14 +394,8 @@ class TransportObjective:
     comparisons : Comparisons, optional
         The pairs that are compared, with their weights; by default those of ``criterion`` and ``strata``, weighed by
         reliability after ``warmup``. Requires ``unit``; ``target`` is then ignored.
-    regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of ``kind="continuous"``, as in `TransportClassifier`. By default ``strength`` and ``kernel_variance``
-        are 3.2 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
-        and 0.1 for other predictions.
-    grouping : {"crossed", "each"}, default="crossed"
-        Cross several sensitive columns, or let each value of each column be a group (groups overlap).
-    missing : {"error", "group"}, default="error"
-        A missing sensitive value raises, or is a group of its own.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Attributes
     ----------
@@ -494,7 +471,7 @@ class TransportObjective:
         parity_weight: float = 4.0,
         loss: str = "log_loss",
         tweedie_variance_power: float = 1.5,
-        kind: str | None = None,
+        distance: str | Distance = "auto",
         target: Any = EACH_OTHER,
         scale: str = "standardized",
         warmup: int = 20,
@@ -503,13 +480,7 @@ class TransportObjective:
         unit: float | None = None,
         divisor: float = 1.0,
         comparisons: Comparisons | None = None,
-        regularizer: str = "l2",
-        strength: float | None = None,
-        opposite_duals: bool = True,
-        n_fourier_features: int = 50,
-        kernel_variance: float | None = None,
-        grouping: str = "crossed",
-        missing: str = "error",
+        groups: GroupPolicy | None = None,
     ) -> None:
         self.parity_weight = check_real(parity_weight, name="parity_weight")
         self.warmup, self.ramp = check_count(warmup, name="warmup", least=0), check_count(ramp, name="ramp", least=0)
@@ -521,8 +492,8 @@ class TransportObjective:
         self.target = target
         if sensitive_features is None:
             raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
-        self.groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
-        self.groups.require(min_size=1, at_least=2)
+        self.groups = make_groups(sensitive_features, groups)
+        self.groups.require()
         self.criterion = check_choice(criterion, CRITERIA, name="criterion")
         if needs_labels(criterion) and not self.loss.is_logistic:
             raise ValueError(
@@ -540,17 +511,9 @@ class TransportObjective:
             raise ValueError("unit and comparisons must be passed together: both are measured with one model.")
         if comparisons is None:
             check_target(target, self.groups)
-        self.kind = default_kind(kind, within=needs_labels(criterion) or self.strata is not None)
-        self._distance = make_distance(
-            self.kind,
-            self.loss,
-            regularizer=regularizer,
-            strength=strength,
-            opposite_duals=opposite_duals,
-            n_fourier_features=n_fourier_features,
-            kernel_variance=kernel_variance,
-            scale=self.scale,
-        )
+        within = needs_labels(criterion) or self.strata is not None
+        self.distance = learner_distance(distance, within=within, is_logistic=self.loss.is_logistic)
+        self._distance = make_penalty(self.distance, self.scale)
         self._probabilities = None
         if group_probabilities is not None:
             self._probabilities = check_group_probabilities(group_probabilities, self.groups)
@@ -623,7 +586,7 @@ class TransportObjective:
             return
         # The slope of the regularized distance between probabilities falls with their difference. Others do not, and
         # the square lets trees learn from the labels first.
-        power = 1 if self.kind == "continuous" and self.loss.is_logistic else 2
+        power = 1 if isinstance(self.distance, ContinuousDistance) and self.loss.is_logistic else 2
         reached = min(1.0, (self.round_ - self.warmup) / max(1, self.ramp)) ** power
         self.parity_ = self.parity_weight * self.unit_ * reached
 

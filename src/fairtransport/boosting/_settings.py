@@ -12,9 +12,9 @@ from fairtransport.boosting._objective import (
     Loss,
     PenaltyUnit,
     TransportObjective,
-    default_kind,
-    make_distance,
+    learner_distance,
     make_loss,
+    make_penalty,
     measure_unit,
     prediction_divisor,
 )
@@ -22,13 +22,12 @@ from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.training.responses import ScoredResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from fairtransport.boosting._library import Library
     from fairtransport.boosting._training_data import ComparedRows, Targets, TrainingData
     from fairtransport.criteria.comparisons import Comparisons
+    from fairtransport.criteria.distance import Distance
 
 # Shares of the rounds: without the penalty, and while its weight increases. A large table needs no long warm-up.
 _SMALL_TABLE, _LARGE_TABLE, _LARGE = (0.25, 0.5), (0.05, 0.7), 10_000
@@ -98,17 +97,17 @@ class PenaltySettings:
     criterion: str
     stratum_weight: str | None
     target: Any
-    kind: str | None
+    distance: str | Distance
     scale: str
     smooth_groups: bool
-    duals: Mapping[str, Any]
 
     def compare(self, rows: TrainingData) -> ComparedRows:
         """Return where the criterion compares the groups of these rows."""
         return rows.compare(self.criterion, self.stratum_weight)
 
-    def _kind(self, rows: TrainingData) -> str:
-        return default_kind(self.kind, within=rows.strata is not None or self.criterion != "demographic_parity")
+    def _distance(self, rows: TrainingData, loss: Loss) -> Distance:
+        within = rows.strata is not None or self.criterion != "demographic_parity"
+        return learner_distance(self.distance, within=within, is_logistic=loss.is_logistic)
 
     def refer_to(self, settings: Settings, rows: TrainingData, margins: NDArray[np.float64]) -> PlainReference:
         """Return the unit of the penalty and the targets, by the margins of a plain model."""
@@ -116,9 +115,9 @@ class PenaltySettings:
         predictions = loss.predictions(margins)
         divisor = prediction_divisor(loss, predictions, rows.weights)
         targets = compared.fixed_targets(self.target, predictions, divisor)
-        distance = make_distance(self._kind(rows), loss, scale=self.scale, **self.duals)
+        penalty = make_penalty(self._distance(rows, loss), self.scale)
         pairs = compared.comparisons(targets)
-        unit = measure_unit(distance, loss, rows.labels, margins, pairs, divisor=divisor)
+        unit = measure_unit(penalty, loss, rows.labels, margins, pairs, divisor=divisor)
         return PlainReference(unit, compared, targets)
 
     def held_out_comparisons(self, rows: TrainingData, targets: Targets | None) -> Comparisons:
@@ -152,7 +151,7 @@ class PenaltySettings:
             parity_weight=parity_weight,
             loss=settings.loss_name,
             tweedie_variance_power=settings.power,
-            kind=self._kind(rows),
+            distance=self._distance(rows, settings.loss),
             scale=self.scale,
             warmup=schedule.warmup,
             ramp=schedule.ramp,
@@ -160,7 +159,6 @@ class PenaltySettings:
             unit=reference.unit.factor,
             divisor=reference.unit.divisor,
             comparisons=reference.unit.comparisons,
-            **self.duals,
         )
 
 
@@ -171,8 +169,8 @@ class PenaltySettings:
 class BoostedResponse(ScoredResponse):
     """The response of boosted trees, whose scores are predictions in the units of the loss."""
 
-    aware_option: ClassVar[str] = "repair_amount"
-    shrinkage_remedies: ClassVar[str] = "scale='standardized' or a repair with the group at hand (repair_amount)"
+    aware_option: ClassVar[str] = "repair=QuantileRepair()"
+    shrinkage_remedies: ClassVar[str] = "scale='standardized' or a repair with the group at hand (repair=)"
     bounds: ClassVar[tuple[float, float] | None] = None
 
     loss: Loss

@@ -1,6 +1,5 @@
 """Model files: without pickle, with checksums, written atomically, and without scores of individuals."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.persistence._files import (
     PEOPLE_PER_POINT,
     ModelFileWarning,
@@ -13,6 +12,7 @@ from fairtransport.persistence._files import (
 )
 from fairtransport.persistence._values import add_value_type
 from fairtransport.persistence.recipes import Recipe, add_recipe
+from fairtransport.persistence.trees import TreeClassifier, TreeRegressor
 from fairtransport.storage import ModelFileError, SignatureError, make_keys
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "ModelFileWarning",
     "Recipe",
     "SignatureError",
+    "TreeClassifier",
+    "TreeRegressor",
     "add_recipe",
     "add_value_type",
     "describe",
@@ -31,5 +33,3 @@ __all__ = [
     "sign",
     "unpack_model",
 ]
-
-redact_public_errors(globals())

@@ -17,7 +17,7 @@ from fairtransport._validation import check_count
 from fairtransport._warnings import warn_caller
 from fairtransport.persistence._summaries import Change
 from fairtransport.persistence._values import Reader, Writer
-from fairtransport.persistence.recipes import BOOSTER, Recipe, known_classes, recipe_for, recipe_named
+from fairtransport.persistence.recipes import THRESHOLDS, Recipe, known_classes, recipe_for, recipe_named
 from fairtransport.storage import (
     MAX_BYTES,
     Container,
@@ -287,7 +287,7 @@ def _refusal(value: Any, path: str) -> str:
         return f"{path} is a random number generator, which a model file cannot store; set a number or None first."
     return (
         f"{path} is a {type(value).__module__}.{type(value).__name__}, which a model file cannot store. It can store "
-        f"{', '.join(known_classes())}, and boosted trees of scikit-learn, LightGBM and XGBoost. Replace a transformer "
+        f"{', '.join(known_classes())}, and trees of scikit-learn, LightGBM and XGBoost. Replace a transformer "
         "by one of these or apply it before; save another model in the format of its library, and a QuantileRepair of "
         "its scores in a model file."
     )
@@ -306,8 +306,8 @@ _REVEALS = (
     "you keep aggregate statistics."
 )
 _REVEALS_TREES = (
-    " Of boosted trees: the values of columns at which they split, and how many training rows, or what weight, came to "
-    "each leaf."
+    " Of trees: the values of columns at which they split, and the value of each leaf. In a random forest or a deep "
+    "tree a leaf may be that of one training row, whose label it then has."
 )
 _REVEALS_SCORES = (
     "Saved with people_per_point=1: the scores of single training rows, group by group, are in the file as they were. "
@@ -329,9 +329,10 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
         `TransportClassifier`, `QuantileRepair`, or `QuantileRepairClassifier`
         and `QuantileRepairRegressor` around one of these or of scikit-learn's `LogisticRegression`, `LinearRegression`
         and `Ridge`, alone or in a `Pipeline` with `ColumnTransformer`, `StandardScaler`, `OneHotEncoder`,
-        `OrdinalEncoder` and `SimpleImputer`. These can be saved by themselves, too. `TransportBoostingClassifier`, and
-        `LGBMClassifier` or `XGBClassifier` inside a `QuantileRepairClassifier`, are stored as parameters and the arrays
-        of their trees. Or `fairtransport.tabular.TableModel`, a classifier of raw tables.
+        `OrdinalEncoder` and `SimpleImputer`. These can be saved by themselves, too. Of trees of LightGBM, XGBoost and
+        scikit-learn (boosted ones, forests and single trees) the nodes are stored, not the parameters: they come back
+        as a `TreeClassifier` or `TreeRegressor`, which is scored but not trained. Or
+        `fairtransport.tabular.TableModel`, a classifier of raw tables.
     path : path
         The file, for instance ``"model.ft"``. An existing file is replaced atomically: after a crash, a kill or on a
         full disk, either the old or the new file is complete.
@@ -419,7 +420,7 @@ def pack_model(model: Any, people_per_point: int = PEOPLE_PER_POINT) -> tuple[by
         "changes": {name: list(change) for name, change in changes.items()},
     }
     reveals = _REVEALS_SCORES if people == 1 else _REVEALS.format(people=people)
-    if any(name.endswith(f".{BOOSTER}") for name in writer.arrays):
+    if any(name.endswith(f".{THRESHOLDS}") for name in writer.arrays):
         reveals += _REVEALS_TREES
     versions = {"scikit-learn": sklearn.__version__} if writer.uses_sklearn else {}
     return pack_container(_KIND, schema, writer.arrays, reveals=reveals, versions=versions), changes
@@ -468,7 +469,7 @@ def sign(path: str | os.PathLike[str], key: Any, *, password: bytes | None = Non
     >>> repair = ft.QuantileRepair().fit(np.arange(100) / 99, sensitive_features=np.arange(100) % 2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     private, public = make_keys(f"{folder}/signing.key")
-    ...     path = ft.sign(ft.save(repair, f"{folder}/repair.ft"), private)
+    ...     path = ft.persistence.sign(ft.save(repair, f"{folder}/repair.ft"), private)
     ...     ft.load(path, verify=public)
     QuantileRepair()
     """
@@ -501,8 +502,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, verify: An
     ------
     ModelFileError
         If the file is damaged, is not a model file, or has an unknown version. A subclass of ValueError. No file can
-        run code: classes are looked up in a fixed list, and arrays are read without pickle. Boosted trees are checked
-        arrays, from which the format of their library is written anew.
+        run code: classes are looked up in a fixed list, and arrays are read without pickle.
     SignatureError
         If ``verify`` is given and the file has no valid signature. A subclass of ModelFileError.
 

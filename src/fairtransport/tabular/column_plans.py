@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -480,39 +481,52 @@ def match_column(
     return table[codes], gaps[codes], np.array([*unknown, False])[codes]
 
 
-# Categories of columns that boosted trees were trained with as pandas categories.
+# Categories of columns that trees were trained with.
 
 
-def pandas_categories(model: Any, n_columns: int) -> dict[int, tuple[Any, ...]]:
-    """Return the categories of the columns that a model of LightGBM or XGBoost takes as pandas categories."""
+def known_categories(model: Any, n_columns: int) -> dict[int, tuple[Any, ...]]:
+    """Return the categories of the columns that a model of trees encodes by itself."""
     library = type(model).__module__.partition(".")[0]
     if getattr(model, "n_features_in_", None) != n_columns:
         return {}
     if library == "lightgbm":
         return _lightgbm_categories(model.booster_)
-    return _xgboost_categories(model.get_booster()) if library == "xgboost" else {}
+    if library == "xgboost":
+        return _xgboost_categories(model.get_booster())
+    if getattr(model, "is_categorical_", None) is not None:  # scikit-learn's histogram gradient boosting
+        encoder: Any = model._preprocessor  # noqa: SLF001
+        values = encoder.named_transformers_["encoder"].categories_
+        columns = encoder._transformer_to_input_indices["encoder"]  # noqa: SLF001
+        return {int(index): tuple(one.tolist()) for index, one in zip(columns, values, strict=True)}
+    return dict(getattr(model, "column_categories_", {}))  # of a model file
 
 
 def _lightgbm_categories(booster: Any) -> dict[int, tuple[Any, ...]]:
-    categories = booster.pandas_categorical
-    if not categories:
+    categories = booster.pandas_categorical or ()
+    named = re.search(r"^\[categorical_feature: ([\d,]*)\]$", booster.model_to_string(num_iteration=1), re.MULTILINE)
+    columns = [int(index) for index in named.group(1).split(",") if index] if named else []
+    if len(columns) != len(categories):  # some are categories by their numbers
         return {}
-    known = getattr(booster, "category_columns", None)  # of a model file
-    if known:
-        return {index: tuple(values) for index, values in zip(known, categories, strict=True)}
-    infos = re.search(r"^feature_infos=(.*)$", booster.model_to_string(num_iteration=1), re.MULTILINE)
-    described = infos.group(1).split(" ") if infos else []
-    positions = [index for index, info in enumerate(described) if not info.startswith("[")]
-    if len(positions) > len(categories):  # a column with one value is described by "none", whatever its type
-        positions = [index for index in positions if described[index] != "none"]
-    if len(positions) != len(categories):  # some have a single value, so that LightGBM does not tell
-        return {}
-    return {index: tuple(values) for index, values in zip(positions, categories, strict=True)}
+    return {index: tuple(values) for index, values in zip(columns, categories, strict=True)}
 
 
 def _xgboost_categories(booster: Any) -> dict[int, tuple[Any, ...]]:
-    types = booster.feature_types or []
-    if "c" not in types or not hasattr(booster, "get_categories"):  # XGBoost 3.1 stores them
+    if "c" not in (booster.feature_types or []):
         return {}
-    columns = booster.get_categories(export_to_arrow=True).to_arrow()
-    return {index: tuple(values.to_pylist()) for index, (_, values) in enumerate(columns) if values is not None}
+    content = json.loads(bytes(booster.save_raw("json")))["learner"]["gradient_booster"]
+    stored = content.get("gbtree", content)["model"].get("cats", {}).get("enc", ())  # since XGBoost 3.1
+    decoded = {index: _decode(column) for index, column in enumerate(stored)}
+    return {index: tuple(values) for index, values in decoded.items() if values}
+
+
+def _decode(column: dict[str, list[int]]) -> list[Any]:
+    """Return categories that XGBoost has as numbers, or as the bytes of texts and their offsets.
+
+    Offsets count letters: they are wrong, up to version 3.2 at least, where a letter has several bytes.
+    """
+    if "offsets" not in column:
+        return column["values"]
+    if any(byte < 0 for byte in column["values"]):
+        return []
+    content = bytes(column["values"])
+    return [content[begin:end].decode() for begin, end in itertools.pairwise(column["offsets"])]

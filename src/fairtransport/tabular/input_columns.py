@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import take_rows
-from fairtransport.tabular.column_plans import match_column, pandas_categories, parse_numbers
+from fairtransport.tabular.column_plans import known_categories, match_column, parse_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
-
-_HISTOGRAM_TREES = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 
 
 @dataclass(frozen=True)
@@ -119,17 +116,10 @@ def _describe(branch: _Branch, index: int) -> InputColumn:
 
 def _categories(step: Any, index: int, n_columns: int) -> Any:
     """Return the categories of a column that a step encodes; None where there are none."""
-    if isinstance(step, _HISTOGRAM_TREES):
-        encoder: Any = getattr(step, "_preprocessor", None)
-        if step.is_categorical_ is None or encoder is None or step.n_features_in_ != n_columns:
-            return None
-        chosen = [*encoder._transformer_to_input_indices["encoder"]]  # noqa: SLF001 - of scikit-learn
-        known = encoder.named_transformers_["encoder"].categories_
-        return known[chosen.index(index)] if index in chosen else None
     categories = getattr(step, "categories_", None)
     if isinstance(categories, list) and len(categories) == n_columns:
         return categories[index]
-    return pandas_categories(step, n_columns).get(index)
+    return known_categories(step, n_columns).get(index)
 
 
 def _with_categories(column: InputColumn, categories: Any, step: Any, *, imputed: bool) -> InputColumn:

@@ -9,9 +9,10 @@ import torch
 from torch import distributed, nn
 from torch.autograd.function import once_differentiable
 
-from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real
+from fairtransport._validation import check_count, check_flag, check_length, check_real
 from fairtransport.criteria import EACH_OTHER, compares_each_other, needs_labels, weigh_by_reliability
 from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
 from fairtransport.criteria.penalty import DiscretePenalty, information_of_features
 from fairtransport.torch._input_checks import InvalidRows, check_rows
 from fairtransport.torch._layers import Layers
@@ -39,8 +40,7 @@ from fairtransport.transport.dual import (
     point_slope,
     running_area,
 )
-from fairtransport.transport.fourier import FourierFeatures, draw_features
-from fairtransport.transport.regularizers import get_regularizer
+from fairtransport.transport.fourier import FourierFeatures
 from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
@@ -50,10 +50,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from fairtransport.criteria.distance import Distance
     from fairtransport.groups import Groups
     from fairtransport.torch._pairs import Pairing
 
-# Exact transport between sorted scores: the distance of ``kind="discrete"``.
+# Exact transport between sorted scores: the discrete distance.
 
 
 class Coupling(nn.Module):
@@ -117,7 +118,7 @@ def _all_gather(tensor: Tensor) -> list[Tensor]:
     return parts
 
 
-# Regularized transport through dual potentials that are updated in training: the distance of ``kind="continuous"``.
+# Regularized transport through dual potentials that are updated in training: the continuous distance.
 
 # Numbers per block: on a CPU as many as fit in its cache, elsewhere as many as surely fit in memory.
 _BLOCK_SIZES, _DEFAULT_BLOCK_SIZE = {"cpu": 1 << 16}, 1 << 26
@@ -143,28 +144,25 @@ class Duals(nn.Module):
         pairing: Pairing,
         n_targets: int,
         *,
-        regularizer: str,
-        strength: float,
-        opposite: bool,
+        distance: ContinuousDistance,
         debias: bool,
-        n_features: int,
-        kernel_variance: float,
         step: float | None,
         n_steps: int,
         seed: int,
     ) -> None:
         super().__init__()
-        features = draw_features(n_features, kernel_variance, np.random.default_rng(seed))
-        self.regularizer, self.strength, self.opposite = get_regularizer(regularizer), strength, opposite
-        self.debias = debias and not (opposite and regularizer == "l2")
+        problem = distance.dual_problem(rng=np.random.default_rng(seed))
+        self.regularizer, self.strength, self.opposite = problem.regularizer, problem.strength, problem.opposite
+        is_simple = problem.opposite and distance.regularizer == "l2"
+        self.debias = debias and not is_simple
         self.n_steps = n_steps
         n_problems, n_distributions = len(pairing.first), len(pairing.partner) + n_targets
-        self.register_buffer("frequency", torch.tensor(features.frequency, dtype=torch.get_default_dtype()))
-        self.register_buffer("phase", torch.tensor(features.phase, dtype=torch.get_default_dtype()))
+        self.register_buffer("frequency", torch.tensor(problem.features.frequency, dtype=torch.get_default_dtype()))
+        self.register_buffer("phase", torch.tensor(problem.features.phase, dtype=torch.get_default_dtype()))
         for name, size in {"x": n_problems, "y": n_problems, "own": n_distributions}.items():
-            self.register_buffer(name, torch.zeros(size, n_features))
+            self.register_buffer(name, torch.zeros(size, distance.n_fourier_features))
         # Opposite potentials with L2 remain stable at a larger step size, so that one step per batch is enough.
-        factor = _OPPOSITE_L2_STEP if opposite and regularizer == "l2" else 1.0
+        factor = _OPPOSITE_L2_STEP if is_simple else 1.0
         self.step = factor * self.problem.default_step if step is None else step
 
     @property
@@ -398,7 +396,7 @@ def explain_mismatch(
     errors.append(
         f"the state_dict is not of this {type(module).__name__}: {len(missing)} of its {len(shapes)} entries are "
         f"missing and {len(changed)} have another shape{sizes}. It was saved with other settings (groups, criterion, "
-        "n_strata, kind, target, n_fourier_features, memory_size) or by another version. Create the penalty with the "
+        "n_strata, distance, target, memory_size) or by another version. Create the penalty with the "
         "settings it was saved with; or leave out all of its entries and load with strict=False: the dual variables "
         "and the memory are rebuilt within a few hundred batches."
     )
@@ -424,8 +422,8 @@ class ValueWithGradient(torch.autograd.Function):
         return outer * gradient, None, None
 
 
-_N_QUANTILES = {"continuous": 64, "discrete": 256}  # dual potentials are smooth, couplings are not
-_MEMORY_SIZES = {"continuous": 32, "discrete": 128}  # the potentials carry information between batches, too
+# Numbers of quantiles and of remembered scores: dual potentials are smooth and carry information between batches, too.
+_SIZES = {ContinuousDistance: (64, 32), DiscreteDistance: (256, 128)}
 _HALF_PRECISION = (torch.float16, torch.bfloat16)
 
 
@@ -439,7 +437,7 @@ class TransportPenalty(nn.Module):
     Parameters
     ----------
     groups : int, sequence of labels or Groups
-        The number of groups, or their labels in the order of their codes. `Groups` that overlap (``grouping="each"``)
+        The number of groups, or their labels in the order of their codes. `Groups` that overlap (``crossed=False``)
         are not supported.
     criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
         Which rows of the groups are compared: all, those with the same label, or those with label 1. The last two need
@@ -447,24 +445,16 @@ class TransportPenalty(nn.Module):
     stratum_weight : {"equal", "share"}, optional
         Whether labels and strata count the same or by their share of the rows. By default labels count the same and
         strata by share.
-    kind : {"continuous", "discrete"}, default="continuous"
+    distance : {"continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="continuous"
         Regularized transport through dual potentials (continuous optimal transport, COT), or the exact Wasserstein-1
         distance between sorted scores (discrete optimal transport, DOT).
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
         What groups are compared with: each other, or one distribution: the equal-weight Wasserstein-1 barycenter (the
         paper's), the Wasserstein-2 barycenter weighted by group size, everyone, one group's scores, or given scores
         (with strata, a list of arrays; with equalized odds, those of label 0 first).
-    strength : float, default=0.1
-        Strength of the regularization, lambda in the paper.
-    regularizer : {"l2", "entropy"}, default="l2"
-        Regularization of the transport problem.
-    opposite_duals : bool, default=True
-        Keep the two dual potentials of a pair opposite at every score.
     debias : bool, default=True
         Subtract half of each distribution's regularized distance to itself, so that equal distributions have distance
         0. With L2 and opposite potentials there is nothing to subtract.
-    n_fourier_features, kernel_variance : int and float, default=50 and 0.1
-        Size and width of the space of dual potentials.
     dual_step : float, optional
         Step size of the dual potentials; by default 4 times ``strength`` (L2 with opposite potentials), ``strength``
         (L2) or half of it (entropy).
@@ -476,8 +466,8 @@ class TransportPenalty(nn.Module):
         accuracy; groups that are compared with each other do not drift.
     memory_size : int, optional
         Number of recent scores of each group that are kept: a group with fewer rows in a batch is completed with the
-        newest scores of earlier batches. 0 uses the batch alone. By default 32 for ``kind="continuous"`` and 128 for
-        ``"discrete"``, whose distance is biased between small samples. A larger memory has less variance, but lags
+        newest scores of earlier batches. 0 uses the batch alone. By default 32 for the continuous distance and 128
+        for the discrete one, which is biased between small samples. A larger memory has less variance, but lags
         further behind the network.
     n_strata : int, default=1
         Number of strata within which groups are compared (conditional parity).
@@ -497,7 +487,9 @@ class TransportPenalty(nn.Module):
         Number of groups.
     labels : tuple
         Labels of the groups, in the order of their codes.
-    kind, criterion, n_strata
+    distance : ContinuousDistance or DiscreteDistance
+        The distance.
+    criterion, n_strata
         As passed.
 
     See Also
@@ -565,14 +557,9 @@ class TransportPenalty(nn.Module):
         *,
         criterion: str = "demographic_parity",
         stratum_weight: str | None = None,
-        kind: str = "continuous",
+        distance: str | Distance = "continuous",
         target: Any = EACH_OTHER,
-        strength: float = 0.1,
-        regularizer: str = "l2",
-        opposite_duals: bool = True,
         debias: bool = True,
-        n_fourier_features: int = 50,
-        kernel_variance: float = 0.1,
         dual_step: float | None = None,
         n_dual_steps: int = 1,
         target_update_interval: int | None = None,
@@ -583,7 +570,8 @@ class TransportPenalty(nn.Module):
         random_state: int = 0,
     ) -> None:
         super().__init__()
-        self.kind = check_choice(kind, _N_QUANTILES, name="kind")
+        self.distance = as_distance(distance)
+        n_quantiles, usual_memory = _SIZES[type(self.distance)]
         self.labels = group_labels(groups)
         self.layers = Layers(criterion, n_strata, stratum_weight, len(self.labels))
         self.score_scale = ScoreScale.of(scale)
@@ -593,7 +581,7 @@ class TransportPenalty(nn.Module):
                 "of y as strata: codes of fairtransport.strata.make_strata(y), and their number as n_strata."
             )
         self.sync_distributed = check_flag(sync_distributed, name="sync_distributed")
-        size = _MEMORY_SIZES[kind] if memory_size is None else check_count(memory_size, name="memory_size", least=0)
+        size = usual_memory if memory_size is None else check_count(memory_size, name="memory_size", least=0)
         interval = target_update_interval
         if interval is not None:
             interval = check_count(interval, name="target_update_interval")
@@ -602,21 +590,15 @@ class TransportPenalty(nn.Module):
         n_cells, n_layers = self.layers.n_cells, self.layers.n_layers
         self.memory = SampleMemory(n_cells, size) if size else None
         self.target = (
-            None
-            if each_other
-            else Target(target, self.labels, n_layers, _N_QUANTILES[kind], interval, scale=self.score_scale)
+            None if each_other else Target(target, self.labels, n_layers, n_quantiles, interval, scale=self.score_scale)
         )
         self.transport: Duals | Coupling = Coupling()
-        if kind == "continuous":
+        if isinstance(self.distance, ContinuousDistance):
             self.transport = Duals(
                 self.pairing,
                 n_targets=0 if each_other else n_layers,
-                regularizer=regularizer,
-                strength=check_real(strength, name="strength", strict=True),
-                opposite=check_flag(opposite_duals, name="opposite_duals"),
+                distance=self.distance,
                 debias=check_flag(debias, name="debias"),
-                n_features=n_fourier_features,
-                kernel_variance=kernel_variance,
                 step=None if dual_step is None else check_real(dual_step, name="dual_step", strict=True),
                 n_steps=check_count(n_dual_steps, name="n_dual_steps"),
                 seed=check_count(random_state, name="random_state", least=0),
@@ -624,7 +606,7 @@ class TransportPenalty(nn.Module):
         self.invalid_rows = InvalidRows()
         counted = torch.ones(n_cells + 1)
         counted[-1] = 0.0
-        self.register_buffer("odd", odd_numbers(_N_QUANTILES[kind]), persistent=False)
+        self.register_buffer("odd", odd_numbers(n_quantiles), persistent=False)
         self.register_buffer("counted", counted, persistent=False)
         self.register_buffer("offsets", cell_offsets(n_cells), persistent=False)
 
@@ -802,4 +784,4 @@ class TransportPenalty(nn.Module):
     def extra_repr(self) -> str:
         """Return the main settings, without the labels of the groups."""
         strata = f", n_strata={self.n_strata}" if self.n_strata > 1 else ""
-        return f"groups={self.n_groups}, criterion={self.criterion!r}, kind={self.kind!r}{strata}"
+        return f"groups={self.n_groups}, criterion={self.criterion!r}, distance={self.distance}{strata}"

@@ -5,24 +5,33 @@ from fairtransport.persistence.recipes import (
     _blind_repairs,
     _boosted_trees,
     _counterfactuals,
-    _histogram_trees,
     _repairs,
     _sklearn_models,
     _sklearn_transformers,
     _table_models,
     _transport_models,
+    _trees,
 )
-from fairtransport.persistence.recipes._boosted_trees import BOOSTER
 from fairtransport.persistence.recipes._registry import Recipe, add_recipe, known_classes, recipe_for, recipe_named
+from fairtransport.persistence.recipes._trees import THRESHOLDS, is_tree_model, read_trees
 
-__all__ = ["BOOSTER", "Recipe", "add_recipe", "known_classes", "recipe_for", "recipe_named"]
+__all__ = [
+    "THRESHOLDS",
+    "Recipe",
+    "add_recipe",
+    "is_tree_model",
+    "known_classes",
+    "read_trees",
+    "recipe_for",
+    "recipe_named",
+]
 
 for _family in (
     _transport_models,
     _repairs,
     _blind_repairs,
     _counterfactuals,
-    _histogram_trees,
+    _trees,
     _boosted_trees,
     _table_models,
     _sklearn_models,
