@@ -117,7 +117,7 @@ def _numbers(made):
         LogisticRegression(),
         make_pipeline(StandardScaler(), LogisticRegression()),
         dot(amount=0.5).fit(X, Y, sensitive_features=GROUP),
-        make_pipeline(StandardScaler(), dot()).fit(X, Y, discretetransportclassifier__sensitive_features=GROUP),
+        make_pipeline(StandardScaler(), dot()).fit(X, Y, transportclassifier__sensitive_features=GROUP),
     ],
     ids=str,
 )
