@@ -231,7 +231,6 @@ def test_frontier_varies_the_weight_and_the_repair(data):
         ({"small_groups": "drop", "min_group_size": 10_000}, "at least 2 needed"),
         ({"grouping": "none"}, "grouping must be"),
         ({"criterion": "odds"}, "criterion must be one of 'demographic_parity', 'equalized_odds'"),
-        ({"stratum_weight": "big"}, "stratum_weight must be one of 'equal', 'share'"),
     ],
 )
 def test_invalid_parameters(data, options, message):

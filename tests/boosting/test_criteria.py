@@ -193,7 +193,7 @@ def test_early_stopping_is_on_the_distances_within_labels(trees):
     )
     model.fit(X, y, sensitive_features=group, eval_set=new[:3])
     # The labels count by how reliably the plain model's differences can be told from chance.
-    comparisons = TrainingData(new[0], new[1], make_groups(new[2])).compare("equalized_odds", None).comparisons(None)
+    comparisons = TrainingData(new[0], new[1], make_groups(new[2])).compare("equalized_odds").comparisons(None)
     weights = weigh_by_reliability(comparisons, model.initial_estimator_.predict_proba(new[0])[:, 1]).weights
     last = weights @ within(model.predict_proba(new[0])[:, 1], new[2], new[1])
     assert model.history_["disparity"][-1] == pytest.approx(last, rel=5e-3)  # 256 slices

@@ -23,7 +23,6 @@ _SHARED = (
     "target",
     "amount",
     "criterion",
-    "stratum_weight",
     "grouping",
     "missing",
     "small_groups",

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score
 
 from fairtransport._sklearn import check_classes, last_step, model_scores, n_rows, two_classes
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria import criterion_name, needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.repair._repaired_model import RepairedModel, fit_and_score, is_fitted
 from fairtransport.repair.group_checks import TrainingLabels, groups_to_repair, strata_to_repair
@@ -18,6 +18,7 @@ from fairtransport.repair.group_checks import TrainingLabels, groups_to_repair, 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.repair.quantile import QuantileRepair
 
 
@@ -31,12 +32,9 @@ class QuantileRepairClassifier(ClassifierMixin, RepairedModel):
     estimator : classifier
         A classifier with ``predict_proba``, or a pipeline that ends in one. A fitted one is used as it is; of an
         unfitted one, a clone is fitted.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or instance, default="demographic_parity"
         Whose scores should have the same distribution in all groups; see :class:`QuantileRepair`. The labels of ``fit``
         serve the classifier and the repair.
-    stratum_weight : {"equal", "share"}, optional
-        Weight of the two labels for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
-        of the rows.
     randomize : bool, default=False
         For ``criterion="equalized_odds"``: reach it exactly, at every threshold, by drawing scores at random; see
         :class:`QuantileRepair`.
@@ -120,8 +118,7 @@ class QuantileRepairClassifier(ClassifierMixin, RepairedModel):
         self,
         estimator: Any,
         *,
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
+        criterion: str | Criterion = "demographic_parity",
         randomize: bool = False,
         random_state: int = 0,
         target: Any = "barycenter_w2",
@@ -136,7 +133,6 @@ class QuantileRepairClassifier(ClassifierMixin, RepairedModel):
     ) -> None:
         self.estimator = estimator
         self.criterion = criterion
-        self.stratum_weight = stratum_weight
         self.randomize = randomize
         self.random_state = random_state
         self.target = target
@@ -193,7 +189,7 @@ class QuantileRepairClassifier(ClassifierMixin, RepairedModel):
         cells = strata_to_repair(
             strata,
             groups,
-            criterion=self.criterion,
+            criterion=criterion_name(self.criterion),
             labels=TrainingLabels(positive),
             weights=weights,
             randomize=self.randomize,

@@ -9,6 +9,7 @@ from sklearn.metrics import r2_score
 
 from fairtransport._sklearn import last_step, model_scores, n_rows, real_targets
 from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport.criteria import criterion_name
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.repair._repaired_model import RepairedModel, fit_and_score, is_fitted
 from fairtransport.repair.group_checks import groups_to_repair, strata_to_repair, training_labels
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.repair.quantile import QuantileRepair
 
 
@@ -32,12 +34,9 @@ class QuantileRepairRegressor(RegressorMixin, RepairedModel):
     estimator : regressor
         Any regressor, or a pipeline that ends in one. A fitted one is used as it is, with ``cv=None``; of an unfitted
         one, a clone is fitted.
-    criterion : {"demographic_parity", "equalized_odds"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds"} or instance, default="demographic_parity"
         Whose predictions should have the same distribution in all groups: those of all people, or of people with
         similar ``y``, which is cut at quantiles; see :class:`QuantileRepair`.
-    stratum_weight : {"equal", "share"}, optional
-        Weight of the ranges of ``y`` for ``criterion="equalized_odds"``: the same, which is the default, or by their
-        shares of the rows.
     target : {"barycenter_w2", "barycenter", "pooled"}, group label or array, default="barycenter_w2"
         The distribution that every group is mapped to; see :class:`QuantileRepair`. The default has the least mean
         squared error.
@@ -116,8 +115,7 @@ class QuantileRepairRegressor(RegressorMixin, RepairedModel):
         self,
         estimator: Any,
         *,
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
+        criterion: str | Criterion = "demographic_parity",
         target: Any = "barycenter_w2",
         amount: float = 1.0,
         cv: Any = 5,
@@ -130,7 +128,6 @@ class QuantileRepairRegressor(RegressorMixin, RepairedModel):
     ) -> None:
         self.estimator = estimator
         self.criterion = criterion
-        self.stratum_weight = stratum_weight
         self.target = target
         self.amount = amount
         self.cv = cv
@@ -184,9 +181,9 @@ class QuantileRepairRegressor(RegressorMixin, RepairedModel):
         groups = groups_to_repair(
             sensitive_features, n_rows=size, weights=weights, grouping=self.grouping, missing=self.missing
         )
-        labels = training_labels(values, groups, self.criterion, weights)
+        labels = training_labels(values, groups, criterion_name(self.criterion), weights)
         cells = strata_to_repair(
-            strata, groups, criterion=self.criterion, labels=labels, weights=weights, randomize=False
+            strata, groups, criterion=criterion_name(self.criterion), labels=labels, weights=weights, randomize=False
         )
         self._check_estimator()
         model, scores = fit_and_score(self.estimator, X, values, cv=self.cv, weights=weights, classifies=False)
@@ -216,10 +213,10 @@ class QuantileRepairRegressor(RegressorMixin, RepairedModel):
             Without a ``fit`` before, the first call fits the regressor, which needs ``y``, or, where the regressor is
             fitted already, starts with its predictions of the batch.
         """
-        if self.criterion != "demographic_parity":
+        if criterion_name(self.criterion) != "demographic_parity":
             raise ValueError(
-                f"A stream of predictions is repaired for demographic parity; with criterion={self.criterion!r}, fit "
-                "the repair again when predictions have changed."
+                "A stream of predictions is repaired for demographic parity; with "
+                f"criterion={criterion_name(self.criterion)!r}, fit the repair again when predictions have changed."
             )
         if hasattr(self, "repair_"):
             self._learn(X, None, sensitive_features, sample_weight)
@@ -276,7 +273,7 @@ class QuantileRepairRegressor(RegressorMixin, RepairedModel):
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def _new_repair(self) -> QuantileRepair:
-        if self.criterion == "equal_opportunity":
+        if criterion_name(self.criterion) == "equal_opportunity":
             raise ValueError(
                 "criterion='equal_opportunity' compares people with the positive label, which a regression does not "
                 "have. Use 'equalized_odds', which compares people with similar y, or 'demographic_parity'."

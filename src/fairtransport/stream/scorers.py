@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import short_type
 from fairtransport._sklearn import last_step, model_scores, needs_groups
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria import criterion_name, criterion_text, needs_labels
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
 from fairtransport.linear import TransportClassifier, TransportRegressor
@@ -271,7 +271,7 @@ class LinearScorer(Scorer):
         super().__init__(model)
         self.needs_groups = needs_groups(model)
         if needs_labels(model.criterion) or getattr(model, "strata_", None) is not None:
-            criterion = model.criterion.replace("_", " ") if needs_labels(model.criterion) else "conditional parity"
+            criterion = criterion_text(model.criterion, has_strata=not needs_labels(model.criterion))
             needed = "labels" if needs_labels(model.criterion) else "strata"
             raise ValueError(
                 f"A stream without {needed} cannot maintain {criterion}, which this model was trained for. Update it "
@@ -498,8 +498,8 @@ def _check_criterion(repair: Any) -> None:
     """Raise for a repair that a stream without labels and strata cannot keep up to date."""
     if needs_labels(repair.criterion):
         raise ValueError(
-            f"A stream has no labels, and a repair with criterion={repair.criterion!r} learns from them: call "
-            "partial_fit with y when labels arrive, or use criterion='demographic_parity'."
+            f"A stream has no labels, and a repair with criterion={criterion_name(repair.criterion)!r} learns from "
+            "them: call partial_fit with y when labels arrive, or use criterion='demographic_parity'."
         )
     if repair.strata_ is not None:
         raise ValueError("A stream has no strata, and this repair was fitted within strata; fit one without them.")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.repair.blind._fitting import CrossFit
 
 
@@ -49,12 +50,9 @@ class BlindRepairClassifier(RowScoring, MetaEstimatorMixin, ClassifierMixin, Bas
         A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
         default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
         same preprocessing.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or instance, default="demographic_parity"
         Among whom scores should have the same distribution in all groups: everyone, people with the same label, or
         people with a positive label.
-    stratum_weight : {"equal", "share"}, optional
-        Weight of the two labels for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
-        of the rows, which leaves a larger difference to the rarer ones.
     loss : {"squared", "log", "zero_one"}, default="squared"
         What the repair keeps as low as it can: the squared or the logarithmic loss of the scores, with groups alike at
         every threshold; or the error of decisions at one half, with groups alike at that threshold only.
@@ -152,8 +150,7 @@ class BlindRepairClassifier(RowScoring, MetaEstimatorMixin, ClassifierMixin, Bas
         estimator: Any,
         group_estimator: Any = None,
         *,
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
+        criterion: str | Criterion = "demographic_parity",
         loss: str = "squared",
         slack: Any = "auto",
         max_disparity: float | None = None,
@@ -168,7 +165,6 @@ class BlindRepairClassifier(RowScoring, MetaEstimatorMixin, ClassifierMixin, Bas
         self.estimator = estimator
         self.group_estimator = group_estimator
         self.criterion = criterion
-        self.stratum_weight = stratum_weight
         self.loss = loss
         self.slack = slack
         self.max_disparity = max_disparity

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._sklearn import RowScoring, fitted_summary_html, n_rows, real_targets
 from fairtransport._validation import check_weights
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria import criterion_name, needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.repair.blind._fitting import (
     check_base_estimator,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.repair.blind._fitting import CrossFit
 
 
@@ -51,12 +52,9 @@ class BlindRepairRegressor(RowScoring, MetaEstimatorMixin, RegressorMixin, BaseE
         A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
         default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
         same preprocessing.
-    criterion : {"demographic_parity", "equalized_odds"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds"} or instance, default="demographic_parity"
         Among whom predictions should have the same distribution in all groups: everyone, or people in the same range
         of y, which is cut at quantiles. Equal opportunity needs a positive label, which real-valued y has not.
-    stratum_weight : {"equal", "share"}, optional
-        Weight of the ranges of y for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
-        of the rows, which leaves a larger difference to the rarer ones.
     slack : "auto" or float, default="auto"
         Difference that the repair leaves between the share of each group above any prediction and a common one, so that
         two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
@@ -148,8 +146,7 @@ class BlindRepairRegressor(RowScoring, MetaEstimatorMixin, RegressorMixin, BaseE
         estimator: Any,
         group_estimator: Any = None,
         *,
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
+        criterion: str | Criterion = "demographic_parity",
         slack: Any = "auto",
         max_disparity: float | None = None,
         amount: float = 1.0,
@@ -163,7 +160,6 @@ class BlindRepairRegressor(RowScoring, MetaEstimatorMixin, RegressorMixin, BaseE
         self.estimator = estimator
         self.group_estimator = group_estimator
         self.criterion = criterion
-        self.stratum_weight = stratum_weight
         self.slack = slack
         self.max_disparity = max_disparity
         self.amount = amount
@@ -253,7 +249,7 @@ class BlindRepairRegressor(RowScoring, MetaEstimatorMixin, RegressorMixin, BaseE
         """Return the two models with their out-of-fold predictions."""
         check_options(self)
         check_base_estimator(self.estimator, regression=True)
-        if self.criterion == "equal_opportunity":
+        if criterion_name(self.criterion) == "equal_opportunity":
             raise ValueError(
                 "criterion='equal_opportunity' compares people with a positive label, which real-valued y has not; use "
                 "'demographic_parity' or 'equalized_odds'."
