@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         QuantileRepairRegressor,
         TableRepair,
     )
-    from fairtransport.selection import Frontier, fit_many, frontier, suggest
+    from fairtransport.selection import Frontier, frontier
     from fairtransport.transport import solve_dual
 
 __all__ = [
@@ -56,7 +56,6 @@ __all__ = [
     "audit_table",
     "compare",
     "datasets",
-    "fit_many",
     "frontier",
     "load",
     "make_groups",
@@ -64,7 +63,6 @@ __all__ = [
     "save",
     "sign",
     "solve_dual",
-    "suggest",
     "to_onnx",
 ]
 
@@ -91,14 +89,12 @@ _HOMES = {
     "audit_counterfactual": "causal",
     "audit_table": "auditing",
     "compare": "auditing",
-    "fit_many": "selection",
     "frontier": "selection",
     "load": "persistence",
     "make_groups": "groups",
     "save": "persistence",
     "sign": "persistence",
     "solve_dual": "transport",
-    "suggest": "selection",
     "to_onnx": "persistence.onnx",
 }
 _PACKAGES = frozenset(

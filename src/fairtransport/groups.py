@@ -25,7 +25,6 @@ from fairtransport._columns import (
     short_type,
 )
 from fairtransport._validation import check_choice, check_count
-from fairtransport._validation.error_redaction import redact_public_errors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -765,5 +764,3 @@ __all__ = [
     "Groups",
     "make_groups",
 ]
-
-redact_public_errors(globals())

@@ -16,7 +16,6 @@ import numpy as np
 
 from fairtransport._columns import read_columns, say_columns
 from fairtransport._validation import check_count
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.groups import Groups, make_groups
 
 if TYPE_CHECKING:
@@ -292,14 +291,16 @@ def _crossed(columns: dict[str, Any], max_strata: int) -> Groups:
         return make_groups(columns, missing="group", max_groups=max_strata)
     except (TypeError, ValueError) as error:
         text = str(error).replace("sensitive_features", "strata").replace(" groups", " strata")
-        raise type(error)(text.replace("max_groups", "max_strata")) from None
+        error.args = (text.replace("max_groups", "max_strata"),)
+        raise
 
 
 def _read(strata: Any) -> dict[str, Any]:
     try:
         columns = read_columns(strata)
     except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("sensitive_features", "strata")) from None
+        error.args = (str(error).replace("sensitive_features", "strata"),)
+        raise
     renamed = {name.replace("sensitive_feature_", "stratum_"): column for name, column in columns.items()}
     return renamed if len(renamed) == len(columns) else columns
 
@@ -376,5 +377,3 @@ __all__ = [
     "make_strata",
     "stratum_weights",
 ]
-
-redact_public_errors(globals())

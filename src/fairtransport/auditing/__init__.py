@@ -4,7 +4,6 @@ Rows, tables or histograms become evidence (`_evidence`); from it all figures ar
 collected in an `Audit`, which is printed by `_audit_text`.
 """
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.auditing._audit import audit, audit_histograms
 from fairtransport.auditing._audit_table import audit_counts, audit_table
 from fairtransport.auditing._comparison import AuditComparison, Change, ThresholdChange, compare
@@ -77,5 +76,3 @@ __all__ = [
     "compare",
     "compare_rates",
 ]
-
-redact_public_errors(globals())

@@ -9,7 +9,7 @@ import typer
 
 from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import misuse, option_names_in_errors
+from fairtransport.cli._errors import misuse
 from fairtransport.cli._limits import audit_files
 from fairtransport.cli._output import JsonOutput, prepare_files, print_paths, spinner
 
@@ -82,14 +82,13 @@ def run_compare(
         },
         "seed": seed,
     }
-    with option_names_in_errors():
-        audits = [
-            _read(path, columns[min(index, len(columns) - 1)] if columns else None, **options)
-            for index, path in enumerate((before, after))
-        ]
-        from fairtransport.auditing import compare  # noqa: PLC0415 - loaded by now
+    audits = [
+        _read(path, columns[min(index, len(columns) - 1)] if columns else None, **options)
+        for index, path in enumerate((before, after))
+    ]
+    from fairtransport.auditing import compare  # noqa: PLC0415 - loaded by now
 
-        comparison = compare(audits[0], audits[1], names=titles)
+    comparison = compare(audits[0], audits[1], names=titles)
     if html is not None:
         with spinner("Writing the page"):
             comparison.to_html(html)

@@ -12,7 +12,7 @@ import typer
 
 from fairtransport._text import count_word
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import misuse, option_names_in_errors
+from fairtransport.cli._errors import misuse
 from fairtransport.cli._output import (
     JsonOutput,
     count_of,
@@ -254,13 +254,12 @@ def run_repair(
     }
     output = column or f"{score}_repaired"
     writing = {"path": out, "output": output, "guess": guess_types}
-    with option_names_in_errors():
-        repair, done = _repair(
-            files, fit_on, names, positive, reading=reading, counting=counting, learning=learning, writing=writing
-        )
-        _export(repair, score, sql=sql, dialect=dialect, lookup=lookup, output=output)
-        with spinner("Before and after"):
-            figures = measure(done, criterion)
+    repair, done = _repair(
+        files, fit_on, names, positive, reading=reading, counting=counting, learning=learning, writing=writing
+    )
+    _export(repair, score, sql=sql, dialect=dialect, lookup=lookup, output=output)
+    with spinner("Before and after"):
+        figures = measure(done, criterion)
     set_aside = dict(repair.set_aside_) if fit_on else {}
     summary = {
         "criterion": criterion,

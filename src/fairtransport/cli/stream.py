@@ -20,8 +20,9 @@ from rich.console import Console
 from rich.text import Text
 
 from fairtransport._text import one_line
+from fairtransport._validation import describe_error
 from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
-from fairtransport.cli._errors import describe, print_stderr
+from fairtransport.cli._errors import print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._output import check_paths, standard_output
 
@@ -502,7 +503,7 @@ def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
         load_extra("uvicorn")
         page = importlib.import_module("fairtransport.serving.live_page").serve_page(adjuster.snapshot, port)
     except (ImportError, OSError) as error:
-        print_stderr(f"warning: there is no page. {describe(error)}")
+        print_stderr(f"warning: there is no page. {describe_error(error)}")
         yield
         return
     print_stderr(f"page: {page.url}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors
+from fairtransport.cli._errors import collect_warnings, misuse
 from fairtransport.cli._output import (
     JsonOutput,
     count_of,
@@ -432,7 +432,7 @@ def run_train(
         "drop": drop or (),
         "categorical": categorical or (),
     }
-    with option_names_in_errors(), collect_warnings() as warnings:
+    with collect_warnings() as warnings:
         table, named = _read(files, column_lists, reading)
         _check(table, label, named["sensitive_features"], named["strata"], max_groups)
         task = _infer_task(table, label, reading["decimal"]) if task is None else task

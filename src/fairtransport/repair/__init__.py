@@ -1,6 +1,5 @@
 """Quantile repair of scores: of arrays, tables, files and streams, and around a classifier or a regressor."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.repair._table_repair import TableRepair
 from fairtransport.repair.blind import BlindRepairClassifier, BlindRepairRegressor
 from fairtransport.repair.classifier import QuantileRepairClassifier
@@ -17,5 +16,3 @@ __all__ = [
     "QuantileRepairRegressor",
     "TableRepair",
 ]
-
-redact_public_errors(globals())

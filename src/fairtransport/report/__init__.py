@@ -10,8 +10,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fairtransport._validation.error_redaction import redact_errors
-
 if TYPE_CHECKING:
     from fairtransport.report._comparison import METRICS, Comparison, MethodOutcome
     from fairtransport.report._what_if import WhatIf
@@ -76,5 +74,5 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return redact_errors(getattr(importlib.import_module(f"fairtransport.report.{_MODULES[name]}"), name))
+        return getattr(importlib.import_module(f"fairtransport.report.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'fairtransport.report' has no attribute {name!r}")
