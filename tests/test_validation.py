@@ -68,7 +68,7 @@ def test_our_own_messages_quote_no_value(column, value, recwarn):
     frame = pd.DataFrame({name: d[name] for name in "sgyw"})
     texts = []
     for call in (
-        lambda: ft.make_groups(d["g"], missing="error").index_of(f"{CANARY}?"),
+        lambda: ft.make_groups(d["g"], groups=ft.GroupPolicy(missing="error")).index_of(f"{CANARY}?"),
         lambda: ft.audit(d["s"], d["y"], **rest, **quick),
         lambda: ft.audit_table(frame, **named, **quick),
         lambda: metrics.strong_pairwise_disparity(d["s"], **rest),

@@ -16,7 +16,7 @@ import numpy as np
 
 from fairtransport._columns import read_columns, say_columns
 from fairtransport._validation import check_count
-from fairtransport.groups import Groups, make_groups
+from fairtransport.groups import GroupPolicy, Groups, make_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,7 +115,7 @@ class Strata:
             new = strata.cells
         else:
             columns = _matched(_read(strata), self.columns)
-            new = make_groups(_cut(columns, self.cuts), missing="group", max_groups=10**9)
+            new = make_groups(_cut(columns, self.cuts), GroupPolicy(missing="group", max_groups=10**9))
         index = {label: number for number, label in enumerate(self.cells.labels)}
         table = np.array([*(index.get(label, len(self)) for label in new.labels), len(self)], dtype=np.int64)
         return replace(self, cells=replace(self.cells, memberships=(table[new.memberships[0]],)))
@@ -288,7 +288,7 @@ def _value_columns(strata: Strata) -> dict[str, Any]:
 
 def _crossed(columns: dict[str, Any], max_strata: int) -> Groups:
     try:
-        return make_groups(columns, missing="group", max_groups=max_strata)
+        return make_groups(columns, GroupPolicy(missing="group", max_groups=max_strata))
     except (TypeError, ValueError) as error:
         text = str(error).replace("sensitive_features", "strata").replace(" groups", " strata")
         error.args = (text.replace("max_groups", "max_strata"),)

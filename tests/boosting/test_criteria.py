@@ -212,7 +212,7 @@ def test_probabilities_are_given_the_label(trees):
     X = rng.normal(size=(6000, 2)) + np.outer(codes * labels, [1.0, 0.0])
     rows = TrainingData(X, labels, make_groups(codes))
     probabilities = estimate_group_probabilities(
-        library_of(trees, "classification"), trees, rows, rows.compare("equalized_odds", None), 0
+        library_of(trees, "classification"), trees, rows, rows.compare("equalized_odds"), 0
     )
     truth = np.where(labels == 1, logistic(X[:, 0] - 0.5), 0.5)
     assert np.abs(probabilities[:, 1] - truth).mean() < 0.085

@@ -20,7 +20,7 @@ from .test_blind import blind, people
 KINDS = {
     "parity": {},
     "equalized odds": {"criterion": EqualizedOdds(label_weight="share"), "slack": 0.01},
-    "strata": {"small_groups": "pool"},
+    "strata": {"groups": ft.GroupPolicy(small="pool")},
     "decisions": {"loss": "zero_one", "max_disparity": 0.1, "amount": 0.5},
 }
 

@@ -87,7 +87,7 @@ def test_pooled_scores_of_everyone_have_the_distribution_of_the_target(criterion
 def test_the_map_of_everyone_is_the_one_that_small_groups_get():
     values, groups = RNG.uniform(size=N), G.astype(object)
     groups[:3] = "few"
-    repair = ft.QuantileRepair(small_groups="drop").fit(values, sensitive_features=groups)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(small="drop")).fit(values, sensitive_features=groups)
     assert repair.small_groups_ == ("few",)
     found = repair.transform(values, sensitive_features=np.full(N, "new"), unknown_group="pooled")
     as_small = repair.transform(values, sensitive_features=np.full(N, "few"))

@@ -28,7 +28,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tests.worlds import people
 
 import fairtransport as ft
-from fairtransport import QuantileRepairClassifier, TransportClassifier
+from fairtransport import QuantileRepair, QuantileRepairClassifier, TransportClassifier
 from fairtransport._sklearn import describe_group_features, make_folds
 from fairtransport.datasets import load_adult
 from fairtransport.groups import make_groups
@@ -46,7 +46,7 @@ def world(n=400, seed=0):
 
 
 X, Y, G = world()
-REPAIR = QuantileRepairClassifier(LogisticRegression(), target="barycenter")
+REPAIR = QuantileRepairClassifier(LogisticRegression(), repair=QuantileRepair(target="barycenter"))
 COT = TransportClassifier()
 SGD = TransportClassifier(solver=SgdSettings(n_updates=300, batch_size=20))
 # What a linear model without the group loses on its way to parity is on the curve.

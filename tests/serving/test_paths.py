@@ -179,7 +179,7 @@ def test_an_unsigned_new_version_is_not_served(client, files, rows, tmp_path):
     path = tmp_path / "model.ft"
     shutil.copy(files / "m.ft", path)
     private, public = make_keys(tmp_path / "signing.key")
-    ft.sign(path, private)
+    ft.persistence.sign(path, private)
     served = client(path, verify=public, reload_every=0.05)
     version = ask(served, rows[1]).json()["model"]
     shutil.copy(files / "n.ft", path)

@@ -108,7 +108,7 @@ def worlds():
             cot(), {**dict.fromkeys("xyz", numbers), "sex": ["F", "M"]}, ["sex"], features=["x", "y", "z"]
         ),
         "adopted": World(
-            cot(new_groups="adopt"),
+            cot(groups=ft.GroupPolicy(new="adopt")),
             {"x": numbers, "sex": ["F", "M", "A", 1, True, None], "y": numbers, "z": numbers, "id": [1, "a,b", '"']},
             ["sex"],
             features=["x", "y", "z"],
@@ -127,7 +127,7 @@ def worlds():
     }
     for name, labels in by_type.items():
         groups = np.array(labels, dtype=object)[np.arange(400) % len(labels)]
-        model = ft.QuantileRepair(missing="group").fit(scores, sensitive_features={"g": groups})
+        model = ft.QuantileRepair(groups=ft.GroupPolicy(missing="group")).fit(scores, sensitive_features={"g": groups})
         drawn = [*labels, 0, 1, 0.0, True, "0", "1", "true", "nan", None]
         found[name] = World(model, {"s": [0.5, 0.25, 1], "g": drawn}, ["g"], score="s")
     crossed = {"race": np.array(["B", "W"])[np.arange(400) % 2], "sex": np.array(["F", "M"])[np.arange(400) // 2 % 2]}

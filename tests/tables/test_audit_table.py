@@ -308,7 +308,7 @@ def test_a_few_whole_numbers_need_a_task(to_table):
 def test_equalized_odds_and_pooled_groups():
     columns = table_of_predictions(2000)
     columns["g"] = np.where(np.arange(2000) % 200 == 0, "d", columns["g"])
-    exact, found = both_real(pl.DataFrame, columns, criterion="equalized_odds", small_groups="pool")
+    exact, found = both_real(pl.DataFrame, columns, criterion="equalized_odds", groups=ft.GroupPolicy(small="pool"))
     assert found.settings.strata == exact.settings.strata == ()
     rank = "rank_disparity"
     assert found.conditional[rank].value == pytest.approx(exact.conditional[rank].value, abs=0.01)

@@ -152,7 +152,9 @@ def test_a_repair_of_scores_takes_a_column_of_scores():
     result = RowScorer(repair, score="risk").score_rows(table)
     np.testing.assert_allclose(result.scores[:3], repair.transform(scores[:3], sensitive_features=GROUPS[:3]))
     assert result.reasons == {3: "column 'risk' is outside the range of scores", 4: "column 'risk' has no value"}
-    of_table = ft.TableRepair(score="risk", sensitive_features="sex").fit(pd.DataFrame({"risk": scores, "sex": SEX}))
+    of_table = ft.repair.TableRepair(score="risk", sensitive_features="sex").fit(
+        pd.DataFrame({"risk": scores, "sex": SEX})
+    )
     expected = of_table.transform(pd.DataFrame({"risk": scores, "sex": SEX}))["repaired"]
     np.testing.assert_allclose(RowScorer(of_table).score_rows({"risk": scores, "sex": SEX}).scores, expected, atol=1e-9)
 

@@ -10,7 +10,6 @@ from fairtransport._columns import say_columns
 from fairtransport.auditing._audit import audit_histograms
 from fairtransport.auditing.options import MATERIALITY, check_options, requested_nodes
 from fairtransport.criteria import needs_labels
-from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.histograms import DEFAULT_BINS, Grid
 from fairtransport.tables import count_table
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fairtransport.auditing.result import Audit
+    from fairtransport.groups import GroupPolicy
     from fairtransport.tables import TableCounts
 
 
@@ -40,13 +40,8 @@ def audit_table(
     random_state: int | np.random.Generator | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     n_bins: int = DEFAULT_BINS,
-    grouping: str = "crossed",
-    missing: str = "set_aside",
-    max_groups: int = 200,
-    min_judged_rows: int = 30,
+    groups: GroupPolicy | None = None,
     materiality: float = MATERIALITY,
-    small_groups: str = "keep",
-    min_group_size: int = MIN_GROUP_SIZE,
     task: str | None = None,
     pos_label: Any = None,
     favourable: str = "high",
@@ -74,7 +69,7 @@ def audit_table(
         Column of row weights; equal when omitted.
     thresholds, criterion, target, confidence, n_bootstrap, n_permutations, random_state
         As in `fairtransport.audit`; criteria other than demographic parity need ``label``.
-    min_judged_rows, materiality, small_groups, min_group_size, favourable, reference
+    groups, materiality, favourable, reference
         As in `fairtransport.audit`.
     range : pair of float, optional
         Lowest and highest possible score; distances are shares of this range. When omitted, as in
@@ -83,12 +78,6 @@ def audit_table(
         Number of bins. The error of a distance is at most 1 / n_bins of the range, and 0 for scores on the grid;
         `Reading.resolution` has the bound for each metric. Rates and errors are exact for thresholds on the grid.
         Scores without known bounds are counted in bins between their quantiles, and exactly where few of them differ.
-    grouping : {"crossed", "each"}, default "crossed"
-        As in `fairtransport.make_groups`.
-    missing : {"set_aside", "group"}, default "set_aside"
-        Whether rows with a missing sensitive value are set aside or form a group.
-    max_groups : int, default 200
-        Largest number of groups. More usually mean that a column is an identifier.
     task : {"classification", "regression"}, optional
         As in `fairtransport.audit`; by default recognised from the first rows.
     pos_label : label, optional
@@ -124,10 +113,8 @@ def audit_table(
         "confidence": confidence,
         "n_bootstrap": n_bootstrap,
         "n_permutations": n_permutations,
-        "min_judged_rows": min_judged_rows,
         "materiality": materiality,
-        "small_groups": small_groups,
-        "min_group_size": min_group_size,
+        "groups": groups,
         "favourable": favourable,
         "reference": reference,
         "criterion": criterion,
@@ -145,9 +132,7 @@ def audit_table(
         weight=weight,
         range=range,
         n_bins=n_bins,
-        grouping=grouping,
-        missing=missing,
-        max_groups=max_groups,
+        groups=groups,
         pos_label=pos_label,
         any_range=True,
         nodes=requested_nodes(thresholds),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _ESTABLISHED = frozenset({"matters", "different", "small"})
 _CONTROL = 3.0  # standard errors from the centre line to the control limits
-_COUNTING = ("label", "weight", "range", "n_bins", "grouping", "missing", "max_groups", "pos_label", "task")
+_COUNTING = ("label", "weight", "range", "n_bins", "pos_label", "task")
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,13 @@ def audit_by(
     counting = {"task": None} | {name: options.pop(name) for name in _COUNTING if name in options}
     with by_in_errors():
         counts = count_table(
-            frame, score=score, sensitive_features=sensitive_features, strata=by, any_range=True, **counting
+            frame,
+            score=score,
+            sensitive_features=sensitive_features,
+            strata=by,
+            any_range=True,
+            groups=options.get("groups"),
+            **counting,
         )
     return audit_counts_by(counts, by=by, **options)
 

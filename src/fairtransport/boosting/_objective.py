@@ -17,7 +17,7 @@ from fairtransport.criteria import EACH_OTHER, as_criterion, needs_labels, weigh
 from fairtransport.criteria.binned import BinnedPenalty
 from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
 from fairtransport.criteria.penalty import SCALES, UNIT_DEVIATION, TransportPenalty
-from fairtransport.groups import make_groups
+from fairtransport.groups import GroupPolicy, make_groups
 from fairtransport.strata import make_strata
 from fairtransport.transport.kernels.functions import logistic
 from fairtransport.transport.slices import CELLS
@@ -392,10 +392,8 @@ class TransportObjective:
     comparisons : Comparisons, optional
         The pairs that are compared, with their weights; by default those of ``criterion`` and ``strata``, weighed by
         reliability after ``warmup``. Requires ``unit``; ``target`` is then ignored.
-    grouping : {"crossed", "each"}, default="crossed"
-        Cross several sensitive columns, or let each value of each column be a group (groups overlap).
-    missing : {"error", "group"}, default="error"
-        A missing sensitive value raises, or is a group of its own.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Attributes
     ----------
@@ -479,8 +477,7 @@ class TransportObjective:
         unit: float | None = None,
         divisor: float = 1.0,
         comparisons: Comparisons | None = None,
-        grouping: str = "crossed",
-        missing: str = "error",
+        groups: GroupPolicy | None = None,
     ) -> None:
         self.parity_weight = check_real(parity_weight, name="parity_weight")
         self.warmup, self.ramp = check_count(warmup, name="warmup", least=0), check_count(ramp, name="ramp", least=0)
@@ -492,8 +489,8 @@ class TransportObjective:
         self.target = target
         if sensitive_features is None:
             raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
-        self.groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
-        self.groups.require(min_size=1, at_least=2)
+        self.groups = make_groups(sensitive_features, groups)
+        self.groups.require()
         self.criterion = as_criterion(criterion)
         if needs_labels(self.criterion) and not self.loss.is_logistic:
             raise ValueError(

@@ -68,10 +68,12 @@ STATUS_HELP = (
 
 # Parameters of the library -> options.
 _OPTIONS = {
+    "min_size": "--min-group-size",
     "n_bins": "--bins",
     "output": "--column",
     "pos_label": "--positive",
     "sensitive_features": "--sensitive",
+    "small": "--small-groups",
     "thresholds": "--threshold",
     "unfair_edges": "--unfair-edge",
 } | {
@@ -90,13 +92,11 @@ _OPTIONS = {
         "max_expansion",
         "max_groups",
         "memory",
-        "min_group_size",
         "null",
         "parity_weight",
         "positive",
         "reference",
         "resolving",
-        "small_groups",
         "strata",
         "task",
         "verify",
@@ -111,7 +111,7 @@ _PARAMETER = re.compile(
 _PHRASES = (
     (r"\brange=\((low|\d+), (high|\d+)\)", r"--range \1,\2"),
     (r"\bUse cv=\d+ or fewer folds, merge\b", "Merge"),
-    (r" Drop these rows, fill the values, or make them a group of their own with missing=\"group\"\.", ""),
+    (r" Drop these rows, fill the values, make them a group of their own.*?set_aside\"\.", ""),
     (r" has that label; see Groups\.labels\.", " has the name that --target says."),
     (r", or declare what they affect in common with confounded=", ""),
     (r"\(QuantileRepair(Classifier|Regressor), group_specific=True\)", "(--method dpp, --aware)"),

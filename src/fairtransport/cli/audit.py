@@ -454,7 +454,7 @@ def run_audit(
     limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None, stratified=bool(strata))
     if criterion != "demographic_parity" and label is None:
         raise misuse(f"--criterion {criterion} compares people with the same label, so it needs --label")
-    shared.check_policies(small_groups, missing)
+    policy = shared.make_policy(small_groups, min_group_size, max_groups, missing=missing, grouping=grouping)
     if paths is not None:
         paths.check_others({"--score": score, "--weight": weight, "--by": by, "--markdown": markdown})
     elif score is None:
@@ -470,10 +470,8 @@ def run_audit(
         "confidence": confidence,
         "n_bootstrap": replicates,
         "n_permutations": replicates,
-        "min_judged_rows": 30,
         "materiality": materiality,
-        "small_groups": small_groups,
-        "min_group_size": min_group_size,
+        "groups": policy,
         "favourable": favourable,
         "reference": reference,
         "criterion": criterion,
@@ -481,9 +479,7 @@ def run_audit(
     counting: dict[str, Any] = {
         "range": shared.parse_range(score_range),
         "n_bins": bins,
-        "grouping": grouping,
-        "missing": missing,
-        "max_groups": max_groups,
+        "groups": policy,
         "cut_strata": by is None,
         "task": task,
         "within_labels": criterion != "demographic_parity",

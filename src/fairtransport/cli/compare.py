@@ -67,18 +67,19 @@ def run_compare(
     columns = [part.strip() for part in scores.split(",")] if scores is not None else []
     if len(columns) > 2:
         raise misuse("--scores must be one column, or one for each of the two files")
+    policy = shared.make_policy("keep", 30, 200)
     options: dict[str, Any] = {
         "names": {"sensitive": sensitive or (), "label": label, "weight": weight},
         "positive": positive,
         "reading": reading,
-        "counting": {"range": shared.parse_range(score_range)},
+        "counting": {"range": shared.parse_range(score_range), "groups": policy},
         "drawing": {
             "thresholds": threshold or None,
             "target": "barycenter",
             "confidence": 0.95,
             "n_bootstrap": 1000,
             "n_permutations": 1000,
-            "min_judged_rows": 30,
+            "groups": policy,
         },
         "seed": seed,
     }

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fairtransport._validation import check_choice
 from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance
-from fairtransport.groups import Groups, make_groups
+from fairtransport.groups import GroupPolicy, Groups, make_groups
 from fairtransport.linear import SgdSettings, TransportClassifier
 from fairtransport.linear.settings import sgd_settings
 from fairtransport.metrics import disparities, error_rate
@@ -159,7 +159,7 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
         if method == "DPP (W2)":
             target = _barycenter(split.groups_train, problem.train_scores, "barycenter_w2")
             test_target = _barycenter(split.groups_test, problem.test_scores, "barycenter_w2")
-        repair = QuantileRepair(target, min_group_size=1).fit(
+        repair = QuantileRepair(target, groups=GroupPolicy(min_size=1)).fit(
             problem.train_scores, sensitive_features=split.sensitive_train
         )
         scores = repair.transform(problem.test_scores, sensitive_features=split.sensitive_test)
@@ -229,9 +229,9 @@ class Evaluator:
     target: Sample
 
     @classmethod
-    def build(cls, X: Any, y: Any, sensitive_features: Any, target: Any, *, grouping: str = "crossed") -> Evaluator:
+    def build(cls, X: Any, y: Any, sensitive_features: Any, target: Any, *, crossed: bool = True) -> Evaluator:
         """Prepare rows, labels, groups and the target's scores."""
-        groups = make_groups(sensitive_features, grouping=grouping)
+        groups = make_groups(sensitive_features, GroupPolicy(crossed))
         return cls(X, np.asarray(y), groups, target if isinstance(target, Sample) else Sample.from_values(target))
 
     def scores(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:

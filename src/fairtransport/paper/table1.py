@@ -357,7 +357,7 @@ def _splits(dataset: str, n_runs: int) -> tuple[Split, ...]:
         return (adult_split("binned" if "binned" in dataset else "standard"),)
     if dataset == "German":
         return german_splits(n_runs)
-    return communities_splits(n_runs, grouping=dataset.partition("(")[2].rstrip(")"))
+    return communities_splits(n_runs, crossed=dataset == "Communities (crossed)")
 
 
 def _jobs(datasets: Collection[str], *, quick: bool, n_seeds: int | None = None) -> list[_Job]:

@@ -2,10 +2,9 @@
 
 from fairtransport.repair._table_repair import TableRepair
 from fairtransport.repair.blind import BlindRepairClassifier, BlindRepairRegressor
-from fairtransport.repair.classifier import QuantileRepairClassifier
 from fairtransport.repair.online import OnlineRepairState
 from fairtransport.repair.quantile import QuantileRepair
-from fairtransport.repair.regressor import QuantileRepairRegressor
+from fairtransport.repair.quantile_models import QuantileRepairClassifier, QuantileRepairRegressor
 
 __all__ = [
     "BlindRepairClassifier",

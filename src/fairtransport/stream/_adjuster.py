@@ -226,7 +226,7 @@ class ContinualAdjuster:
         X : array-like or table of n rows
             Features of the model; for a `QuantileRepair`, the scores to repair.
         sensitive_features : column, table or Groups
-            The columns of ``fit``. Depending on the model's ``new_groups``, an unknown group raises an error or is
+            The columns of ``fit``. By ``new`` of the model's ``groups``, an unknown group raises an error or is
             adopted. A batch with a new group is learned before it is scored. A blind repair needs none: rows without a
             known group are scored and not monitored.
         note : dict, optional

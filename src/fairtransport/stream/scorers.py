@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import short_type
-from fairtransport._sklearn import last_step, model_scores, needs_groups
+from fairtransport._sklearn import last_step, model_scores, needs_groups, policy_of
 from fairtransport.criteria import criterion_name, criterion_text, needs_labels
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
@@ -64,7 +64,7 @@ class Scorer(ABC):
     def encode(self, sensitive_features: Any, unknown_group: str = "error") -> Groups:
         """Return the groups of new rows.
 
-        Unknown ones are appended with ``new_groups="adopt"``; otherwise they, and rows without a group in any case,
+        Unknown ones are appended with ``new="adopt"``; otherwise they, and rows without a group in any case,
         are treated as ``unknown_group`` says. A model that does not need the group assigns them to none.
         """
         if sensitive_features is None:
@@ -76,7 +76,7 @@ class Scorer(ABC):
     @property
     def adopts_groups(self) -> bool:
         """Whether groups that the model does not know are added to it."""
-        return str(getattr(self.model, "new_groups", "error")) == "adopt"
+        return policy_of(self.model).new == "adopt"
 
     def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         """Return the scores of rows of known groups; raise ValueError if one of them is not a finite number."""

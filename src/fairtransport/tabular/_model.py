@@ -13,17 +13,17 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn import fit_model, model_scores, needs_groups, take_rows, takes_strata
+from fairtransport._sklearn import fit_model, model_scores, needs_groups, policy_of, take_rows, takes_strata
 from fairtransport._validation import check_choice, check_flag, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import criterion_of
-from fairtransport.groups import UNKNOWN_GROUPS
+from fairtransport.groups import UNKNOWN_GROUPS, GroupPolicy, check_policy, missing_values_error
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular.column_plans import encode_text, read_table
 from fairtransport.tabular.input_columns import InputColumn
 from fairtransport.tabular.label_columns import ClassLabels, NumberLabels, order_labels
-from fairtransport.tabular.rows import NEW_STRATUM, RowReader, RowScores, TableRows, count_rows, find_numeric
+from fairtransport.tabular.rows import NEW_STRATUM, NO_GROUP, RowReader, RowScores, TableRows, count_rows, find_numeric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +146,7 @@ def check_parameters(model: Any) -> None:
     check_flag(model.aware, name="aware")
     if model.positive is not None and model.task == "regression":
         raise ValueError("positive is the label of a class; a regressor predicts numbers.")
-    check_choice(model.missing, ("set_aside", "group"), name="missing")
+    check_policy(model.groups)
     if model.max_disparity is not None:
         check_real(model.max_disparity, name="max_disparity")
         if not trains_for_parity(model.estimator):
@@ -281,8 +281,9 @@ class TableModel(BaseEstimator):
         Columns of numbers that are codes; see `TableEncoder`.
     decimal : {".", ","}, default="."
         The decimal separator of numbers that are written as text.
-    missing : {"set_aside", "group"}, default="set_aside"
-        Whether rows without a group are left out of training or form a group, "missing".
+    groups : GroupPolicy, optional
+        Whether rows without a group raise, form a group, "missing", or are left out of training. By default, as the
+        policy of the estimator says.
     max_disparity : float, optional
         Largest disparity of the estimator's criterion, within ``strata`` if there are any, that new rows may show: for
         demographic parity the strong pairwise demographic disparity (SPDD). The weight of an estimator with
@@ -338,7 +339,7 @@ class TableModel(BaseEstimator):
         drop: Sequence[str] = (),
         categorical: Sequence[str] = (),
         decimal: str = ".",
-        missing: str = "set_aside",
+        groups: GroupPolicy | None = None,
         max_disparity: float | None = None,
         verbose: bool = False,
     ) -> None:
@@ -351,7 +352,7 @@ class TableModel(BaseEstimator):
         self.drop = drop
         self.categorical = categorical
         self.decimal = decimal
-        self.missing = missing
+        self.groups = groups
         self.max_disparity = max_disparity
         self.verbose = verbose
 
@@ -379,6 +380,9 @@ class TableModel(BaseEstimator):
         labels, has_label = self._labels().read(columns[self.label])
         reader = self.reader()
         kept, set_aside = reader.usable(columns, has_label)
+        if self._policy.missing == "error" and NO_GROUP in set_aside:
+            without = np.count_nonzero(set_aside[NO_GROUP])
+            raise missing_values_error(f"{without} rows of {say_columns(self.sensitive_features)}")
         chosen = np.flatnonzero(kept)
         if not chosen.size:
             reasons = ", ".join(f"{rows:,} have {reason}" for reason, rows in count_rows(set_aside).items())
@@ -453,6 +457,10 @@ class TableModel(BaseEstimator):
         return takes_strata(self.estimator_) and self.known_strata is not None
 
     @property
+    def _policy(self) -> GroupPolicy:
+        return policy_of(self.estimator) if self.groups is None else self.groups
+
+    @property
     def task(self) -> str:
         """Whether labels are classes ("classification") or numbers ("regression"), as the estimator takes them."""
         return "regression" if is_regressor(self.estimator) else "classification"
@@ -494,7 +502,7 @@ class TableModel(BaseEstimator):
         labelled : bool, default=True
             Read the labels, and leave out rows without one. A label that training did not see raises.
         new_groups : bool, default=False
-            Keep rows of groups that training did not see, for ``partial_fit`` with ``new_groups="adopt"``.
+            Keep rows of groups that training did not see, for ``partial_fit`` with ``GroupPolicy(new="adopt")``.
 
         Returns
         -------
@@ -608,4 +616,4 @@ class TableModel(BaseEstimator):
 
     def reader(self) -> RowReader:
         """Return the reader of the groups and strata of raw rows."""
-        return RowReader(self.sensitive_features, self.strata, self.numeric_strata_, self.missing, self.decimal)
+        return RowReader(self.sensitive_features, self.strata, self.numeric_strata_, self._policy.missing, self.decimal)

@@ -136,7 +136,7 @@ class RowReader:
         With ``groups``, or ``strata``, rows of others than these are not usable.
         """
         has_group = np.ones(has_label.size, dtype=bool)
-        if self.missing == "set_aside":
+        if self.missing != "group":
             for name in self.sensitive_features:
                 has_group &= encode_text(columns[name], name)[1] >= 0
         usable = has_label & has_group

@@ -25,13 +25,13 @@ from fairtransport.persistence.recipes._registry import (
     is_estimator,
     is_none,
     is_seed,
-    is_word,
     label_array,
     number_array,
     number_in,
     summarize_target,
     tuple_of,
 )
+from fairtransport.repair import QuantileRepair
 from fairtransport.repair.group_maps import resolve_range
 from fairtransport.repair.randomized_maps import MIN_CLASS_ROWS, RandomizedMaps
 from fairtransport.repair.stratum_maps import StratumMaps
@@ -194,7 +194,6 @@ _PARAMS = {
     **GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
     "criterion": is_criterion,
-    "new_groups": is_word,
     "random_state": is_seed,
     "randomize": is_bool,
     "stream_half_life": number_in(0.0, 1e300),
@@ -249,12 +248,12 @@ RECIPES = (
         },
         required=("classes_", "estimator_", "repair_"),
         params={
-            **_PARAMS,
+            "amount": number_in(0.0, 1.0),
             "cv": any_of(is_none, count_up_to(1000), _is_splitter),
             "estimator": is_estimator,
+            "repair": any_of(is_none, instance_of(QuantileRepair)),
         },
         is_consistent=_is_consistent_classifier,
-        summarize=summarize_target,
     ),
     Recipe(
         "fairtransport.QuantileRepairRegressor",
@@ -264,11 +263,11 @@ RECIPES = (
         },
         required=("estimator_", "repair_"),
         params={
-            **{name: check for name, check in _PARAMS.items() if name not in {"randomize", "random_state"}},
+            "amount": number_in(0.0, 1.0),
             "cv": any_of(is_none, count_up_to(1000), _is_splitter),
             "estimator": is_estimator,
+            "repair": any_of(is_none, instance_of(QuantileRepair)),
         },
         is_consistent=_is_consistent_regressor,
-        summarize=summarize_target,
     ),
 )

@@ -83,20 +83,20 @@ class HistogramDisplay(ScoreDisplay):
     score_title: str = "Score"
     in_units: bool = False  # whether distances are in units of the score, rather than shares of its range
 
-    def __init__(self, histograms: GroupHistograms, *, min_judged_rows: int = 30) -> None:
+    def __init__(self, histograms: GroupHistograms, *, min_size: int = 30) -> None:
         self.histograms = histograms
-        self.min_judged_rows = min_judged_rows
+        self.min_size = min_size
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """Groups with at least ``min_judged_rows`` effective rows."""
-        return self.histograms.effective_sizes >= self.min_judged_rows
+        """Groups with at least ``min_size`` effective rows."""
+        return self.histograms.effective_sizes >= self.min_size
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Any = None, **options: Any) -> Self:
         """Draw the scores of an audit."""
         shown = shown_histograms(audit.histograms)
-        display = cls(shown, min_judged_rows=audit.settings.min_judged_rows, **options)
+        display = cls(shown, min_size=audit.settings.small_groups.min_size, **options)
         display.score_title = score_title(audit)
         display.in_units = not audit.settings.bounded
         return display.plot(ax)
@@ -149,7 +149,7 @@ class GroupDistributionDisplay(HistogramDisplay):
     ----------
     histograms : GroupHistograms
         Histogram of the scores of each group; no group is empty.
-    min_judged_rows : int, default=30
+    min_size : int, default=30
         Groups with fewer rows are marked: they have too few to be judged.
     kind : {"density", "histogram"}, default="density"
         Kernel density estimates, or shares of the group in bins of equal width.
@@ -193,12 +193,12 @@ class GroupDistributionDisplay(HistogramDisplay):
         self,
         histograms: GroupHistograms,
         *,
-        min_judged_rows: int = 30,
+        min_size: int = 30,
         kind: str = "density",
         target: Any = "barycenter",
         n_bins: int = 20,
     ) -> None:
-        super().__init__(histograms, min_judged_rows=min_judged_rows)
+        super().__init__(histograms, min_size=min_size)
         self.kind = kind
         self.target = target
         self.n_bins = n_bins
@@ -278,7 +278,7 @@ class CdfDisplay(HistogramDisplay):
     ----------
     histograms : GroupHistograms
         Histogram of the scores of each group; no group is empty.
-    min_judged_rows : int, default=30
+    min_size : int, default=30
         Groups with fewer rows are marked: they have too few to be judged.
     pair : pair of labels or names, default=None
         Groups whose distance is shaded; if None, the two farthest apart among those that are judged.
@@ -324,10 +324,8 @@ class CdfDisplay(HistogramDisplay):
     area_: Any
     distance_: float
 
-    def __init__(
-        self, histograms: GroupHistograms, *, min_judged_rows: int = 30, pair: tuple[Any, Any] | None = None
-    ) -> None:
-        super().__init__(histograms, min_judged_rows=min_judged_rows)
+    def __init__(self, histograms: GroupHistograms, *, min_size: int = 30, pair: tuple[Any, Any] | None = None) -> None:
+        super().__init__(histograms, min_size=min_size)
         self.pair = pair
 
     def _draw(self, *, new_figure: bool) -> None:

@@ -232,7 +232,7 @@ def collect_script_data(
         "threshold": first.thresholds[0].threshold,
         "confidence": f"{settings.confidence:.0%}",
         "favourable": settings.favourable,
-        "minJudgedRows": settings.min_judged_rows,
+        "minJudgedRows": settings.small_groups.min_size,
         "z": float(ndtri((1 + settings.confidence) / 2)),
         "labelled": all(what_if.reduced.has_labels for what_if in what_ifs),
         "groups": [
