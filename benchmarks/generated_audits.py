@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks import _audit_worlds as shapes
 from benchmarks._audit_worlds import World
+from fairtransport import GroupPolicy
 from fairtransport._text import plain
 from fairtransport.auditing import audit_histograms
 from fairtransport.cli._limits import parse_limits
@@ -38,7 +39,7 @@ def draw_case(rng, *, max_rows=MAX_ROWS, n_replicates=60):
         "confidence": float(rng.choice([0.9, 0.95, 0.95, 0.99])),
         "materiality": float(rng.choice([0.0, 0.01, 0.02, 0.02, 0.05])),
         "thresholds": sorted(rng.choice([0.2, 0.3, 0.5, 0.7], rng.integers(1, 4), replace=False).tolist()),
-        "min_judged_rows": int(rng.choice([10, 30, 30, 100])),
+        "groups": GroupPolicy(min_size=int(rng.choice([10, 30, 30, 100]))),
         "n_bootstrap": n_replicates,
         "n_permutations": int(rng.choice([n_replicates, 2 * n_replicates])) + 40,
         "random_state": int(rng.integers(2**31)),
@@ -93,7 +94,7 @@ def contradictions(case):
 
 def _judged(audit):
     sizes = audit.histograms.effective_sizes
-    least = audit.settings.min_judged_rows
+    least = audit.settings.small_groups.min_size
     return [group.name for group, size in zip(audit.groups, sizes, strict=True) if size >= least]
 
 

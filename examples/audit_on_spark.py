@@ -21,7 +21,7 @@ def main(spark: SparkSession, folder: Path) -> None:
     before = ft.audit_table(table, score="score", sensitive_features=GROUPS, label="income", random_state=0)
     print(before)
 
-    repair = ft.TableRepair(score="score", sensitive_features=GROUPS).fit(table)
+    repair = ft.repair.TableRepair(score="score", sensitive_features=GROUPS).fit(table)
     print("Rows by the outcome of the repair:", repair.check(table))
     repaired = repair.transform(table)  # nothing is computed yet
     repaired.write.mode("overwrite").parquet(str(folder / "repaired"))  # the executors write

@@ -23,7 +23,7 @@ def main(path: str) -> None:
     low, high = rng.beta(2, 5, size=2000), rng.beta(5, 2, size=2000)
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharey=True)
     for ax, regularizer in zip(axes, ("l2", "entropy"), strict=True):
-        solution = ft.solve_dual(low, high, regularizer=regularizer, n_updates=5000, random_state=0)
+        solution = ft.transport.solve_dual(low, high, regularizer=regularizer, n_updates=5000, random_state=0)
         DualDisplay.from_solution(solution, names=("low scores", "high scores"), ax=ax)
         ax.set_xlabel(f"Score ({regularizer})")
     figure.savefig(path, dpi=110)

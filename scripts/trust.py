@@ -39,7 +39,6 @@ FAMILIES = {
     "tests/persistence/test_hostile_trees.py": "models with correct checksums: boosted trees",
     "tests/security/test_bombs.py": "inputs that ask for much memory",
     "tests/security/test_hardened.py": "read-only systems, without a home or temporary files",
-    "tests/security/test_canaries": "entry points with canaries through every failure",
     "tests/stream/test_line_meaning.py": "lines of a stream: each has the score that it has alone",
     "tests/stream/test_failing_rows.py": "lines of a stream that cannot be scored",
     "tests/tables/test_column_names.py": "names of columns that look like patterns or code",

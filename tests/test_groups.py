@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairtransport import GroupPolicy
 from fairtransport.groups import Groups, make_groups
 
 SEX = ["M", "F", "F", "M", "F", "M"]
@@ -80,8 +81,8 @@ def test_one_column_is_the_same_from_any_container(data):
 @pytest.mark.parametrize("data", NAMED_TABLES.values(), ids=NAMED_TABLES)
 @pytest.mark.parametrize("grouping", ["crossed", "each"])
 def test_named_tables_are_the_same_from_any_container(data, grouping):
-    groups = make_groups(data, grouping=grouping)
-    assert groups == make_groups(TABLE, grouping=grouping)
+    groups = make_groups(data, groups=GroupPolicy(crossed=grouping == "crossed"))
+    assert groups == make_groups(TABLE, groups=GroupPolicy(crossed=grouping == "crossed"))
     assert groups.columns == ("race", "sex")
 
 
@@ -109,7 +110,7 @@ def test_crossed_groups_have_the_rows_of_their_labels():
 
 
 def test_each_value_of_each_column_is_a_group():
-    groups = make_groups(TABLE, grouping="each")
+    groups = make_groups(TABLE, groups=GroupPolicy(crossed=False))
     assert groups.labels == (("race", "A"), ("race", "B"), ("race", "W"), ("sex", "F"), ("sex", "M"))
     assert groups.names == ("race=A", "race=B", "race=W", "sex=F", "sex=M")
     assert [rows.tolist() for rows in groups.rows] == [[4], [1, 5], [0, 2, 3], [1, 2, 4], [0, 3, 5]]
@@ -119,10 +120,10 @@ def test_each_value_of_each_column_is_a_group():
 
 
 def test_groups_pass_through_but_are_still_checked():
-    groups = make_groups(TABLE, grouping="each")
+    groups = make_groups(TABLE, groups=GroupPolicy(crossed=False))
     assert make_groups(groups) is groups
-    with pytest.raises(ValueError, match="min_size=2"):
-        make_groups(groups, min_size=2)
+    with pytest.raises(ValueError, match="at least 99"):
+        make_groups(groups, at_least=99)
 
 
 # ---------------------------------------------------------------------------------------------- values
@@ -155,20 +156,22 @@ def test_equal_numbers_are_one_group():
     assert make_groups([1, 1.0, True, 2]).counts.tolist() == [3, 1]
     assert make_groups([0, 1]).encode(np.array([1.0, 0.0, 1.0])).counts.tolist() == [1, 2]
     assert make_groups([2**53, 2**53 + 1]).counts.tolist() == [1, 1]
-    assert make_groups(pd.Series([2**53, 2**53 + 1, None], dtype="Int64"), missing="group").counts.tolist() == [1, 1, 1]
+    assert make_groups(
+        pd.Series([2**53, 2**53 + 1, None], dtype="Int64"), groups=GroupPolicy(missing="group")
+    ).counts.tolist() == [1, 1, 1]
 
 
 def test_order_is_numbers_text_others_missing():
     day = dt.date(2020, 1, 2)
     values = [None, "b", day, 10, "a", 2.5, b"x", -1, False]
-    groups = make_groups(values, missing="group")
+    groups = make_groups(values, groups=GroupPolicy(missing="group"))
     assert groups.labels == (-1, False, 2.5, 10, "a", "b", b"x", day, None)
     assert groups.names == ("-1", "False", "2.5", "10", "a", "b", "b'x'", "2020-01-02", "missing")
-    assert make_groups(values[::-1], missing="group").labels == groups.labels
+    assert make_groups(values[::-1], groups=GroupPolicy(missing="group")).labels == groups.labels
 
 
 def test_names_differ_when_values_look_alike():
-    groups = make_groups([1, "1", None, "missing", "", "1 (2)"], missing="group")
+    groups = make_groups([1, "1", None, "missing", "", "1 (2)"], groups=GroupPolicy(missing="group"))
     assert groups.labels == (1, "", "1", "1 (2)", "missing", None)
     assert groups.names == ("1", "(empty)", "1 (2)", "1 (2) (2)", "missing", "missing (2)")
     assert [groups.index_of(label) for label in groups.labels] == list(range(6))
@@ -183,7 +186,7 @@ def test_names_differ_when_values_look_alike():
     ],
 )
 def test_dates(data):
-    groups = make_groups(data, missing="group")
+    groups = make_groups(data, groups=GroupPolicy(missing="group"))
     assert groups.labels == (dt.datetime(2019, 1, 1), dt.datetime(2020, 1, 2), None)  # noqa: DTZ001
     assert groups.codes.tolist() == [1, 0, 2]
 
@@ -229,7 +232,7 @@ def test_texts_of_every_library_give_the_same_groups():
     text = np.array(["a", "bc", "", "a longer one", "é"])[np.random.default_rng(0).integers(0, 5, 20_000)]
     holes = [None if i % 7 == 0 else value for i, value in enumerate(text.tolist())]
     for values in (text.tolist(), holes):
-        expected = make_groups(values, missing="group")
+        expected = make_groups(values, groups=GroupPolicy(missing="group"))
         kinds = [pd.Series(values), pd.Series(values, dtype="category"), pl.Series(values), pa.array(values)]
         kinds += [pl.Series(values, dtype=pl.Categorical), pl.Series(values, dtype=pl.Enum(np.unique(text).tolist()))]
         kinds += [
@@ -238,7 +241,7 @@ def test_texts_of_every_library_give_the_same_groups():
             pd.Series(values, dtype="string"),
         ]
         for column in [*kinds, *([text] if values is not holes else [])]:
-            groups = make_groups(column, missing="group")
+            groups = make_groups(column, groups=GroupPolicy(missing="group"))
             assert groups.labels == expected.labels
             assert np.array_equal(groups.codes, expected.codes)
 
@@ -247,7 +250,7 @@ def test_texts_of_every_library_give_the_same_groups():
 @pytest.mark.parametrize("kind", ["int64", "U6", "float64"])
 def test_more_values_than_the_table_of_hashes_holds(n_values, kind):
     values = (np.random.default_rng(0).permutation(n_values) * 7).astype(kind)
-    groups = make_groups(np.tile(values, 2), max_groups=n_values)
+    groups = make_groups(np.tile(values, 2), groups=GroupPolicy(max_groups=n_values))
     labels, codes = np.unique(values, return_inverse=True)
     assert groups.labels == tuple(labels.tolist())
     assert np.array_equal(groups.codes, np.tile(codes, 2))
@@ -265,7 +268,7 @@ def test_more_values_than_the_table_of_hashes_holds(n_values, kind):
     )
 )
 def test_crossed_rows_partition_the_table(rows):
-    groups = make_groups(rows, missing="group")
+    groups = make_groups(rows, groups=GroupPolicy(missing="group"))
     assert np.array_equal(np.sort(np.concatenate(groups.rows)), np.arange(len(rows)))
     assert all(np.all(np.diff(members) > 0) for members in groups.rows)
     assert groups.counts.sum() == len(rows)
@@ -274,7 +277,7 @@ def test_crossed_rows_partition_the_table(rows):
     for code, members in enumerate(groups.rows):
         assert np.all(groups.codes[members] == code)
     assert groups.encode(rows) == groups
-    assert make_groups(np.array(rows, dtype=object), missing="group") == groups
+    assert make_groups(np.array(rows, dtype=object), groups=GroupPolicy(missing="group")) == groups
 
 
 # --------------------------------------------------------------------------------------------- missing
@@ -310,7 +313,7 @@ MISSING_NUMBERS = {
 def test_missing_values_raise_or_make_a_group(data):
     with pytest.raises(ValueError, match=r"1 rows of column 'sensitive_feature_0'.*missing=\"group\""):
         make_groups(data)
-    groups = make_groups(data, missing="group")
+    groups = make_groups(data, groups=GroupPolicy(missing="group"))
     assert groups.labels in (("F", "M", None), (1, 2, None))
     assert groups.names[-1] == "missing"
     assert groups.codes.tolist() == [1, 2, 0]
@@ -320,10 +323,10 @@ def test_missing_values_in_several_columns():
     table = {"race": ["B", None, "W", None], "sex": ["F", "F", None, None]}
     with pytest.raises(ValueError, match="2 rows of column 'race' and 2 rows of column 'sex'"):
         make_groups(table)
-    groups = make_groups(table, missing="group")
+    groups = make_groups(table, groups=GroupPolicy(missing="group"))
     assert groups.labels == (("B", "F"), ("W", None), (None, "F"), (None, None))
     assert groups.names == ("B, F", "W, missing", "missing, F", "missing, missing")
-    assert make_groups(table, missing="group", grouping="each").names[2] == "race=missing"
+    assert make_groups(table, groups=GroupPolicy(missing="group", crossed=False)).names[2] == "race=missing"
 
 
 # -------------------------------------------------------------------------------------------- new rows
@@ -339,7 +342,7 @@ def test_encode_keeps_labels_and_leaves_absent_groups_empty():
 
 @pytest.mark.parametrize("grouping", ["crossed", "each"])
 def test_encode_matches_columns_by_name(grouping):
-    groups = make_groups(TABLE, grouping=grouping)
+    groups = make_groups(TABLE, groups=GroupPolicy(crossed=grouping == "crossed"))
     other = pd.DataFrame({"age": range(6), "sex": SEX, "race": RACE})
     assert groups.encode(other) == groups
     assert groups.encode(ROWS) == groups  # no names: by position
@@ -354,33 +357,33 @@ def test_encode_matches_columns_by_name(grouping):
 
 def test_encode_refuses_groups_with_other_options():
     with pytest.raises(ValueError, match="cannot be matched"):
-        make_groups(TABLE).encode(make_groups(TABLE, grouping="each"))
+        make_groups(TABLE).encode(make_groups(TABLE, groups=GroupPolicy(crossed=False)))
 
 
 def test_encode_refuses_what_it_has_not_seen():
     groups = make_groups(TABLE)
     with pytest.raises(ValueError, match=r"2 of 3 rows .* columns 'race', 'sex' is none of the 5 known"):
         groups.encode({"race": ["A", "W", "Q"], "sex": ["M", "M", "F"]})
-    each = make_groups(TABLE, grouping="each")
+    each = make_groups(TABLE, groups=GroupPolicy(crossed=False))
     assert each.encode({"race": ["A"], "sex": ["M"]}).counts.tolist() == [1, 0, 0, 0, 1]
     with pytest.raises(ValueError, match=r"1 of 2 rows .* in column 'sex' is none"):
         each.encode({"race": ["A", "W"], "sex": ["M", "Q"]})
     with pytest.raises(ValueError, match="missing values"):
         groups.encode({"race": ["A"], "sex": [None]})
     with pytest.raises(ValueError, match="none of the 2 known"):
-        make_groups(["a", "b"], missing="group").encode([None])
+        make_groups(["a", "b"], groups=GroupPolicy(missing="group")).encode([None])
 
 
 def test_spec_round_trip():
     table = {"race": ["B", None, "W"], "age": [1.5, 2, True]}
     for grouping in ("crossed", "each"):
-        groups = make_groups(table, missing="group", grouping=grouping)
+        groups = make_groups(table, groups=GroupPolicy(missing="group", crossed=grouping == "crossed"))
         again = Groups.from_spec(json.loads(json.dumps(groups.to_spec(), allow_nan=False)))
         assert (len(again), again.n_rows, again.counts.sum()) == (len(groups), 0, 0)
         assert again.names == groups.names
         assert again.encode(table) == groups
         assert again.to_spec() == groups.to_spec()
-    one = make_groups(["a", None], missing="group")
+    one = make_groups(["a", None], groups=GroupPolicy(missing="group"))
     assert Groups.from_spec(one.to_spec()).encode(["a", None]) == one
 
 
@@ -418,7 +421,7 @@ def test_spec_is_checked(change):
 
 @pytest.mark.parametrize("grouping", ["crossed", "each"])
 def test_select_renumbers_rows(grouping):
-    groups = make_groups(TABLE, grouping=grouping)
+    groups = make_groups(TABLE, groups=GroupPolicy(crossed=grouping == "crossed"))
     mask = np.array([True, False, True, True, False, True])
     by_mask = groups.select(mask)
     assert by_mask == groups.select(np.flatnonzero(mask))
@@ -446,7 +449,7 @@ def test_select_refuses_other_things():
 def test_shuffled_keeps_sizes_and_overlaps(grouping):
     rng = np.random.default_rng(1)
     table = {"a": rng.integers(0, 3, 200), "b": rng.integers(0, 4, 200)}
-    groups = make_groups(table, grouping=grouping)
+    groups = make_groups(table, groups=GroupPolicy(crossed=grouping == "crossed"))
     shuffled = groups.shuffled(np.random.default_rng(0))
     assert shuffled == groups.shuffled(np.random.default_rng(0))
     assert shuffled != groups
@@ -460,20 +463,13 @@ def overlaps(groups):
 
 def test_require():
     groups = make_groups({"race": ["a", "a", "b", "b", "b"], "sex": ["x"] * 5})
-    groups.require(min_size=2)
-    with pytest.raises(ValueError, match=r"columns 'race', 'sex' has size 2, below min_size=3; 1 of 2 groups"):
-        groups.require(min_size=3)
+    groups.require()
     with pytest.raises(ValueError, match=r"into 2 group\(s\) of columns 'race', 'sex'; at least 3"):
-        groups.require(min_size=1, at_least=3)
+        groups.require(3)
     with pytest.raises(ValueError, match=r"into 1 group\(s\) of column 'sensitive_feature_0'; at least 2"):
-        make_groups(["a", "a"]).require(min_size=1)
+        make_groups(["a", "a"]).require()
     with pytest.raises(ValueError, match="into 1 group"):
-        groups.encode({"race": ["a"], "sex": ["x"]}).require(min_size=1)
-    each = make_groups({"race": ["a", "a", "b"], "sex": ["x", "x", "x"]}, grouping="each")
-    with pytest.raises(ValueError, match="A group of column 'race' has size 1"):
-        each.require(min_size=2)
-    with pytest.raises(ValueError, match="min_size"):
-        groups.require(min_size=0)
+        groups.encode({"race": ["a"], "sex": ["x"]}).require()
     with pytest.raises(ValueError, match="at least 2"):
         make_groups(["a", "a"], at_least=2)
 
@@ -482,8 +478,8 @@ def test_index_of_takes_labels_and_names():
     groups = make_groups(TABLE)
     assert groups.index_of(("W", "F")) == groups.index_of(["W", np.str_("F")]) == groups.index_of("W, F") == 3
     assert make_groups([1, 2]).index_of(np.float64(2)) == 1
-    assert make_groups([1, None], missing="group").index_of(float("nan")) == 1
-    assert make_groups(TABLE, grouping="each").index_of("race=B") == 1
+    assert make_groups([1, None], groups=GroupPolicy(missing="group")).index_of(float("nan")) == 1
+    assert make_groups(TABLE, groups=GroupPolicy(crossed=False)).index_of("race=B") == 1
     with pytest.raises(ValueError, match="None of the 5 groups of columns 'race', 'sex'"):
         groups.index_of("Q")
 
@@ -495,16 +491,16 @@ def test_index_of_takes_labels_and_names():
 def test_many_groups_are_a_mistake(data):
     with pytest.raises(ValueError, match=r"1001 groups in column 'sensitive_feature_0'; max_groups is 1000"):
         make_groups(data)
-    assert len(make_groups(data, max_groups=1001)) == 1001
+    assert len(make_groups(data, groups=GroupPolicy(max_groups=1001))) == 1001
 
 
 def test_many_crossings_are_a_mistake():
     table = {"a": np.arange(50).repeat(50), "b": np.tile(np.arange(50), 50)}
     with pytest.raises(ValueError, match="2500 groups in columns 'a', 'b'"):
         make_groups(table)
-    assert len(make_groups(table, grouping="each")) == 100
+    assert len(make_groups(table, groups=GroupPolicy(crossed=False))) == 100
     with pytest.raises(ValueError, match="100 groups in columns 'a', 'b'"):
-        make_groups(table, grouping="each", max_groups=99)
+        make_groups(table, groups=GroupPolicy(crossed=False, max_groups=99))
 
 
 @pytest.mark.parametrize(
@@ -548,10 +544,33 @@ def test_errors_do_not_contain_values(data, message):
     assert "CANARY" not in str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{"grouping": "both"}, {"missing": "drop"}, {"max_groups": 0}, {"min_size": 0}])
-def test_options_are_checked(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        make_groups(SEX, **options)
+@pytest.mark.parametrize(
+    "options",
+    [{"crossed": "no"}, {"missing": "drop"}, {"small": "merge"}, {"min_size": 0}, {"new": "pool"}, {"max_groups": 0}],
+)
+def test_a_policy_is_checked(options):
+    with pytest.raises((TypeError, ValueError), match=next(iter(options))):
+        GroupPolicy(**options)
+    with pytest.raises(TypeError, match="groups must be a GroupPolicy"):
+        make_groups(SEX, options)
+
+
+def test_rows_without_a_value_are_set_aside():
+    values = {"sex": ["F", None, "M", "F"], "race": ["B", "W", None, "W"]}
+    groups = make_groups(values, GroupPolicy(missing="set_aside"))
+    assert groups.labels == (("F", "B"), ("F", "W"))
+    assert groups.codes.tolist() == [0, 2, 2, 1]
+    each = make_groups(values, GroupPolicy(crossed=False, missing="set_aside"))
+    assert each.names == ("sex=F", "race=B", "race=W")
+    assert [codes.tolist() for codes in each.memberships] == [[0, 3, 3, 0], [1, 3, 3, 2]]
+    with pytest.raises(ValueError, match="missing values in 1 rows of column 'sex'"):
+        groups.encode({"sex": [None], "race": ["W"]})
+
+
+def test_small_groups_are_pooled_or_dropped_by_the_policy():
+    values = ["a"] * 3 + ["b"] * 2 + ["c"]
+    assert make_groups(values, GroupPolicy(small="pool", min_size=3)).counts.tolist() == [3, 3]
+    assert make_groups(values, GroupPolicy(small="drop", min_size=2)).counts.tolist() == [3, 2]
 
 
 def test_adopt_appends_new_groups():
@@ -563,7 +582,7 @@ def test_adopt_appends_new_groups():
     assert known.labels == (("F", 2), ("M", 1))
     assert known.adopt({"sex": ["F"], "age": [2]}).labels == known.labels
     assert Groups.from_spec(wider.to_spec()).encode({"sex": ["A"], "age": [1]}).codes.tolist() == [2]
-    each = make_groups({"sex": ["M", "F"]}, grouping="each").adopt({"sex": ["X", "M"]})
+    each = make_groups({"sex": ["M", "F"]}, groups=GroupPolicy(crossed=False)).adopt({"sex": ["X", "M"]})
     assert each.labels == (("sex", "F"), ("sex", "M"), ("sex", "X"))
     with pytest.raises(ValueError, match="max_groups is 3"):
         make_groups(["a", "b"]).adopt(["c", "d"], max_groups=3)
@@ -573,7 +592,7 @@ def test_adopt_appends_new_groups():
 
 @pytest.mark.parametrize("grouping", ["crossed", "each"])
 def test_adopt_makes_no_group_of_missing_values(grouping):
-    known = make_groups({"sex": ["M", "F", "F"]}, grouping=grouping)
+    known = make_groups({"sex": ["M", "F", "F"]}, groups=GroupPolicy(crossed=grouping == "crossed"))
     rows = {"sex": ["X", None, "M"]}
     with pytest.raises(ValueError, match="missing values"):
         known.adopt(rows)
@@ -581,5 +600,5 @@ def test_adopt_makes_no_group_of_missing_values(grouping):
     assert (len(pooled), pooled.memberships[0].tolist()) == (3, [2, 3, 1])
     common = known.adopt(rows, unknown_group="common", sizes=[2, 1])
     assert common.memberships[0].tolist() == [2, 0, 1]
-    with_missing = make_groups({"sex": ["M", "F"]}, grouping=grouping, missing="group")
+    with_missing = make_groups({"sex": ["M", "F"]}, groups=GroupPolicy(crossed=grouping == "crossed", missing="group"))
     assert len(with_missing.adopt(rows, unknown_group="pooled")) == 4

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtransport import make_groups
+from fairtransport import GroupPolicy, make_groups
 from fairtransport.groups import SMALL_GROUPS, Groups
 from fairtransport.metrics import strong_pairwise_disparity
 
@@ -42,7 +42,7 @@ def test_a_single_small_group_and_all_small_groups_are_pooled_as_well():
     assert whole.names == (SMALL_GROUPS,)
     assert whole.counts.tolist() == [12]
     with pytest.raises(ValueError, match="at least 2"):
-        whole.require(min_size=1)
+        whole.require()
 
 
 def test_drop_takes_rows_out_of_all_groups():
@@ -99,13 +99,13 @@ def test_crossed_groups_are_pooled_whatever_their_columns():
 
 def test_with_grouping_each_every_column_has_its_own_pool():
     table = {"race": list("BWWWWA"), "sex": list("XYFFFF")}
-    pooled = make_groups(table, grouping="each").settle("pool", 2)
+    pooled = make_groups(table, groups=GroupPolicy(crossed=False)).settle("pool", 2)
     assert pooled.names == ("race=W", "sex=F", "race=(small groups)", "sex=(small groups)")
     assert pooled.counts.tolist() == [4, 4, 2, 2]
     assert pooled.rows[2].tolist() == [0, 5]
     assert pooled.rows[3].tolist() == [0, 1]  # the first row is in both pools, and once in each
     assert stored(pooled).encode(table) == pooled
-    dropped = make_groups(table, grouping="each").settle("drop", 2)
+    dropped = make_groups(table, groups=GroupPolicy(crossed=False)).settle("drop", 2)
     assert dropped.names == ("race=W", "sex=F")
     assert dropped.memberships[0].tolist() == [2, 0, 0, 0, 0, 2]
     assert stored(dropped).encode(table) == dropped
@@ -159,5 +159,5 @@ def test_a_spec_that_does_not_fit_is_refused(change):
     [("merge", 3, ValueError), (None, 3, ValueError), ("pool", 0, ValueError), ("pool", 2.5, TypeError)],
 )
 def test_options_are_checked(policy, least, error):
-    with pytest.raises(error, match=r"small_groups|min_group_size"):
+    with pytest.raises(error, match=r"small|min_size"):
         make_groups(MIXED).settle(policy, least)

@@ -13,23 +13,20 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from fairtransport import datasets, metrics
     from fairtransport._warnings import FairnessWarning
-    from fairtransport.auditing import Audit, AuditComparison, AuditSeries, audit, audit_by, audit_table, compare
-    from fairtransport.causal import CounterfactualTransport, audit_counterfactual
+    from fairtransport.auditing import Audit, AuditComparison, AuditSeries, audit, audit_table, compare
+    from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
     from fairtransport.criteria import ContinuousDistance, DiscreteDistance
-    from fairtransport.groups import Groups, make_groups
+    from fairtransport.groups import GroupPolicy, make_groups
     from fairtransport.linear import TransportClassifier, TransportRegressor
-    from fairtransport.persistence import load, save, sign
-    from fairtransport.persistence.onnx import to_onnx
+    from fairtransport.persistence import load, save
     from fairtransport.repair import (
         BlindRepairClassifier,
         BlindRepairRegressor,
         QuantileRepair,
         QuantileRepairClassifier,
         QuantileRepairRegressor,
-        TableRepair,
     )
-    from fairtransport.selection import Frontier, fit_many, frontier, suggest
-    from fairtransport.transport import solve_dual
+    from fairtransport.selection import Frontier, frontier
 
 __all__ = [
     "Audit",
@@ -38,34 +35,26 @@ __all__ = [
     "BlindRepairClassifier",
     "BlindRepairRegressor",
     "ContinuousDistance",
-    "CounterfactualTransport",
     "DiscreteDistance",
     "FairnessWarning",
     "Frontier",
-    "Groups",
+    "GroupPolicy",
     "QuantileRepair",
     "QuantileRepairClassifier",
     "QuantileRepairRegressor",
-    "TableRepair",
+    "TransportBoostingClassifier",
+    "TransportBoostingRegressor",
     "TransportClassifier",
     "TransportRegressor",
-    "__version__",
     "audit",
-    "audit_by",
-    "audit_counterfactual",
     "audit_table",
     "compare",
     "datasets",
-    "fit_many",
     "frontier",
     "load",
     "make_groups",
     "metrics",
     "save",
-    "sign",
-    "solve_dual",
-    "suggest",
-    "to_onnx",
 ]
 
 _HOMES = {
@@ -75,31 +64,24 @@ _HOMES = {
     "BlindRepairClassifier": "repair",
     "BlindRepairRegressor": "repair",
     "ContinuousDistance": "criteria",
-    "CounterfactualTransport": "causal",
     "DiscreteDistance": "criteria",
     "FairnessWarning": "_warnings",
     "Frontier": "selection",
-    "Groups": "groups",
+    "GroupPolicy": "groups",
     "QuantileRepair": "repair",
     "QuantileRepairClassifier": "repair",
     "QuantileRepairRegressor": "repair",
-    "TableRepair": "repair",
+    "TransportBoostingClassifier": "boosting",
+    "TransportBoostingRegressor": "boosting",
     "TransportClassifier": "linear",
     "TransportRegressor": "linear",
     "audit": "auditing",
-    "audit_by": "auditing",
-    "audit_counterfactual": "causal",
     "audit_table": "auditing",
     "compare": "auditing",
-    "fit_many": "selection",
     "frontier": "selection",
     "load": "persistence",
     "make_groups": "groups",
     "save": "persistence",
-    "sign": "persistence",
-    "solve_dual": "transport",
-    "suggest": "selection",
-    "to_onnx": "persistence.onnx",
 }
 _PACKAGES = frozenset(
     {
@@ -109,6 +91,7 @@ _PACKAGES = frozenset(
         "checks",
         "criteria",
         "datasets",
+        "groups",
         "histograms",
         "linear",
         "metrics",

@@ -20,8 +20,8 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from fairtransport._columns import say_columns
-from fairtransport._validation import check_choice, check_count, check_real
-from fairtransport.groups import Groups
+from fairtransport._validation import check_count
+from fairtransport.groups import GroupPolicy, Groups, check_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -323,8 +323,8 @@ def needs_groups(model: Any, X: Any = None, *, sensitive_features: Any = None) -
     each group (``coef_`` with several rows).
     """
     last = last_step(model)[1]
-    if not takes_groups(last):
-        return False
+    if not hasattr(last, "predict") or not takes_groups(last):
+        return not hasattr(last, "predict")  # a repair of scores
     if hasattr(last, "repair_"):
         return last.repair_ is not None
     if hasattr(last, "groups_") and hasattr(last, "coef_"):
@@ -434,19 +434,15 @@ class RowScoring:
         return scorer.score_rows(table)
 
 
-# Parameters shared by all ``partial_fit`` methods: the half-life of rows and the treatment of unseen groups.
-
-#: Treatments of a group that occurs for the first time.
-NEW_GROUPS = ("error", "adopt")
+# Groups of estimators, and of batches in ``partial_fit``.
 
 #: Weight, in rows, of the prior of a new group.
 NEW_GROUP_ROWS = 10.0
 
 
-def check_stream_parameters(half_life: Any, new_groups: Any, *, name: str = "half_life") -> None:
-    """Raise ValueError for an invalid half-life or treatment of new groups."""
-    check_real(half_life, name=name, strict=True, finite=False)
-    check_choice(new_groups, NEW_GROUPS, name="new_groups")
+def policy_of(estimator: Any) -> GroupPolicy:
+    """Return how an estimator, or the last step of a pipeline, makes groups of sensitive columns."""
+    return check_policy(getattr(last_step(estimator)[1], "groups", None))
 
 
 def check_classes(classes: Any, known: NDArray[Any]) -> None:

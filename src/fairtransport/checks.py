@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from fairtransport._sklearn import last_step, model_scores, needs_groups
 from fairtransport._validation import check_real
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.metrics import strong_pairwise_disparity
 
 if TYPE_CHECKING:
@@ -215,5 +214,3 @@ FAIR_CHECKS: dict[str, Callable[[Any, float, int], str]] = {
 
 
 __all__ = ["FAIR_CHECKS", "check_fair_estimator"]
-
-redact_public_errors(globals())

@@ -25,7 +25,6 @@ from fairtransport._columns import (
     short_type,
 )
 from fairtransport._validation import check_choice, check_count
-from fairtransport._validation.error_redaction import redact_public_errors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,17 +39,10 @@ def code_groups(
 ) -> tuple[tuple[GroupLabel, ...], tuple[NDArray[Any], ...]]:
     """Return the labels of the groups and the memberships of the rows; see `Groups` for both."""
     coded = {name: code_column(column, name, max_groups) for name, column in columns.items()}
-    gaps = {
-        name: int(np.count_nonzero(codes == len(values) - 1))
-        for name, (values, codes) in coded.items()
-        if None in values
-    }
+    gaps = {name: codes == len(values) - 1 for name, (values, codes) in coded.items() if None in values}
     if gaps and missing == "error":
-        counts = " and ".join(f"{size} rows of column {name!r}" for name, size in gaps.items())
-        raise ValueError(
-            f"sensitive_features has missing values in {counts}. Drop these rows, fill the values, or make "
-            'them a group of their own with missing="group".'
-        )
+        counts = " and ".join(f"{np.count_nonzero(rows)} rows of column {name!r}" for name, rows in gaps.items())
+        raise missing_values_error(counts)
     if grouping == "crossed":
         labels, codes = _cross(list(coded.values()))
         memberships = [codes]
@@ -59,8 +51,30 @@ def code_groups(
         before = np.cumsum([0, *(len(values) for values, _ in coded.values())])
         kind = short_type(len(labels))
         memberships = [codes + start.astype(kind) for (_, codes), start in zip(coded.values(), before, strict=False)]
+    if gaps and missing == "set_aside":
+        labels, memberships = _set_aside(labels, memberships, np.logical_or.reduce([*gaps.values()]))
     check_number(len(labels), columns, max_groups)
     return tuple(labels), tuple(memberships)
+
+
+def missing_values_error(rows: str) -> ValueError:
+    """Return the error for rows without a group: ``"3 rows of column 'sex'"``."""
+    return ValueError(
+        f"sensitive_features has missing values in {rows}. Drop these rows, fill the values, make them a group of "
+        'their own with GroupPolicy(missing="group"), or leave them out with missing="set_aside".'
+    )
+
+
+def _set_aside(
+    labels: Sequence[GroupLabel], memberships: Sequence[NDArray[Any]], aside: NDArray[np.bool_]
+) -> tuple[list[GroupLabel], list[NDArray[Any]]]:
+    """Return the labels of the other rows, and memberships in which these rows have ``len(labels)``."""
+    used = np.unique(np.concatenate([codes[~aside] for codes in memberships]))
+    table = np.full(len(labels), used.size)
+    table[used] = np.arange(used.size)
+    kind = short_type(used.size)
+    moved = [np.where(aside, used.size, table[codes]).astype(kind) for codes in memberships]
+    return [labels[code] for code in used], moved
 
 
 def _cross(coded: list[Coded]) -> Coded:
@@ -119,11 +133,71 @@ def owner_columns(labels: Iterable[Any], grouping: str) -> set[Any]:
 
 # Groups of few rows: pooled into one group, or dropped.
 
-SMALL_GROUP_POLICIES = ("keep", "pool", "drop")
-"""The treatments of small groups by :meth:`Groups.settle`."""
-
 MIN_GROUP_SIZE = 30
 """The default size below which a group is small."""
+
+
+@dataclass(frozen=True)
+class GroupPolicy:
+    """How sensitive columns become groups: the ``groups`` parameter of estimators, repairs, audits and metrics.
+
+    Parameters
+    ----------
+    crossed : bool, default=True
+        Whether to cross several columns, or to make every value of every column a group, so that groups overlap.
+    missing : {"error", "group", "set_aside"}, default="error"
+        Whether missing values (None, NaN, NaT, NA) raise ValueError, form a group (label None, name "missing"), or
+        have their rows left out.
+    small : {"keep", "pool", "drop"}, default="keep"
+        Whether small groups are kept, pooled into one group called "(small groups)", or have their rows left out.
+        A repair computes no map from the rows of a small group alone, whether it is kept or not; an audit shows small
+        groups and does not judge them.
+    min_size : int, default=30
+        A group with fewer rows (of positive weight) is small. 1 treats all groups alike.
+    new : {"error", "adopt"}, default="error"
+        For ``partial_fit``: whether a group that was not seen before raises ValueError or is added.
+    max_groups : int, default=1000
+        Largest number of groups. More usually mean that a column is an identifier or continuous.
+
+    See Also
+    --------
+    make_groups : Make groups from sensitive columns.
+
+    Examples
+    --------
+    >>> make_groups(["F", None, "M"], GroupPolicy(missing="group")).names
+    ('F', 'M', 'missing')
+    """
+
+    crossed: bool = True
+    missing: str = "error"
+    small: str = "keep"
+    min_size: int = MIN_GROUP_SIZE
+    new: str = "error"
+    max_groups: int = 1000
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.crossed, (bool, np.bool_)):
+            raise TypeError(f"crossed must be True or False; got a {type(self.crossed).__name__}.")
+        check_choice(self.missing, ("error", "group", "set_aside"), name="missing")
+        check_choice(self.small, ("keep", "pool", "drop"), name="small")
+        check_count(self.min_size, name="min_size")
+        check_choice(self.new, ("error", "adopt"), name="new")
+        check_count(self.max_groups, name="max_groups")
+
+    @property
+    def grouping(self) -> str:
+        """``Groups.grouping`` of the groups."""
+        return "crossed" if self.crossed else "each"
+
+
+def check_policy(groups: Any) -> GroupPolicy:
+    """Return a ``groups`` parameter: a policy, or the default one for None."""
+    if groups is None:
+        return GroupPolicy()
+    if not isinstance(groups, GroupPolicy):
+        raise TypeError(f"groups must be a GroupPolicy or None; got a {type(groups).__name__}.")
+    return groups
 
 
 @dataclass(frozen=True)
@@ -190,12 +264,6 @@ def _pools_for(settled: SettledLabels, joined: Sequence[Any]) -> tuple[GroupLabe
 _SETTLED = ("pooled", "dropped", "pools")  # left out where they are empty
 
 
-def check_options(grouping: Any, missing: Any) -> None:
-    """Raise unless both are options of `make_groups`."""
-    check_choice(grouping, ("crossed", "each"), name="grouping")
-    check_choice(missing, ("error", "group"), name="missing")
-
-
 def write_spec(settled: SettledLabels, missing: str) -> dict[str, Any]:
     """Return the dict of `Groups.to_spec`; raise TypeError for values that JSON cannot represent."""
     lists = {
@@ -228,7 +296,8 @@ def read_spec(spec: Mapping[str, Any]) -> tuple[SettledLabels, str]:
         stray_pools = len(set(pools).difference(labels))
     except (KeyError, TypeError, AttributeError):
         raise ValueError("A spec of groups has labels and columns (lists), grouping and missing.") from None
-    check_options(grouping, missing)
+    check_choice(grouping, ("crossed", "each"), name="grouping")
+    check_choice(missing, ("error", "group"), name="missing")
     width = 2 if grouping == "each" else len(columns) if len(columns) > 1 else 0
     widths = {len(label) if isinstance(label, tuple) else 0 for label in every}
     if not columns or widths != {width} or n_distinct < len(every):
@@ -260,8 +329,10 @@ class Groups:
         ``grouping="each"``, one for each column.
     columns : tuple of str
         Names of the sensitive columns; ``"sensitive_feature_0"`` and so on when they have none.
-    grouping, missing : str
-        As in :func:`make_groups`.
+    grouping : {"crossed", "each"}
+        Whether several columns are crossed.
+    missing : {"error", "group"}
+        Whether :meth:`encode` raises for missing values or they are a group.
     pooled : tuple, default=()
         Labels of the groups that :meth:`settle` has pooled.
     dropped : tuple, default=()
@@ -350,7 +421,7 @@ class Groups:
     def codes(self) -> NDArray[np.int64]:
         """The index in ``labels`` of each row's group; overlapping groups raise ValueError."""
         if self.overlapping:
-            raise ValueError("With grouping='each' a row belongs to several groups and has no single code; use rows.")
+            raise ValueError("With crossed=False a row belongs to several groups and has no single code; use rows.")
         return self.memberships[0].astype(np.int64)
 
     def index_of(self, label: GroupLabel) -> int:
@@ -464,19 +535,19 @@ class Groups:
             known[label] = code_of.get(pool_of(label, self.pools, self.grouping), len(self))
         return known | dict.fromkeys(self.dropped, len(self))
 
-    def settle(self, small_groups: str, min_group_size: int = MIN_GROUP_SIZE, sizes: ArrayLike | None = None) -> Groups:
+    def settle(self, small: str, min_size: int = MIN_GROUP_SIZE, sizes: ArrayLike | None = None) -> Groups:
         """Return the groups with those of few rows kept, pooled into one group, or dropped.
 
         Parameters
         ----------
-        small_groups : {"keep", "pool", "drop"}
+        small : {"keep", "pool", "drop"}
             ``"keep"`` returns these groups. ``"pool"`` merges the small groups, even a single one, into one group
             called "(small groups)", which comes last; with ``grouping="each"``, into one for each column.
             ``"drop"`` removes their rows from all groups: their membership is ``len(labels)``.
-        min_group_size : int, default=30
+        min_size : int, default=30
             Groups with fewer rows are small.
         sizes : array-like of shape (n_groups,), optional
-            Sizes to compare with ``min_group_size``, such as effective sizes or rows of positive weight; ``counts``
+            Sizes to compare with ``min_size``, such as effective sizes or rows of positive weight; ``counts``
             when omitted.
 
         Returns
@@ -497,16 +568,14 @@ class Groups:
         >>> dropped.names, dropped.counts.tolist(), dropped.encode(["d", "a"]).codes.tolist()
         (('a', 'b'), [40, 35], [2, 0])
         """
-        check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups")
-        least = check_count(min_group_size, name="min_group_size")
+        policy = GroupPolicy(small=small, min_size=min_size)
         counts = self.counts if sizes is None else np.asarray(sizes, dtype=np.float64)
         if counts.shape != (len(self),):
             raise ValueError(f"sizes has shape {counts.shape}, but there are {len(self)} groups.")
-        small = counts < least
-        if small_groups == "keep" or not small.any():
+        few = {label for label, size in zip(self.labels, counts, strict=True) if size < policy.min_size}
+        if small == "keep" or not few:
             return self
-        few = {label for label, is_small in zip(self.labels, small, strict=True) if is_small}
-        settled = (pool_labels if small_groups == "pool" else drop_labels)(self._settled(), few)
+        settled = (pool_labels if small == "pool" else drop_labels)(self._settled(), few)
         table = settled.codes_of(self.labels)
         return replace(
             self,
@@ -637,30 +706,20 @@ class Groups:
         """
         return self.select(rng.permutation(self.n_rows))
 
-    def require(self, *, min_size: int, at_least: int = 2) -> None:
-        """Raise ValueError when fewer than ``at_least`` groups have rows, or one has fewer than ``min_size``.
+    def require(self, at_least: int = 2) -> None:
+        """Raise ValueError when fewer than ``at_least`` groups have rows.
 
         Examples
         --------
-        >>> make_groups(["F", "M", "F"]).require(min_size=2)
+        >>> make_groups(["F", "F"]).require(2)
         Traceback (most recent call last):
-        ValueError: A group of column 'sensitive_feature_0' has size 1, below min_size=2; 1 of 2 groups...
+        ValueError: The rows fall into 1 group(s) of column 'sensitive_feature_0'; at least 2 needed...
         """
-        check_count(min_size, name="min_size")
-        check_count(at_least, name="at_least")
-        counts = self.counts
-        filled, small = np.count_nonzero(counts), np.count_nonzero(counts < min_size)
-        if filled < at_least:
+        filled = np.count_nonzero(self.counts)
+        if filled < check_count(at_least, name="at_least"):
             raise ValueError(
                 f"The rows fall into {filled} group(s) of {say_columns(self.columns)}; at least {at_least} needed. "
                 "Use rows of more groups, or another column."
-            )
-        if small:
-            owners = self._owners([self.labels[int(counts.argmin())]])
-            raise ValueError(
-                f"A group of {say_columns(owners)} has size {counts.min()}, below min_size={min_size}; {small} of "
-                f"{len(self)} groups are that small. Merge them into larger groups, set a smaller min_size=, "
-                "or drop their rows."
             )
 
     def to_spec(self) -> dict[str, Any]:
@@ -690,32 +749,18 @@ class Groups:
         return cls(labels, names, no_rows, columns, grouping, missing, settled.pooled, settled.dropped, settled.pools)
 
 
-def make_groups(
-    sensitive_features: Any,
-    *,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
-    at_least: int = 1,
-    max_groups: int = 1000,
-) -> Groups:
+def make_groups(sensitive_features: Any, groups: GroupPolicy | None = None, *, at_least: int = 1) -> Groups:
     """Turn one or more sensitive columns into groups.
 
     Parameters
     ----------
     sensitive_features : column or table
         A pandas, polars or pyarrow column or table; a NumPy vector or matrix; a list of values or of rows;
-        a dict of columns. A :class:`Groups` is returned unchanged, regardless of ``grouping`` and ``missing``.
-    grouping : {"crossed", "each"}, default="crossed"
-        Whether to cross several columns, or to make every value of every column a group, so that groups overlap.
-    missing : {"error", "group"}, default="error"
-        Whether missing values (None, NaN, NaT, NA) raise ValueError or form a group: label None, name "missing".
-    min_size : int, default=1
-        Smallest number of rows of a group.
+        a dict of columns. A :class:`Groups` is taken as it is, and only its small groups are pooled or dropped.
+    groups : GroupPolicy, optional
+        Whether columns are crossed, missing values form a group, small groups are pooled.
     at_least : int, default=1
         Smallest number of groups.
-    max_groups : int, default=1000
-        Largest number of groups. More usually mean that a column is an identifier or continuous.
 
     Returns
     -------
@@ -732,23 +777,45 @@ def make_groups(
     >>> table = {"race": ["B", "W", "W"], "sex": ["F", "F", "M"]}
     >>> make_groups(table).names
     ('B, F', 'W, F', 'W, M')
-    >>> make_groups(table, grouping="each").names
+    >>> make_groups(table, GroupPolicy(crossed=False)).names
     ('race=B', 'race=W', 'sex=F', 'sex=M')
-    >>> make_groups(["F", None, "M"], missing="group").labels
+    >>> make_groups(["F", None, "M"], GroupPolicy(missing="group")).labels
     ('F', 'M', None)
     """
-    check_options(grouping, missing)
-    check_count(max_groups, name="max_groups")
-    groups = sensitive_features
-    if not isinstance(groups, Groups):
-        groups = _build(read_columns(groups), grouping=grouping, missing=missing, max_groups=max_groups)
-    groups.require(min_size=min_size, at_least=at_least)
-    return groups
+    policy = check_policy(groups)
+    made = read_groups(sensitive_features, policy).settle(policy.small, policy.min_size)
+    made.require(at_least)
+    return made
+
+
+def read_groups(sensitive_features: Any, policy: GroupPolicy, *, at_least: int = 1) -> Groups:
+    """Return the groups before small ones are pooled or dropped."""
+    made = sensitive_features
+    if not isinstance(made, Groups):
+        made = _build(
+            read_columns(made), grouping=policy.grouping, missing=policy.missing, max_groups=policy.max_groups
+        )
+    made.require(at_least)
+    return made
+
+
+def rows_of_groups(
+    sensitive_features: Any, policy: GroupPolicy | None, *vectors: Any, at_least: int = 2
+) -> tuple[Groups, Any]:
+    """Return the groups and the vectors, without the rows that the policy leaves out; `Groups` leave none out."""
+    made = make_groups(sensitive_features, policy, at_least=at_least)
+    fitting = all(np.size(each) == made.n_rows for each in vectors if each is not None)  # callers report the others
+    inside = np.logical_or.reduce([codes < len(made) for codes in made.memberships])
+    if isinstance(sensitive_features, Groups) or not fitting or inside.all():
+        return made, vectors
+    rows = np.flatnonzero(inside)
+    return made.select(rows), tuple(None if each is None else np.asarray(each)[rows] for each in vectors)
 
 
 def _build(columns: dict[str, Any], *, grouping: str, missing: str, max_groups: float) -> Groups:
     labels, memberships = code_groups(columns, grouping=grouping, missing=missing, max_groups=max_groups)
-    return Groups(labels, name_groups(labels, grouping), memberships, tuple(columns), grouping, missing)
+    names, of_new = name_groups(labels, grouping), "group" if missing == "group" else "error"
+    return Groups(labels, names, memberships, tuple(columns), grouping, of_new)
 
 
 def _rows_of(codes: NDArray[Any], n_groups: int) -> list[NDArray[np.int64]]:
@@ -759,11 +826,13 @@ def _rows_of(codes: NDArray[Any], n_groups: int) -> list[NDArray[np.int64]]:
 __all__ = [
     "MIN_GROUP_SIZE",
     "SMALL_GROUPS",
-    "SMALL_GROUP_POLICIES",
     "UNKNOWN_GROUPS",
     "GroupLabel",
+    "GroupPolicy",
     "Groups",
+    "check_policy",
     "make_groups",
+    "missing_values_error",
+    "read_groups",
+    "rows_of_groups",
 ]
-
-redact_public_errors(globals())

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
 from fairtransport._validation import check_choice
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.groups import UNKNOWN_GROUPS
 from fairtransport.persistence import load, save
 from fairtransport.tabular import InputColumn, RowScorer
@@ -223,5 +222,3 @@ def _without_deprecations() -> Iterator[None]:
 
 
 __all__ = ["load_model", "log_model", "save_model"]
-
-redact_public_errors(globals())

@@ -16,8 +16,7 @@ import numpy as np
 
 from fairtransport._columns import read_columns, say_columns
 from fairtransport._validation import check_count
-from fairtransport._validation.error_redaction import redact_public_errors
-from fairtransport.groups import Groups, make_groups
+from fairtransport.groups import GroupPolicy, Groups, make_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -116,7 +115,7 @@ class Strata:
             new = strata.cells
         else:
             columns = _matched(_read(strata), self.columns)
-            new = make_groups(_cut(columns, self.cuts), missing="group", max_groups=10**9)
+            new = make_groups(_cut(columns, self.cuts), GroupPolicy(missing="group", max_groups=10**9))
         index = {label: number for number, label in enumerate(self.cells.labels)}
         table = np.array([*(index.get(label, len(self)) for label in new.labels), len(self)], dtype=np.int64)
         return replace(self, cells=replace(self.cells, memberships=(table[new.memberships[0]],)))
@@ -289,17 +288,19 @@ def _value_columns(strata: Strata) -> dict[str, Any]:
 
 def _crossed(columns: dict[str, Any], max_strata: int) -> Groups:
     try:
-        return make_groups(columns, missing="group", max_groups=max_strata)
+        return make_groups(columns, GroupPolicy(missing="group", max_groups=max_strata))
     except (TypeError, ValueError) as error:
         text = str(error).replace("sensitive_features", "strata").replace(" groups", " strata")
-        raise type(error)(text.replace("max_groups", "max_strata")) from None
+        error.args = (text.replace("max_groups", "max_strata"),)
+        raise
 
 
 def _read(strata: Any) -> dict[str, Any]:
     try:
         columns = read_columns(strata)
     except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("sensitive_features", "strata")) from None
+        error.args = (str(error).replace("sensitive_features", "strata"),)
+        raise
     renamed = {name.replace("sensitive_feature_", "stratum_"): column for name, column in columns.items()}
     return renamed if len(renamed) == len(columns) else columns
 
@@ -376,5 +377,3 @@ __all__ = [
     "make_strata",
     "stratum_weights",
 ]
-
-redact_public_errors(globals())

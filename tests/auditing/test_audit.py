@@ -12,7 +12,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import fairtransport as ft
-from fairtransport import metrics
+from fairtransport import GroupPolicy, metrics
 
 CANARY = 0.123454321
 QUICK = {"n_bootstrap": 50, "n_permutations": 50, "random_state": 0}
@@ -308,7 +308,7 @@ def test_figures_and_pages_are_loaded_when_first_asked_for():
         ({"strata": ["x", "y", "secret", "z"]}, ValueError, "nothing to compare: no stratum has rows of two groups"),
         ({"criterion": "equalized_odds"}, ValueError, "compares people with the same label, so it needs labels"),
         ({"criterion": "parity"}, ValueError, "criterion must be one of 'demographic_parity', 'equalized_odds'"),
-        ({"grouping": "all"}, ValueError, "grouping must be one of"),
+        ({"groups": "each"}, TypeError, "groups must be a GroupPolicy"),
     ],
 )
 def test_errors_say_what_is_wrong_and_show_no_value(arguments, error, message):
@@ -321,7 +321,7 @@ def test_errors_say_what_is_wrong_and_show_no_value(arguments, error, message):
 
 def test_an_id_column_is_stopped_with_the_count():
     scores = np.full(100_000, CANARY)
-    with pytest.raises(ValueError, match=r"100000 groups .* max_groups is 200.* identifier"):
+    with pytest.raises(ValueError, match=r"100000 groups .* max_groups is 1000.* identifier"):
         ft.audit(scores, sensitive_features=np.arange(100_000))
     with pytest.raises(ValueError, match=r"strata has 100000 strata .* max_strata is 1000"):
         ft.audit(scores, sensitive_features=np.arange(100_000) % 2, strata=np.arange(100_000).astype(str))
@@ -350,8 +350,10 @@ def test_overlapping_groups():
     rng = np.random.default_rng(0)
     table = {"race": rng.choice(["B", "W"], 300), "sex": rng.choice(["F", "M"], 300)}
     scores = rng.random(300)
-    result = ft.audit(scores, sensitive_features=table, grouping="each", **QUICK)
-    assert result.metrics == pytest.approx(metrics.disparities(scores, sensitive_features=table, grouping="each"))
+    result = ft.audit(scores, sensitive_features=table, groups=ft.GroupPolicy(crossed=False), **QUICK)
+    assert result.metrics == pytest.approx(
+        metrics.disparities(scores, sensitive_features=table, groups=GroupPolicy(crossed=False))
+    )
     assert [group.name for group in result.groups] == ["race=B", "race=W", "sex=F", "sex=M"]
     assert result.readings[SPDD].p_value > 0.01
     assert result.rows == 300

@@ -151,7 +151,6 @@ def separation_audit(rng, sizes, params, n_replicates=60):
         confidence=0.95,
         n_bootstrap=n_replicates,
         n_permutations=99,
-        min_judged_rows=30,
     )
     floors, _ = joint_noise_floors(strata, 99, rng)
     p_value = floors[PAIRS_TEST].p_value

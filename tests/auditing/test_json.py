@@ -16,12 +16,12 @@ from fairtransport.auditing import result as json_file
 CANARY = "CANARY"
 
 
-def make(n=900, seed=0, *, labels=True, groups=("a", "b", "c"), **options):
+def make(n=900, seed=0, *, labels=True, names=("a", "b", "c"), **options):
     rng = np.random.default_rng(seed)
-    codes = rng.integers(0, len(groups), n)
+    codes = rng.integers(0, len(names), n)
     scores = rng.beta(2 + codes / 2, 3)
     y = (rng.random(n) < scores).astype(int) if labels else None
-    sensitive = np.array(groups, dtype=object)[codes]
+    sensitive = np.array(names, dtype=object)[codes]
     options = {"n_bootstrap": 50, "n_permutations": 50, "random_state": seed, **options}
     return ft.audit(scores, y, sensitive_features=options.pop("sensitive", sensitive), **options)
 
@@ -29,11 +29,11 @@ def make(n=900, seed=0, *, labels=True, groups=("a", "b", "c"), **options):
 CASES = {
     "plain": {},
     "no labels": {"labels": False},
-    "numbers as groups": {"groups": (1, 2, 30)},
+    "numbers as groups": {"names": (1, 2, 30)},
     "two columns": {"sensitive": {"g": np.arange(900) % 3, "h": np.where(np.arange(900) % 2, "x", "y")}},
     "overlapping": {
         "sensitive": {"g": np.arange(900) % 3, "h": np.where(np.arange(900) % 2, "x", "y")},
-        "grouping": "each",
+        "groups": ft.GroupPolicy(crossed=False),
     },
     "weights": {"sample_weight": np.linspace(0.5, 2, 900)},
     "strata": {"strata": np.arange(900) % 4},
@@ -41,7 +41,7 @@ CASES = {
     "equal opportunity within strata": {"criterion": "equal_opportunity", "strata": np.linspace(0, 1, 900)},
     "range": {"range": (-1, 3), "thresholds": [0.2, 0.9]},
     "nobody is selected": {"thresholds": [1.0]},
-    "pooled": {"groups": tuple("abcdefghijklmnopqrstuvwxyz"), "small_groups": "pool", "min_group_size": 35},
+    "pooled": {"names": tuple("abcdefghijklmnopqrstuvwxyz"), "groups": ft.GroupPolicy(small="pool", min_size=35)},
 }
 
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
+from fairtransport import GroupPolicy
 from fairtransport.auditing import audit_histograms
 from fairtransport.groups import SMALL_GROUPS
 from fairtransport.histograms import count_scores
@@ -40,7 +41,7 @@ EITHER = pytest.mark.parametrize("make", [by_rows, by_table])
 @EITHER
 def test_pool_makes_one_group_of_the_small_ones(make):
     scores, group, y, _ = people()
-    pooled = make(small_groups="pool")
+    pooled = make(groups=ft.GroupPolicy(small="pool"))
     assert [(one.name, one.rows) for one in pooled.groups] == [("a", 200), ("b", 150), (SMALL_GROUPS, 20)]
     renamed = np.where(np.isin(group, ["c", "d"]), "z", group)
     plain = ft.audit(scores, y, sensitive_features=renamed, **QUICK)
@@ -49,7 +50,7 @@ def test_pool_makes_one_group_of_the_small_ones(make):
     assert "Pooled as (small groups): 20 rows of 2 groups with fewer than 30 rows each" in str(pooled)
     told = json.loads(pooled.to_json())["settings"]["small_groups"]
     assert told == {
-        "policy": "pool", "min_group_size": 30, "pooled_groups": 2, "pooled_rows": 20,
+        "policy": "pool", "min_size": 30, "pooled_groups": 2, "pooled_rows": 20,
         "dropped_groups": 0, "dropped_rows": 0,
     }  # fmt: skip
 
@@ -58,7 +59,7 @@ def test_pool_makes_one_group_of_the_small_ones(make):
 def test_drop_leaves_their_rows_out_of_everything(make):
     scores, group, y, region = people()
     kept = np.isin(group, ["a", "b"])
-    dropped = make(small_groups="drop")
+    dropped = make(groups=ft.GroupPolicy(small="drop"))
     plain = ft.audit(scores[kept], y[kept], sensitive_features=group[kept], strata=region[kept], **QUICK)
     assert [(one.name, one.rows) for one in dropped.groups] == [("a", 200), ("b", 150)]
     assert dropped.rows == 350
@@ -75,10 +76,12 @@ def test_rows_and_counts_agree_where_groups_overlap():
         "sex": rng.permutation(["F", "M"] * 74 + ["O"] * 7),
     }
     scores = rng.random(155).round(2)
-    counted = count_scores(scores, sensitive_features=table, grouping="each", n_bins=100)
+    counted = count_scores(scores, sensitive_features=table, groups=GroupPolicy(crossed=False), n_bins=100)
     for policy in ("pool", "drop"):
-        rows = ft.audit(scores, sensitive_features=table, grouping="each", small_groups=policy, n_bins=100, **QUICK)
-        counts = audit_histograms(counted, small_groups=policy, **QUICK)
+        rows = ft.audit(
+            scores, sensitive_features=table, groups=ft.GroupPolicy(crossed=False, small=policy), n_bins=100, **QUICK
+        )
+        counts = audit_histograms(counted, groups=GroupPolicy(small=policy), **QUICK)
         assert [one.name for one in rows.groups] == [one.name for one in counts.groups]
         assert [one.rows for one in rows.groups] == [one.rows for one in counts.groups]
         assert rows.metrics == pytest.approx(counts.metrics, abs=1e-12)
@@ -88,5 +91,5 @@ def test_rows_and_counts_agree_where_groups_overlap():
 @EITHER
 @pytest.mark.parametrize(("policy", "left"), [("pool", 1), ("drop", 0)])
 def test_too_few_groups_left_are_refused(make, policy, left):
-    with pytest.raises(ValueError, match=rf"{left} group\(s\) of column 'g' are left of 4.*min_group_size"):
-        make(small_groups=policy, min_group_size=1000)
+    with pytest.raises(ValueError, match=rf"{left} group\(s\) of column 'g' are left of 4.*min_size"):
+        make(groups=ft.GroupPolicy(small=policy, min_size=1000))

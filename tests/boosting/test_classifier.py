@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import fairtransport as ft
-from fairtransport import QuantileRepair
+from fairtransport import GroupPolicy, QuantileRepair
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.metrics import strong_pairwise_disparity
 
@@ -226,10 +226,8 @@ def test_frontier_varies_the_weight_and_the_repair(data):
         ({"smooth_groups": "yes"}, "smooth_groups must be"),
         ({"n_iter_no_change": 0}, "n_iter_no_change must be at least 1"),
         ({"validation_fraction": 0.9}, "validation_fraction must be"),
-        ({"min_group_size": 0}, "min_group_size must be at least 1"),
-        ({"small_groups": "merge"}, "small_groups must be one of"),
-        ({"small_groups": "drop", "min_group_size": 10_000}, "at least 2 needed"),
-        ({"grouping": "none"}, "grouping must be"),
+        ({"groups": GroupPolicy(small="drop", min_size=10_000)}, "at least 2 needed"),
+        ({"groups": "none"}, "groups must be a GroupPolicy"),
         ({"criterion": "odds"}, "criterion must be one of 'demographic_parity', 'equalized_odds'"),
         ({"stratum_weight": "big"}, "stratum_weight must be one of 'equal', 'share'"),
     ],

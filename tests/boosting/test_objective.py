@@ -6,6 +6,7 @@ import pytest
 import xgboost
 from sklearn.base import clone
 
+from fairtransport import GroupPolicy
 from fairtransport.boosting import TransportObjective
 from fairtransport.criteria import demographic_parity
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
@@ -28,7 +29,10 @@ def make_rows(n=400, n_groups=3, seed=0):
 
 def with_unit(sensitive, unit, *, target=None, **options):
     """Return an objective with a fixed unit and fixed pairs, so that nothing is measured."""
-    pairs = demographic_parity(make_groups(sensitive, grouping=options.get("grouping", "crossed")), target=target)
+    pairs = demographic_parity(
+        make_groups(sensitive, groups=options.get("groups")),
+        target=target,
+    )
     defaults = {"parity_weight": 1.0, "warmup": 0, "scale": "score"}
     return TransportObjective(sensitive, unit=unit, comparisons=pairs, **{**defaults, **options})
 
@@ -58,7 +62,7 @@ def test_gradient_agrees_with_finite_differences(kind, case):
         options["target"] = np.random.default_rng(1).beta(2, 3, 500)
     sensitive = codes
     if case == "overlapping":
-        sensitive, options["grouping"] = np.column_stack((codes, codes % 2)), "each"
+        sensitive, options["groups"] = np.column_stack((codes, codes % 2)), GroupPolicy(crossed=False)
     if case == "standardized":
         options["scale"] = "standardized"
     if case == "low":

@@ -63,7 +63,9 @@ def files(tmp_path_factory, audit, rows):
     folder = tmp_path_factory.mktemp("pages")
     scores, labels, groups = rows
     rng = np.random.default_rng(1)
-    repaired = ft.QuantileRepair("barycenter_w2", min_group_size=1).fit_transform(scores, sensitive_features=groups)
+    repaired = ft.QuantileRepair("barycenter_w2", groups=ft.GroupPolicy(min_size=1)).fit_transform(
+        scores, sensitive_features=groups
+    )
     after = ft.audit(repaired, labels, sensitive_features={"race and sex": groups}, **QUICK)
     codes = rng.integers(60, size=9000)
     many = ft.audit(
@@ -83,7 +85,11 @@ def files(tmp_path_factory, audit, rows):
     )
     few = ft.audit(300 + 550 * scores[:40], sensitive_features=groups[:40], range=(300, 850), **QUICK)
     both = ft.audit(
-        scores, labels, sensitive_features={"one": groups, "two": groups == "White, Male"}, grouping="each", **QUICK
+        scores,
+        labels,
+        sensitive_features={"one": groups, "two": groups == "White, Male"},
+        groups=ft.GroupPolicy(crossed=False),
+        **QUICK,
     )
     return {
         "four": audit.to_html(folder / "four.html"),
@@ -201,7 +207,9 @@ def test_chosen_groups_are_compared(open_page, files, what_if):
 
 def test_two_audits_side_by_side(open_page, files, rows, what_if):
     scores, _, groups = rows
-    repaired = ft.QuantileRepair("barycenter_w2", min_group_size=1).fit_transform(scores, sensitive_features=groups)
+    repaired = ft.QuantileRepair("barycenter_w2", groups=ft.GroupPolicy(min_size=1)).fit_transform(
+        scores, sensitive_features=groups
+    )
     with open_page(files["compare"]) as page:
         assert page.locator("#amount").count() == 0
         put(page, threshold=0.3)

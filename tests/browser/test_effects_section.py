@@ -25,8 +25,10 @@ def page(tmp_path_factory):
     def score(rows):
         return 1 / (1 + np.exp(-rows[names[1]] - 0.5 * rows[names[2]]))
 
-    transport = ft.CounterfactualTransport(edges, sensitive="sex", quantiles="linear")
-    effects = ft.audit_counterfactual(score, table, transport, to="M", n_bootstrap=2, n_permutations=2, n_orders=0)
+    transport = ft.causal.CounterfactualTransport(edges, sensitive="sex", quantiles="linear")
+    effects = ft.causal.audit_counterfactual(
+        score, table, transport, to="M", n_bootstrap=2, n_permutations=2, n_orders=0
+    )
     audit = ft.audit(score(table), sensitive_features={"sex": group}, n_bootstrap=20, n_permutations=20, random_state=0)
     return audit.to_html(tmp_path_factory.mktemp("effects") / "page.html", effects=effects), effects
 

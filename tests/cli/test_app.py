@@ -93,9 +93,25 @@ def test_a_shared_option_has_one_help_text_and_one_default(name):
 def test_debug_may_follow_the_command(run, tmp_path):
     arguments = ("audit", tmp_path / "absent.csv", "--score", "s", "--sensitive", "a")
     assert run(*arguments).stderr.startswith("error: No such file")
-    result = run(*arguments, "--debug")
-    assert isinstance(result.exception, FileNotFoundError)
-    assert isinstance(run("--debug", *arguments).exception, FileNotFoundError)
+    for debugged in ((*arguments, "--debug"), ("--debug", *arguments)):
+        lines = run(*debugged).stderr.splitlines()
+        assert lines[-1].startswith("error: No such file")
+        assert any(line.startswith('  File "') for line in lines)
+
+
+@pytest.mark.parametrize("debug", [[], ["--debug"]])
+@pytest.mark.parametrize("kind", [ValueError, KeyError, RuntimeError, UnicodeError])
+def test_what_other_libraries_say_is_not_printed(run, monkeypatch, kind, debug):
+    secret = "CANA" + "RY"  # not in a line of the traceback
+
+    def fail(*_arguments, **_options):
+        raise kind(secret)
+
+    monkeypatch.setattr("fairtransport.persistence.describe", fail)
+    result = run("sign", "model.ft", "--key", "k", *debug)
+    assert result.exit_code == 1
+    assert f"error: {kind.__name__} in test_app.py" in result.stderr
+    assert "CANARY" not in result.output
 
 
 def test_demo_and_reproduce_have_json(run, compare, table1, tmp_path):

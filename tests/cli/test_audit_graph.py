@@ -52,10 +52,10 @@ def test_printed_json_and_page_are_what_the_library_measures(table, folder, tmp_
     )
     assert result.exit_code == 0, result.output
     rows = pl.read_parquet(folder / "data.parquet").filter(pl.col("sex").is_not_null())
-    transport = ft.CounterfactualTransport(GRAPH, sensitive="sex", outcome="hired", quantiles="linear").fit(rows)
+    transport = ft.causal.CounterfactualTransport(GRAPH, sensitive="sex", outcome="hired", quantiles="linear").fit(rows)
     few = {"n_bootstrap": 0, "n_permutations": 0, "n_orders": 0}
     model = ft.load(folder / "model.ft")
-    expected = ft.audit_counterfactual(model, rows, transport, to="M", **few).groups[0].effects
+    expected = ft.causal.audit_counterfactual(model, rows, transport, to="M", **few).groups[0].effects
     assert "under this graph, if everyone were M" in result.stdout
     assert f"{expected['total'].mean:+.4f}" in result.stdout
     stored = json.loads(out.read_text())["effects"]

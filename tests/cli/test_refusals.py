@@ -69,7 +69,9 @@ def folder(tmp_path_factory, raw_people):
     raw_people(5).with_columns(score=pl.lit(1)).write_csv(folder / "scored.csv")
     model = TableModel(LogisticRegression(max_iter=1000), label="hired", sensitive_features=["sex"])
     ft.save(model.fit(raw_people(600)), folder / "model.ft")
-    repair = ft.QuantileRepair(min_group_size=1).fit(np.linspace(0, 1, 50), sensitive_features=["a", "b"] * 25)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(
+        np.linspace(0, 1, 50), sensitive_features=["a", "b"] * 25
+    )
     ft.save(repair, folder / "repair.ft", people_per_point=1)
     return folder
 

@@ -75,7 +75,7 @@ def test_rows_columns_and_order_stay_and_scores_are_those_of_the_library(run, he
     repaired, frame = read(out), rows()
     assert repaired.columns == [*frame.columns, "s_repaired"]
     assert repaired.select(frame.columns).rows() == frame.rows()
-    fitted = ft.TableRepair(score="s", sensitive_features="race").fit(frame)
+    fitted = ft.repair.TableRepair(score="s", sensitive_features="race").fit(frame)
     expected = fitted.transform(frame)["repaired"]
     np.testing.assert_allclose(repaired["s_repaired"], expected, rtol=0, atol=1e-12)
     assert result.stdout.endswith(f"Written: {out}\n")
@@ -107,7 +107,7 @@ def test_options_reach_the_repair(run, here):
     arguments = ("--amount", 0.5, "--target", "W", "--range", "300,850", "--bins", 1000, "--column", "fair")
     result = call(run, *arguments, files=["points.parquet"], sensitive=["race", "sex"][0])
     assert result.exit_code == 0, result.output
-    fitted = ft.TableRepair(
+    fitted = ft.repair.TableRepair(
         ft.QuantileRepair(target="W", amount=0.5), score="s", sensitive_features="race", range=(300, 850), n_bins=1000
     ).fit(frame)
     expected = fitted.transform(frame)["repaired"]
@@ -121,7 +121,7 @@ def test_learned_on_one_file_and_applied_to_another(run, here, name):
     (new.write_csv if name.endswith("csv") else new.write_parquet)(name)
     result = call(run, "--fit-on", "scores.parquet", files=[name], sensitive="sex")
     assert result.exit_code == 0, result.output
-    fitted = ft.TableRepair(score="s", sensitive_features="sex").fit(rows())
+    fitted = ft.repair.TableRepair(score="s", sensitive_features="sex").fit(rows())
     expected = fitted.repair_.transform([0.3, 1.0, 0.0], sensitive_features=[0, 1, 0])
     repaired = pl.read_parquet("out.parquet")["s_repaired"].to_list()
     assert repaired[:3] == pytest.approx(expected, abs=1e-12)

@@ -45,15 +45,18 @@ def test_the_report_predicts_the_errors_after_repair(run, here, options, policy)
     result = run("audit", "scores.parquet", "--score", "s", "--sensitive", "g", "--label", "y", *QUICK, *options)
     assert result.exit_code == 0, result.output
     table = pl.read_parquet("scores.parquet")
-    audit = ft.audit_table(table, score="s", sensitive_features="g", label="y", small_groups=policy, n_bootstrap=20,
-                           n_permutations=20, random_state=0)  # fmt: skip
+    quick = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+    small = ft.GroupPolicy(small=policy)
+    audit = ft.audit_table(table, score="s", sensitive_features="g", label="y", groups=small, **quick)
     predicted = WhatIf.of(audit).at(0.5, amount=1.0)
     _, out = repaired(run, *options)
     judged = out.filter(pl.col("g").is_in(["a", "b"])) if policy == "drop" else out
     measured = error_rate(judged["y"].to_numpy(), judged["s_repaired"].to_numpy())
     # A bin of 1/16384 can put single people on the other side of the threshold.
     assert predicted.error == pytest.approx(measured, abs=2 / len(judged))
-    exact = ft.QuantileRepair(small_groups=policy).fit(table["s"].to_numpy(), sensitive_features=table["g"].to_numpy())
+    exact = ft.QuantileRepair(groups=ft.GroupPolicy(small=policy)).fit(
+        table["s"].to_numpy(), sensitive_features=table["g"].to_numpy()
+    )
     by_rows = exact.transform(table["s"].to_numpy(), sensitive_features=table["g"].to_numpy())
     assert np.abs(by_rows - out["s_repaired"].to_numpy()).mean() < 1e-3
 

@@ -48,11 +48,11 @@ ESTIMATORS = [
     ft.TransportClassifier(distance="discrete", solver=SgdSettings(n_updates=60, random_state=0)),
     ft.TransportRegressor(parity_weight=0.1),
     ft.TransportRegressor(distance="discrete"),
-    ft.QuantileRepairClassifier(LogisticRegression(), min_group_size=1),
-    ft.QuantileRepairRegressor(Ridge(), cv=None, min_group_size=1),
+    ft.QuantileRepairClassifier(LogisticRegression(), repair=ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))),
+    ft.QuantileRepairRegressor(Ridge(), cv=None, repair=ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))),
     ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2),
     ft.BlindRepairRegressor(LinearRegression(), LogisticRegression(), cv=2),
-    MatrixRepair(min_group_size=1),
+    MatrixRepair(groups=ft.GroupPolicy(min_size=1)),
 ]
 ELSEWHERE = "check_array_api_input"  # needs a setting from before SciPy is loaded; see below
 
@@ -152,7 +152,10 @@ def test_column_names_are_kept_and_compared(estimator):
 
 
 def test_pipelines_inside_a_repair_pass_the_same_names():
-    nested = ft.QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()), min_group_size=1)
+    nested = ft.QuantileRepairClassifier(
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        repair=ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)),
+    )
     estimator_checks.check_dataframe_column_names_consistency("QuantileRepairClassifier", nested)
 
 
@@ -171,7 +174,7 @@ OF_TRANSFORMERS = [
 @pytest.mark.parametrize("check", OF_TRANSFORMERS)
 def test_checks_of_tables_that_come_out(check):
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # it fits tables and transforms arrays
-        getattr(estimator_checks, check)("MatrixRepair", MatrixRepair(min_group_size=1))
+        getattr(estimator_checks, check)("MatrixRepair", MatrixRepair(groups=ft.GroupPolicy(min_size=1)))
 
 
 class Unheard:

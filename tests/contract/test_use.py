@@ -176,12 +176,9 @@ BAD = {
     "distance": ["exact", 2, None],
     "online": ["slow", 1000.0],
     "group_specific": ["yes", 0],
-    "grouping": ["both", None],
-    "missing": ["drop", None],
-    "small_groups": ["merge", None],
-    "min_group_size": [0, 2.5, None],
+    "groups": ["each", 1],
+    "repair": ["full", 1],
     "stream_half_life": [0.0, -1.0, None, np.nan],
-    "new_groups": ["perhaps", None],
     "random_state": ["x", -1, 1.5],
     "verbose": ["no", 2],
     "amount": [-0.1, 1.1, None, "all"],
@@ -225,7 +222,7 @@ def test_every_wrong_parameter_of_the_repair_of_scores_is_refused(method, parame
 def test_wrong_parameters_are_refused_in_partial_fit(name):
     """In the first call, which is a fit, and in a later one where a parameter of the stream was set in between."""
     X, y, group = people(60)
-    for parameter in {"online", "stream_half_life", "new_groups"} & set(CLASSIFIERS[name]().get_params()):
+    for parameter in {"online", "groups", "repair"} & set(CLASSIFIERS[name]().get_params()):
         for wrong in BAD[parameter]:
             for fitted in (False, True):
                 model = CLASSIFIERS[name]()
@@ -253,7 +250,7 @@ def test_classes_in_partial_fit_are_compared(name):
 def test_set_output_of_the_repair():
     rng = np.random.default_rng(0)
     scores, group = rng.random(50), rng.choice(["a", "b"], 50)
-    repair = ft.QuantileRepair(min_group_size=1).fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=group)
     plain = repair.transform(scores, sensitive_features=group)
     assert repair.get_feature_names_out().tolist() == ["repaired"]
     for kind, table in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):

@@ -38,14 +38,6 @@ def test_a_thread_without_memory_ends_the_frontier():
     assert len(found.values) == 2
 
 
-def test_a_thread_without_memory_ends_fit_many():
-    X, y, group = people(200)
-    models = [ft.QuantileRepairClassifier(Greedy(C=strength)) for strength in (1.0, 7.0, 2.0)]
-    with pytest.raises(MemoryError) as caught:
-        ft.fit_many(models, X, y, sensitive_features=group, n_jobs=2)
-    assert caught.value.__notes__
-
-
 @pytest.mark.trust
 def test_a_killed_process_ends_a_search_and_the_next_one_works():
     assert run_script(Path(__file__).with_name("killed_worker.py"), timeout=SECONDS) == {

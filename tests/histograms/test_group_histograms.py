@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-from fairtransport import make_groups, metrics
+from fairtransport import GroupPolicy, make_groups, metrics
 from fairtransport.histograms import Grid, GroupHistograms, count_entries, count_scores, display_range, regrid
 
 CANARY = 0.123454321
@@ -174,7 +174,7 @@ def test_stored_and_read_again(tmp_path, weighted, grouping):
         labels,
         sensitive_features=table,
         sample_weight=weights if weighted else None,
-        grouping=grouping,
+        groups=GroupPolicy(crossed=grouping == "crossed"),
         range=(0, 2),
         n_bins=50,
     )
@@ -216,13 +216,13 @@ def test_overlapping_groups_are_made_of_cells():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"race": rng.choice(["B", "W"], 200), "sex": rng.choice(["F", "M"], 200)})
     scores = np.round(rng.random(200) * (1 - 0.3 * (table["sex"] == "F")), 2)
-    counted = count_scores(scores, sensitive_features=table, grouping="each", n_bins=100)
+    counted = count_scores(scores, sensitive_features=table, groups=GroupPolicy(crossed=False), n_bins=100)
     assert counted.groups.names == ("race=B", "race=W", "sex=F", "sex=M")
     assert counted.members.shape == (4, 4)
     assert counted.weights.sum() == 400
     assert counted.everyone.sum() == 200
-    assert counted.group_rows.tolist() == make_groups(table, grouping="each").counts.tolist()
-    exact = metrics.disparities(scores, sensitive_features=table, grouping="each")
+    assert counted.group_rows.tolist() == make_groups(table, groups=GroupPolicy(crossed=False)).counts.tolist()
+    exact = metrics.disparities(scores, sensitive_features=table, groups=GroupPolicy(crossed=False))
     assert counted.disparities() == pytest.approx(exact, abs=1e-12)
     with pytest.raises(ValueError, match="cannot be added to histograms of overlapping groups"):
         counted.with_groups(counted.groups)
@@ -273,7 +273,10 @@ def test_resampling_keeps_sizes_and_wanders_around_the_counts():
         (lambda: count_scores([CANARY], sensitive_features=["secret", "b"]), "scores has 1 rows, but sensitive"),
         (lambda: count_scores([CANARY], [2], sensitive_features=["secret"]), "1 of 1 labels that are neither 0 nor 1"),
         (lambda: count_scores([CANARY], [0, 1], sensitive_features=["secret"]), "y_true has 2 rows"),
-        (lambda: count_scores([CANARY] * 3, sensitive_features=[1, 2, 3], max_groups=2), "3 groups"),
+        (
+            lambda: count_scores([CANARY] * 3, sensitive_features=[1, 2, 3], groups=GroupPolicy(max_groups=2)),
+            "3 groups",
+        ),
         (lambda: count_scores([CANARY], sensitive_features=["secret"]).class_sample(1), "have no labels"),
     ],
 )

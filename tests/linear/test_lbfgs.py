@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from fairtransport import ContinuousDistance, FairnessWarning, TransportClassifier
+from fairtransport import ContinuousDistance, FairnessWarning, GroupPolicy, TransportClassifier
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem
@@ -33,9 +33,9 @@ def scores_of(model, features=X, groups=G):
     return model.predict_proba(features, sensitive_features=groups)[:, 1]
 
 
-def fitted(cls, features=X, labels=Y, groups=G, *, sample_weight=None, **options):
+def fitted(cls, features=X, labels=Y, group=G, *, sample_weight=None, **options):
     return cls(**{"parity_weight": 1.0, **options}).fit(
-        features, labels, sensitive_features=groups, sample_weight=sample_weight
+        features, labels, sensitive_features=group, sample_weight=sample_weight
     )
 
 
@@ -53,9 +53,7 @@ def test_order_of_rows_and_names_of_groups_do_not_matter(cls, group_specific, st
     shuffled = fitted(cls, store(X[order]), Y[order], G[order], **options)
     np.testing.assert_allclose(scores_of(shuffled), plain, atol=1e-6)
     names = np.where(G == "a", "z", "k")  # others, and in another order
-    np.testing.assert_allclose(
-        scores_of(fitted(cls, store(X), groups=names, **options), groups=names), plain, atol=1e-6
-    )
+    np.testing.assert_allclose(scores_of(fitted(cls, store(X), group=names, **options), groups=names), plain, atol=1e-6)
 
 
 @both
@@ -151,7 +149,7 @@ def test_groups_may_overlap(cls):
     other = rng.integers(2, size=len(Y))
     features = np.column_stack((X, other, X[:, 1] + other))
     frame = pd.DataFrame({"g": G, "h": other})
-    model = fitted(cls, features, groups=frame, grouping="each")
+    model = fitted(cls, features, group=frame, groups=GroupPolicy(crossed=False))
     assert model.groups_.names == ("g=a", "g=b", "h=0", "h=1")
     for column in ("g", "h"):
         before, after = (
@@ -160,7 +158,7 @@ def test_groups_may_overlap(cls):
         )
         assert after < max(0.03, before / 4)
     with pytest.raises(ValueError, match="do not overlap"):
-        fitted(cls, features, groups=frame, grouping="each", group_specific=True)
+        fitted(cls, features, group=frame, groups=GroupPolicy(crossed=False), group_specific=True)
 
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -193,7 +191,7 @@ def test_a_model_without_intercept_gets_none():
 def test_group_weights_shift_and_stretch_the_initial_logits():
     """Of a small group, whose rows say little, the direction of the weights stays near that of the initial model."""
     small = np.where(np.arange(len(Y)) < 60, "c", G)
-    model = fitted(DOT, groups=small, group_specific=True)
+    model = fitted(DOT, group=small, group_specific=True)
     start = model.initial_estimator_.coef_[0]
     for own in model.coef_:
         assert own[:4] @ start[:4] > 0.9 * np.linalg.norm(own[:4]) * np.linalg.norm(start[:4])
@@ -280,7 +278,7 @@ def rare_groups():
 @owned
 def test_small_groups_are_pooled(cls, group_specific):
     groups = rare_groups()
-    model = fitted(cls, groups=groups, small_groups="pool", group_specific=group_specific)
+    model = fitted(cls, group=groups, groups=GroupPolicy(small="pool"), group_specific=group_specific)
     assert len(model.groups_) == 3
     assert model.group_sizes_.tolist().count(30) == 1
     if group_specific:  # each of them is scored by the weights of the pool
@@ -292,9 +290,9 @@ def test_small_groups_are_pooled(cls, group_specific):
 @both
 def test_small_groups_that_are_dropped_are_scored_by_the_common_weights(cls):
     groups = rare_groups()
-    shared = fitted(cls, groups=groups, small_groups="drop")
+    shared = fitted(cls, group=groups, groups=GroupPolicy(small="drop"))
     assert shared.groups_.names == ("a", "b")
-    own = fitted(cls, groups=groups, small_groups="drop", group_specific=True)
+    own = fitted(cls, group=groups, groups=GroupPolicy(small="drop"), group_specific=True)
     assert own.coef_.shape == (2, 5)
     expected = X[:30] @ own.common_coef_ + own.common_intercept_
     np.testing.assert_allclose(own.decision_function(X[:30], sensitive_features=groups[:30]), expected)

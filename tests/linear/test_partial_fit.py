@@ -133,7 +133,7 @@ def test_new_groups_by_choice(kind, options, tmp_path):
     with pytest.raises(ValueError, match="none of the 2 known groups"):
         model.partial_fit(X, sensitive_features=group)
     np.testing.assert_array_equal(model.coef_, before)
-    model.set_params(new_groups="adopt")
+    model.set_params(groups=ft.GroupPolicy(new="adopt"))
     stream(model, X, group, [90] * 10)
     assert model.groups_.labels == ("a", "b", "c")
     assert model.group_sizes_.tolist()[2] == 0

@@ -14,6 +14,7 @@ from fairtransport import FairnessWarning, TransportRegressor
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import rank_disparity
 from fairtransport.metrics import strong_pairwise_disparity as any_disparity
+from fairtransport.persistence.onnx import to_onnx
 
 DOT_REGRESSOR = partial(TransportRegressor, distance="discrete")
 
@@ -297,7 +298,7 @@ def test_onnx(cls):
     onnxruntime = pytest.importorskip("onnxruntime")
     for options in ({}, {"group_specific": True, "amount": 0.4}):
         model = fitted(cls, 1e6 * Y, **options)
-        session = onnxruntime.InferenceSession(ft.to_onnx(model).SerializeToString())
+        session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
         feed = {"X": X} | ({"sensitive_feature_0": G} if options else {})
         (found,) = session.run(["prediction"], feed)
         np.testing.assert_allclose(found, predictions(model), rtol=1e-12, atol=1e-4)

@@ -85,7 +85,7 @@ def test_weights_stand_for_copies(cls):
         ({"parameter_step": 0.0}, "parameter_step"),
         ({"pairs": "few"}, "pairs"),
         ({"average": "no"}, "average must be True or False"),
-        ({"random_state": "x"}, "random_state must be None, a whole number"),
+        ({"random_state": "x"}, "cannot be used to seed"),
     ],
 )
 def test_bad_parameters(change, words):

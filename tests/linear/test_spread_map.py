@@ -8,6 +8,7 @@ from scipy.stats import spearmanr, wasserstein_distance
 from tests import worlds
 
 import fairtransport as ft
+from fairtransport.persistence.onnx import to_onnx
 from fairtransport.training.evaluation import spread_logits, spread_points
 
 DOT = partial(ft.TransportClassifier, distance="discrete")
@@ -89,4 +90,4 @@ def test_onnx_refuses():
     X, y, group = people(200)
     model = ft.TransportClassifier(distance="discrete", parity_weight=1.0, spread="initial")
     with pytest.raises(ValueError, match="spread"):
-        ft.to_onnx(model.fit(X, y, sensitive_features=group))
+        to_onnx(model.fit(X, y, sensitive_features=group))

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
+from fairtransport import GroupPolicy
 from fairtransport.groups import make_groups
 from fairtransport.metrics import (
     disparities,
@@ -185,14 +186,16 @@ def test_overlapping_groups_count_everyone_once():
     scores = np.array([0.0, 0.5, 1.0])
     rows = {"B": [0, 1], "W": [2], "F": [0], "M": [1, 2]}
     sdd = sum(wasserstein_distance(scores[part], scores) for part in rows.values())
-    found = strong_demographic_disparity(scores, sensitive_features=table, grouping="each")
+    found = strong_demographic_disparity(scores, sensitive_features=table, groups=GroupPolicy(crossed=False))
     assert found == pytest.approx(sdd)
-    assert wasserstein_disparity(scores, sensitive_features=table, grouping="each", target="pooled") == pytest.approx(
-        sdd
-    )
+    assert wasserstein_disparity(
+        scores, sensitive_features=table, groups=GroupPolicy(crossed=False), target="pooled"
+    ) == pytest.approx(sdd)
     spdd = sum(wasserstein_distance(scores[a], scores[b]) for a, b in combinations(rows.values(), 2))
-    assert strong_pairwise_disparity(scores, sensitive_features=table, grouping="each") == pytest.approx(spdd)
-    assert pairwise_distances(scores, sensitive_features=table, grouping="each").shape == (4, 4)
+    assert strong_pairwise_disparity(
+        scores, sensitive_features=table, groups=GroupPolicy(crossed=False)
+    ) == pytest.approx(spdd)
+    assert pairwise_distances(scores, sensitive_features=table, groups=GroupPolicy(crossed=False)).shape == (4, 4)
 
 
 @pytest.mark.parametrize("wrap", [list, np.asarray, pd.Series, pl.Series, make_groups], ids=lambda wrap: wrap.__name__)
@@ -299,9 +302,8 @@ WRONG = [
     (["x", CANARY], ["secret", "b"], {}, "scores must contain numbers"),
     ([[CANARY, 0.5]], ["secret", "b"], {}, "scores must have one dimension; it has shape (1, 2)"),
     ([CANARY, 0.5], ["secret", None], {}, "missing values"),
-    ([CANARY, 0.5], ["secret", "b"], {"min_size": 2}, "min_size=2"),
-    ([CANARY, 0.5], ["secret", "b"], {"grouping": "pairs"}, "grouping must be one of"),
-    ([CANARY, 0.5], ["secret", "b"], {"missing": "drop"}, "missing must be one of"),
+    ([CANARY, 0.5], ["secret", "b"], {"groups": "each"}, "groups must be a GroupPolicy"),
+    ([CANARY, 0.5], ["secret", "b"], {"groups": GroupPolicy(small="drop")}, "0 group(s)"),
     ([CANARY, 0.5], ["secret", "b"], {"sample_weight": [1]}, "sample_weight has 1 rows"),
     ([CANARY, 0.5], ["secret", "b"], {"sample_weight": [1, -1]}, "sample_weight has 1 negative"),
     ([CANARY, 0.5, 0.5], ["secret", "b", "c"], {"sample_weight": [0, 1, 0]}, "zero in all rows of 2 of 3 groups"),

@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_validate
 
 import fairtransport as ft
+from fairtransport import GroupPolicy
 from fairtransport.metrics import (
     conditional_demographic_disparity,
     conditional_disparity,
@@ -160,7 +161,9 @@ def test_weights_are_copies_and_columns_may_overlap():
     copied = kolmogorov_smirnov_disparity(scores[copies], sensitive_features=group[copies])
     assert weighted == pytest.approx(copied, abs=1e-12)
     table = {"letter": group, "parity": np.arange(scores.size) % 2}
-    each = kolmogorov_smirnov_disparity(scores, sensitive_features=table, grouping="each", against="everyone")
+    each = kolmogorov_smirnov_disparity(
+        scores, sensitive_features=table, groups=GroupPolicy(crossed=False), against="everyone"
+    )
     alone = [kolmogorov_smirnov_disparity(scores, sensitive_features=table[n], against="everyone") for n in table]
     assert each == pytest.approx(max(alone), abs=1e-12)
 

@@ -52,7 +52,7 @@ def test_measures_to_the_target_of_the_method(problem):
 
 
 def test_repair_of_overlapping_groups_makes_each_alike():
-    problem = prepare(communities_splits(1, grouping="each")[0])
+    problem = prepare(communities_splits(1, crossed=False)[0])
     fit = fit_method("DPP", problem)
     floor = shuffled_floor(fit, problem)
     assert measure(fit, problem)["strong_pairwise_disparity"] < 1.5 * floor["strong_pairwise_disparity"]

@@ -78,7 +78,7 @@ def test_lr_on_communities():
 
 
 def test_lr_on_communities_with_overlapping_groups():
-    figures = lr_figures(communities_splits(10, grouping="each"))
+    figures = lr_figures(communities_splits(10, crossed=False))
     np.testing.assert_allclose(figures, [0.144, 1.02, 1.02, 5.60], atol=0.01)
 
 
@@ -87,7 +87,7 @@ def test_lr_on_communities_with_overlapping_groups():
     [
         (german_splits, ((750, 63), (250, 63)), 2),
         (communities_splits, ((1_495, 103), (499, 103)), 8),
-        (lambda *a: communities_splits(*a, grouping="each"), ((1_495, 103), (499, 103)), 8),
+        (lambda *a: communities_splits(*a, crossed=False), ((1_495, 103), (499, 103)), 8),
     ],
     ids=["german", "crossed", "each"],
 )

@@ -64,11 +64,11 @@ def test_all_data_sets_by_default(monkeypatch):
     small, asked = german_splits(1), []
     monkeypatch.setattr(table1, "adult_split", lambda _: small[0])
     monkeypatch.setattr(table1, "german_splits", lambda n: asked.append(n) or small)
-    monkeypatch.setattr(table1, "communities_splits", lambda n, grouping: asked.append((n, grouping)) or small)
+    monkeypatch.setattr(table1, "communities_splits", lambda n, crossed: asked.append((n, crossed)) or small)
     monkeypatch.setattr(table1, "TABLE_METHODS", ("LR", "DPP"))
     table = run_table1()
     assert tuple(dict.fromkeys(row.dataset for row in table.rows)) == DATASETS
-    assert asked == [20, (10, "crossed"), (10, "each")]
+    assert asked == [20, (10, True), (10, False)]
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def _repair_of_scores(**options):
 def _repair_of_table():
     scores, group = _scores()
     frame = pd.DataFrame({"s": scores, "sex": group})
-    return ft.TableRepair(score="s", sensitive_features="sex").fit(frame).repair_, scores, group
+    return ft.repair.TableRepair(score="s", sensitive_features="sex").fit(frame).repair_, scores, group
 
 
 def _pipeline_with(step, **options):
@@ -142,7 +142,10 @@ SUMMED_UP = {
     "repair of logistic regression": lambda: _on_arrays(ft.QuantileRepairClassifier(LogisticRegression())),
     "repair of a fitted model": lambda: _on_arrays(ft.QuantileRepairClassifier(LogisticRegression().fit(X0, Y0))),
     "repair of COT": lambda: _on_arrays(
-        ft.QuantileRepairClassifier(cot().fit(X0, Y0, sensitive_features=G0), target=list(np.linspace(0, 1, 50)))),
+        ft.QuantileRepairClassifier(
+            cot().fit(X0, Y0, sensitive_features=G0), ft.QuantileRepair(list(np.linspace(0, 1, 50)))
+        )
+    ),
     "repair of a raw table": lambda: _of_raw_table(ft.QuantileRepairClassifier(LogisticRegression())),
     "repair of a pipeline": lambda: _on_table(
         ft.QuantileRepairClassifier(Pipeline([("table", preprocessing()), ("model", LogisticRegression())]), cv=3),

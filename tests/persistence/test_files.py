@@ -179,7 +179,7 @@ def test_the_file_says_what_it_reveals(tmp_path):
 def test_a_large_change_of_a_small_group_gives_a_warning(tmp_path):
     rng = np.random.default_rng(0)
     scores, group = rng.random(40), np.repeat(["a", "b"], 20)
-    repair = ft.QuantileRepair(min_group_size=1).fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=group)
     with pytest.warns(ModelFileWarning, match=r"small group by .* on average.*people_per_point=1"):
         ft.save(repair, tmp_path / "model.ft")
     ft.save(repair, tmp_path / "model.ft", people_per_point=1)

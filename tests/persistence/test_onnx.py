@@ -26,6 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 import fairtransport as ft
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
 from fairtransport.persistence import pack_model, unpack_model
+from fairtransport.persistence.onnx import to_onnx
 from fairtransport.tabular import TableModel
 
 from .models import SGD, N, cot, dot, people, table
@@ -59,7 +60,7 @@ X, Y, GROUP = people()
 )
 def test_blind_linear_models(model):
     model.fit(X, Y, sensitive_features=GROUP)
-    made = ft.to_onnx(model)
+    made = to_onnx(model)
     assert [one.name for one in made.graph.input] == ["X"]
     agree(made, model, X, inputs={"X": X})
 
@@ -67,7 +68,7 @@ def test_blind_linear_models(model):
 @pytest.mark.parametrize("amount", [1.0, 0.3])
 def test_weights_of_each_group_take_the_group(amount):
     model = dot(group_specific=True, amount=amount).fit(X, Y, sensitive_features=pd.Series(GROUP, name="sex"))
-    made = ft.to_onnx(model)
+    made = to_onnx(model)
     keys = {"sensitive_features": pd.Series(GROUP, name="sex")}
     agree(made, model, X, inputs={"X": X, "sex": GROUP}, **keys)
     swapped = np.where(GROUP == "Male", "Female", "Male")
@@ -84,8 +85,8 @@ def test_weights_of_each_group_take_the_group(amount):
 def test_repair_of_scores(amount, people_per_point, tmp_path):
     scores = 1 / (1 + np.exp(-X[:, 0])).round(2)  # ties, too
     group = np.where(np.arange(N) < 9, "few", GROUP)
-    repair = ft.QuantileRepair(amount=amount, min_group_size=1).fit(scores, sensitive_features=group)
-    made = ft.to_onnx(repair, people_per_point=people_per_point)
+    repair = ft.QuantileRepair(amount=amount, groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=group)
+    made = to_onnx(repair, people_per_point=people_per_point)
     kept = (
         ft.load(ft.save(repair, tmp_path / "repair.ft", people_per_point=people_per_point))
         if people_per_point == 1
@@ -124,7 +125,7 @@ def _numbers(made):
 def test_repair_around_a_classifier(inner):
     keys = {"sensitive_features": GROUP}
     model = ft.QuantileRepairClassifier(inner).fit(X, Y, **keys)
-    made = ft.to_onnx(model, people_per_point=1)
+    made = to_onnx(model, people_per_point=1)
     agree(made, model, X, inputs={"X": X, "sensitive_feature_0": GROUP}, tolerance=1e-9, **keys)
 
 
@@ -144,7 +145,7 @@ def test_pipelines_of_tables_take_columns():
     model = Pipeline([("table", words), ("model", cot(group_specific=True))]).fit(
         frame, y, model__sensitive_features=group
     )
-    made = ft.to_onnx(model)
+    made = to_onnx(model)
     features = model[:-1].transform(frame)
     given = run(made, **rows, sensitive_feature_0=group)
     np.testing.assert_allclose(
@@ -178,7 +179,7 @@ def test_boosted_trees(library, kind):
         model = TransportBoostingRegressor(trees, parity_weight=0.3, random_state=0).fit(
             frame, frame["count"] * 2.0, **keys
         )
-        given = run(ft.to_onnx(model), X=frame.to_numpy())["prediction"]
+        given = run(to_onnx(model), X=frame.to_numpy())["prediction"]
         np.testing.assert_allclose(given, model.predict(frame), rtol=1e-6, atol=1e-6)
         return
     if kind == "inside a repair":
@@ -186,7 +187,7 @@ def test_boosted_trees(library, kind):
     else:
         options = {"parity_weight": 0.3, "repair": ft.QuantileRepair() if kind == "repaired" else None}
         model = TransportBoostingClassifier(trees, random_state=0, **options).fit(frame, labels, **keys)
-    made = ft.to_onnx(model, people_per_point=1)
+    made = to_onnx(model, people_per_point=1)
     inputs = {"X": frame.to_numpy()}
     if kind != "classifier":
         inputs["sensitive_feature_0"] = group
@@ -196,7 +197,7 @@ def test_boosted_trees(library, kind):
     steep = library == "xgboost" and kind != "classifier"
     np.testing.assert_allclose(given, expected, rtol=0, atol=1e-5 if steep else 1e-6)
     loaded = unpack_model(pack_model(model, people_per_point=1)[0])
-    np.testing.assert_array_equal(run(ft.to_onnx(loaded, people_per_point=1), **inputs)["probabilities"], given)
+    np.testing.assert_array_equal(run(to_onnx(loaded, people_per_point=1), **inputs)["probabilities"], given)
 
 
 @pytest.mark.parametrize(
@@ -217,33 +218,35 @@ def test_models_of_raw_tables_take_their_columns(inner):
     inputs = columns_of(new[model.encoder_.names])
     if model.needs_groups_:
         inputs["sex"] = group
-    given = run(ft.to_onnx(model, people_per_point=1), **inputs)
+    given = run(to_onnx(model, people_per_point=1), **inputs)
     np.testing.assert_allclose(given["probabilities"], model.predict_proba(new), rtol=0, atol=1e-6)
     assert set(given["label"]) == {"no", "yes"}
     dates = raw.assign(since=pd.date_range("2020-01-01", periods=N))
     with pytest.raises(ValueError, match="Column 'since' is a date"):
-        ft.to_onnx(TableModel(LogisticRegression(), label="hired", sensitive_features=["sex"]).fit(dates))
+        to_onnx(TableModel(LogisticRegression(), label="hired", sensitive_features=["sex"]).fit(dates))
 
 
 def test_repairs_fitted_on_frames_and_models_of_scikit_learn():
     frame, y, group = frames()
     keys = {"sensitive_features": group}
     model = ft.QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression())).fit(frame, y, **keys)
-    made = ft.to_onnx(model, people_per_point=1)
+    made = to_onnx(model, people_per_point=1)
     agree(made, model, frame, inputs={"X": frame.to_numpy(), "sensitive_feature_0": group}, tolerance=1e-6, **keys)
     frame.loc[::7, "hours"] = np.nan
     trees = HistGradientBoostingRegressor(max_iter=5, loss="poisson").fit(frame, frame["count"])
-    given = run(ft.to_onnx(trees), X=frame.to_numpy())["prediction"]
+    given = run(to_onnx(trees), X=frame.to_numpy())["prediction"]
     np.testing.assert_allclose(given, trees.predict(frame), rtol=1e-6)
     impute = SimpleImputer()
     for plain in (make_pipeline(impute, LogisticRegression()), HistGradientBoostingClassifier(max_iter=5)):
         plain.fit(frame, y)
-        given = run(ft.to_onnx(plain), X=frame.to_numpy())
+        given = run(to_onnx(plain), X=frame.to_numpy())
         np.testing.assert_allclose(given["probabilities"], plain.predict_proba(frame), rtol=0, atol=1e-6)
 
 
 def _fitted_groups(values):
-    return ft.QuantileRepair(missing="group").fit(np.linspace(0, 1, 60), sensitive_features=values)
+    return ft.QuantileRepair(groups=ft.GroupPolicy(missing="group")).fit(
+        np.linspace(0, 1, 60), sensitive_features=values
+    )
 
 
 REFUSED = {
@@ -266,13 +269,13 @@ REFUSED = {
 def test_what_cannot_be_exported_is_said(case):
     make, error, words = REFUSED[case]
     with pytest.raises(error, match=words):
-        ft.to_onnx(make())
+        to_onnx(make())
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install .fairtransport\[onnx\]"):
-        ft.to_onnx(dot())
+        to_onnx(dot())
 
 
 SINGLE = 2e-6  # where a converted part of scikit-learn works in single precision
@@ -283,7 +286,7 @@ def test_several_sensitive_columns_are_inputs_of_their_own():
     kept = ~(columns["young"] & (columns["region"] == 1))  # a combination that nobody has
     columns = {name: column[kept] for name, column in columns.items()}
     model = cot(group_specific=True).fit(X[kept], Y[kept], sensitive_features=columns)
-    made = ft.to_onnx(model)
+    made = to_onnx(model)
     inputs = {"X": X[kept], **columns, "young": columns["young"].astype(np.int64)}
     agree(made, model, X[kept], inputs=inputs, sensitive_features=columns)
     one = {"X": X[:1], "sex": np.array(["Male"]), "young": np.array([1]), "region": np.array([1])}
@@ -300,7 +303,7 @@ def test_repair_around_a_forest_is_as_good_as_single_precision():
         RandomForestClassifier(n_estimators=20, min_samples_leaf=20, random_state=0), cv=3
     )
     model.fit(X.astype(np.float32), Y, **keys)
-    made = ft.to_onnx(model, people_per_point=1)
+    made = to_onnx(model, people_per_point=1)
     given = run(made, X=X.astype(np.float32).astype(np.float64), sensitive_feature_0=GROUP)["probabilities"]
     inner = model.estimator_.predict_proba(X.astype(np.float32))[:, 1]
     # A map may be steep: the change of the score, times the steepest line between two knots nearby.
@@ -316,11 +319,11 @@ def test_forests_and_single_trees(kind):
     output = "prediction" if kind is RandomForestRegressor else "probabilities"
     expected = getattr(model, "predict_proba", model.predict)(X)
     for one in (model, loaded):
-        np.testing.assert_allclose(run(ft.to_onnx(one), X=X)[output], expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(run(to_onnx(one), X=X)[output], expected, rtol=0, atol=1e-6)
 
 
 def test_classes_of_every_kind():
     for labels in (Y, Y == "yes", (Y == "yes") * 2 - 1, (Y == "yes") * 2.0):
         model = dot().fit(X, labels, sensitive_features=GROUP)
-        given = run(ft.to_onnx(model), X=X)["label"]
+        given = run(to_onnx(model), X=X)["label"]
         assert given.tolist() == model.predict(X).tolist()

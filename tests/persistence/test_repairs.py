@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import fairtransport as ft
 from fairtransport.persistence import ModelFileError, describe
 from fairtransport.persistence._files import _model_of, pack_model
+from fairtransport.persistence.onnx import to_onnx
 from fairtransport.storage import pack_container, unpack_container
 
 KINDS = {
@@ -114,7 +115,7 @@ def test_regressors_are_stored_with_their_repair(estimator, tmp_path):
     )
     again = ft.load(ft.save(model, tmp_path / "model.ft"))
     assert (again.cv, again.amount) == (5, 0.8)
-    session = onnxruntime.InferenceSession(ft.to_onnx(model).SerializeToString())
+    session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
     found = session.run(["prediction"], {"X": far, "sensitive_feature_0": groups})[0]
     expected = again.predict(far, sensitive_features=groups)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3)  # skl2onnx may work in single precision
@@ -218,7 +219,7 @@ def test_onnx_graphs_repair_as_the_file_does(kind, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     repair, scores, _ = fitted(kind)
     again = ft.load(ft.save(repair, tmp_path / "model.ft"))
-    session = onnxruntime.InferenceSession(ft.to_onnx(repair).SerializeToString())
+    session = onnxruntime.InferenceSession(to_onnx(repair).SerializeToString())
     new = np.append(np.linspace(scores.min(), scores.max(), 1001), FAR if kind in REAL else [])
     group = np.resize(["F", "M"], new.size)
     found = session.run(None, {"scores": new, "sensitive_feature_0": group.astype(object)})[0]
@@ -231,6 +232,6 @@ def test_onnx_graphs_repair_as_the_file_does(kind, tmp_path):
 def test_onnx_graphs_of_strata_and_draws_are_refused():
     pytest.importorskip("onnx")
     with pytest.raises(ValueError, match="within strata cannot be exported to ONNX"):
-        ft.to_onnx(fitted("strata")[0])
+        to_onnx(fitted("strata")[0])
     with pytest.raises(ValueError, match="randomised repair cannot be exported to ONNX"):
-        ft.to_onnx(fitted("randomised")[0])
+        to_onnx(fitted("randomised")[0])

@@ -60,7 +60,7 @@ def _words(plans):
         lambda _, plans: _words(plans)["words"].update(items=["a", "a", "b"]),
         lambda _, plans: plans.pop(),
         lambda model, _: model["params"].update(sensitive=["other"]),
-        lambda model, _: model["params"].update(missing="keep"),
+        lambda model, _: model["params"].update(groups="keep"),
         lambda model, _: model["fitted"].pop("encoder_"),
         lambda model, _: model["fitted"]["encoder_"]["fitted"].update(n_features_in_=2**62),
     ],

@@ -19,7 +19,7 @@ ROUNDING = 1e-12
 
 
 def repaired(given_, target="barycenter", amount=1.0, **options):
-    model = ft.QuantileRepair(target, amount, min_group_size=1).fit(
+    model = ft.QuantileRepair(target, amount, groups=ft.GroupPolicy(min_size=1)).fit(
         given_.scores, sensitive_features=given_.group, **options
     )
     return model.transform(given_.scores, sensitive_features=given_.group)
@@ -60,7 +60,7 @@ def test_full_repair_leaves_no_disparity_on_the_fitted_sample_up_to_ties(one, ta
 def test_without_ties_and_with_equal_sizes_nothing_is_left(size, n_groups, target, random):
     scores = np.array(random.sample(range(1000), size * n_groups)) / 1000
     group = np.repeat(np.arange(n_groups), size)
-    after = ft.QuantileRepair(target, min_group_size=1).fit_transform(scores, sensitive_features=group)
+    after = ft.QuantileRepair(target, groups=ft.GroupPolicy(min_size=1)).fit_transform(scores, sensitive_features=group)
     assert strong_pairwise_disparity(after, sensitive_features=group) <= ROUNDING
 
 
@@ -104,10 +104,12 @@ def test_weights_equal_repetition(one, target, data):
     copies = np.repeat(np.arange(one.scores.size), times)
     if np.ptp(one.scores[copies]) == 0:
         return
-    weighted = ft.QuantileRepair(target, min_group_size=1).fit(
+    weighted = ft.QuantileRepair(target, groups=ft.GroupPolicy(min_size=1)).fit(
         *one[:1], sensitive_features=one.group, sample_weight=times
     )
-    repeated = ft.QuantileRepair(target, min_group_size=1).fit(one.scores[copies], sensitive_features=one.group[copies])
+    repeated = ft.QuantileRepair(target, groups=ft.GroupPolicy(min_size=1)).fit(
+        one.scores[copies], sensitive_features=one.group[copies]
+    )
     keys = {"sensitive_features": one.group[copies]}
     np.testing.assert_allclose(
         weighted.transform(one.scores[copies], **keys),

@@ -54,7 +54,7 @@ def gap(seed):
     """By how much the stochastic answer exceeds, or falls short of, the exact one, as a share of what is allowed."""
     x, y = two_samples(seed)
     exact = wasserstein(x, y)
-    found = ft.solve_dual(
+    found = ft.transport.solve_dual(
         x, y, strength=0.02, opposite_duals=True, kernel_variance=0.1, n_updates=2000, random_state=seed
     ).value
     return abs(found - exact) / (STOCHASTIC["share"] * exact + STOCHASTIC["plus"])
@@ -81,7 +81,9 @@ def solved(seed):
     sgd = {"solver": SgdSettings(n_updates=2000, random_state=seed)}
     models = {
         "initial": LogisticRegression().fit(X, y),
-        "quantile": ft.QuantileRepairClassifier(LogisticRegression(), target="barycenter_w2").fit(X, y, **keys),
+        "quantile": ft.QuantileRepairClassifier(
+            LogisticRegression(), repair=ft.QuantileRepair(target="barycenter_w2")
+        ).fit(X, y, **keys),
         "stochastic": ft.TransportClassifier(**how, **sgd).fit(X, y, **keys),
         "continuous": ft.TransportClassifier(**how).fit(X, y, **keys),
         "discrete": ft.TransportClassifier(distance="discrete", **how).fit(X, y, **keys),

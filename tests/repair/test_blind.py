@@ -245,9 +245,9 @@ def test_weights_splitters_and_seeds():
 def test_small_groups_are_pooled_or_left_out():
     X, y, group = people(1000)
     group = np.where(np.arange(1000) < 3, "tiny", group.astype(str))
-    with pytest.raises(ValueError, match=r"fewer than the 5 folds.*small_groups='pool' or small_groups='drop'"):
+    with pytest.raises(ValueError, match=r"fewer than the 5 folds.*small='pool' or 'drop'"):
         blind().fit(X, y, sensitive_features=group)
-    model = blind(small_groups="drop").fit(X, y, sensitive_features=group)
+    model = blind(groups=ft.GroupPolicy(small="drop")).fit(X, y, sensitive_features=group)
     assert len(model.groups_) == 2
     assert model.predict_proba(X).shape == (1000, 2)
 
@@ -315,7 +315,7 @@ def test_bad_input_is_refused_in_plain_words():
         with pytest.raises(ValueError, match=next(iter(options))):
             blind(**options).fit(X, y, **fit)
     with pytest.raises(ValueError, match="do not overlap"):
-        blind(grouping="each").fit(X, y, sensitive_features={"a": group, "b": group[::-1]})
+        blind(groups=ft.GroupPolicy(crossed=False)).fit(X, y, sensitive_features={"a": group, "b": group[::-1]})
     with pytest.raises(ValueError, match="rows"):
         blind().fit(X, y, sensitive_features=group[:-1])
     with pytest.raises(ValueError, match="NaN"):

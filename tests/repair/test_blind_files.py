@@ -19,7 +19,7 @@ from .test_blind import blind, people
 KINDS = {
     "parity": {},
     "equalized odds": {"criterion": "equalized_odds", "stratum_weight": "share", "slack": 0.01},
-    "strata": {"small_groups": "pool"},
+    "strata": {"groups": ft.GroupPolicy(small="pool")},
     "decisions": {"loss": "zero_one", "max_disparity": 0.1, "amount": 0.5},
 }
 

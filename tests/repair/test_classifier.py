@@ -24,7 +24,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from tests.worlds import people
 
-from fairtransport import QuantileRepair, QuantileRepairClassifier
+from fairtransport import GroupPolicy, QuantileRepair, QuantileRepairClassifier
 from fairtransport.datasets import load_adult
 from fairtransport.metrics import disparities, error_rate, strong_pairwise_disparity
 
@@ -49,7 +49,9 @@ def positive(model, X, group):
 def test_it_repairs_the_scores_of_a_fitted_clone():
     X, y, group = world()
     inner = LogisticRegression(C=0.1)
-    model = QuantileRepairClassifier(inner, target="pooled", amount=0.8).fit(X, y, sensitive_features=group)
+    model = QuantileRepairClassifier(inner, repair=QuantileRepair(target="pooled"), amount=0.8).fit(
+        X, y, sensitive_features=group
+    )
     assert not hasattr(inner, "coef_")
     scores = clone(inner).fit(X, y).predict_proba(X)[:, 1]
     expected = QuantileRepair("pooled", 0.8).fit_transform(scores, sensitive_features=group)
@@ -137,7 +139,9 @@ def test_a_fitted_estimator_is_used_as_it_is(pipeline):
 def test_it_fits_once_or_not_at_all():
     X, y, group = np.random.default_rng(0).random((20, 1)), [0, 1] * 10, ["a"] * 9 + ["b"] * 11
     inner = Echo()
-    model = QuantileRepairClassifier(inner, min_group_size=1).fit(X, y, sensitive_features=group)
+    model = QuantileRepairClassifier(inner, repair=QuantileRepair(groups=GroupPolicy(min_size=1))).fit(
+        X, y, sensitive_features=group
+    )
     assert (model.estimator_.n_fits_, hasattr(inner, "n_fits_")) == (1, False)
     inner.fit(X, y)
     model.fit(X, y, sensitive_features=group)
@@ -186,7 +190,9 @@ def test_any_classifier(inner):
 
 def test_rounding_beyond_one_is_forgiven_and_no_more():
     X, y, group = np.linspace(0, 1, 20)[:, None], [0, 1] * 10, ["a"] * 10 + ["b"] * 10
-    model = QuantileRepairClassifier(Echo(1 + 1e-7), min_group_size=1).fit(X, y, sensitive_features=group)
+    model = QuantileRepairClassifier(Echo(1 + 1e-7), repair=QuantileRepair(groups=GroupPolicy(min_size=1))).fit(
+        X, y, sensitive_features=group
+    )
     assert model.predict_proba(X, sensitive_features=group).max() <= 1
     with pytest.raises(ValueError, match=re.escape("values outside [0, 1]")):
         QuantileRepairClassifier(Echo(3)).fit(X, y, sensitive_features=group)
@@ -233,7 +239,7 @@ def test_weights_that_the_estimator_cannot_take():
 FITTED = GaussianNB().fit(*world(100)[:2])
 WRONG_FIT = {
     "amount": ({"amount": np.nan}, {}, ValueError, "amount must be"),
-    "target": ({"target": "median"}, {}, ValueError, "target must be one of"),
+    "target": ({"repair": QuantileRepair(target="median")}, {}, ValueError, "target must be one of"),
     "no probabilities": ({"estimator": RidgeClassifier()}, {}, TypeError, "CalibratedClassifierCV"),
     "pipeline without probabilities": (
         {"estimator": make_pipeline(StandardScaler(), RidgeClassifier())},
@@ -245,7 +251,7 @@ WRONG_FIT = {
     "fitted to other classes": ({"estimator": FITTED}, {"y": [1, 2] * 50}, ValueError, "other class labels"),
     "a class": ({"estimator": GaussianNB}, {}, TypeError, "is a class, not an instance"),
     "overlapping groups": (
-        {"grouping": "each"},
+        {"repair": QuantileRepair(groups=GroupPolicy(crossed=False))},
         {"sensitive_features": {"g": ["canary"] * 50 + ["m"] * 50, "h": ["x", "y"] * 50}},
         ValueError,
         "do not overlap",
@@ -323,7 +329,7 @@ def adult_figures(adult_rows, **options):
         ({"amount": 0.0}, (0.1465, 0.804), {"error_rate": 0.1485, "strong_pairwise_disparity": 0.81}),
         # To the paper's barycenter, measured: .1777, .0180, .0150, .0376.
         (
-            {"target": "barycenter"},
+            {"repair": QuantileRepair("barycenter")},
             (0, 0),
             {"error_rate": 0.18, "wasserstein_disparity": 0.02, "strong_demographic_disparity": 0.02}
             | {"strong_pairwise_disparity": 0.045},

@@ -45,7 +45,9 @@ def test_maps_of_out_of_fold_scores_equalise_the_positives_of_fresh_rows():
     found = {}
     for cv in (None, 5):
         model = ft.QuantileRepairClassifier(
-            DecisionTreeClassifier(min_samples_leaf=5, random_state=0), criterion="equal_opportunity", cv=cv
+            DecisionTreeClassifier(min_samples_leaf=5, random_state=0),
+            repair=ft.QuantileRepair(criterion="equal_opportunity"),
+            cv=cv,
         ).fit(X, y, sensitive_features=group)
         found[cv] = distance(model.predict_proba(fresh, sensitive_features=group_fresh)[:, 1], y_fresh, group_fresh, 1)
     assert found[5] < 0.06
@@ -92,15 +94,15 @@ def test_tables_are_repaired_by_label_and_within_strata():
     table = pl.DataFrame({"s": scores, "sex": group, "region": region, "y": y})
     columns = {"score": "s", "sensitive_features": "sex", "n_bins": 1024}
     for criterion in ("equal_opportunity", "equalized_odds"):
-        repair = ft.TableRepair(ft.QuantileRepair(criterion=criterion), label="y", **columns).fit(table)
+        repair = ft.repair.TableRepair(ft.QuantileRepair(criterion=criterion), label="y", **columns).fit(table)
         arrays = ft.QuantileRepair(criterion=criterion).fit(scores, y, sensitive_features=group)
         found = repair.transform(table.drop("y"))["repaired"].to_numpy()
         if criterion == "equal_opportunity":
             np.testing.assert_allclose(found, arrays.transform(scores, sensitive_features=group), atol=1e-9)
         assert distance(found, y, group, 1) < 0.02
         with pytest.raises(ValueError, match="name their column with label="):
-            ft.TableRepair(ft.QuantileRepair(criterion=criterion), **columns).fit(table)
-    repair = ft.TableRepair(strata="region", **columns).fit(table)
+            ft.repair.TableRepair(ft.QuantileRepair(criterion=criterion), **columns).fit(table)
+    repair = ft.repair.TableRepair(strata="region", **columns).fit(table)
     arrays = ft.QuantileRepair().fit(scores, sensitive_features=group, strata=region)
     found = repair.transform(table)["repaired"].to_numpy()
     np.testing.assert_allclose(found, arrays.transform(scores, sensitive_features=group, strata=region), atol=1e-9)
@@ -114,4 +116,4 @@ def test_tables_are_repaired_by_label_and_within_strata():
     assert np.array_equal(repair.transform(renamed, strata="area")["repaired"].to_numpy(), found)
     randomised = ft.QuantileRepair(criterion="equalized_odds", randomize=True)
     with pytest.raises(ValueError, match="randomised repair has no lookup table"):
-        ft.TableRepair(randomised, label="y", **columns).fit(table).transform(table)
+        ft.repair.TableRepair(randomised, label="y", **columns).fit(table).transform(table)

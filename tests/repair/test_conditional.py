@@ -64,7 +64,7 @@ def test_small_cells_are_shrunk_to_the_map_of_the_group():
     points = np.linspace(0, 1, 11)
     groups, strata = np.full(11, "a"), np.full(11, "t")
     overall = ft.QuantileRepair().fit(scores[kept], sensitive_features=group[kept])
-    own = ft.QuantileRepair(min_group_size=1).fit(scores[kept], **data)
+    own = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores[kept], **data)
     expected = 0.4 * own.transform(points, sensitive_features=groups, strata=strata)
     expected += 0.6 * overall.transform(points, sensitive_features=groups)
     np.testing.assert_allclose(repair.transform(points, sensitive_features=groups, strata=strata), expected, atol=1e-12)
@@ -106,7 +106,7 @@ def test_several_columns_and_numbers():
 
 def test_strata_that_cannot_be_used_raise():
     scores, _, group, stratum = scores_in_strata(500, 7)
-    repair = ft.QuantileRepair(min_group_size=1)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))
     with pytest.raises(ValueError, match="strata has 499"):
         repair.fit(scores, sensitive_features=group, strata=stratum[:-1])
     with pytest.raises(ValueError, match="nothing to compare: no stratum has rows of two groups"):

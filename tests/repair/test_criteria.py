@@ -94,7 +94,7 @@ def test_weights_are_copies_and_labels_may_be_text(criterion):
     scores, y, group = scores_by_label(600, 5, decimals=2)
     weights = np.random.default_rng(0).integers(0, 3, size=600)
     index = np.repeat(np.arange(600), weights)
-    options = {"criterion": criterion, "min_group_size": 1}
+    options = {"criterion": criterion, "groups": ft.GroupPolicy(min_size=1)}
     words = np.where(y == 1, "yes", "no")
     weighted = ft.QuantileRepair(**options).fit(scores, words, sensitive_features=group, sample_weight=weights)
     copied = ft.QuantileRepair(**options).fit(scores[index], y[index], sensitive_features=group[index])
@@ -163,7 +163,7 @@ def test_equalized_odds_is_never_worse_than_a_partial_repair(seed):
     )
     for name in np.unique(group):  # both labels in every group
         y[np.flatnonzero(group == name)[:2]] = 0, 1
-    options = {"min_group_size": 1}
+    options = {"groups": ft.GroupPolicy(min_size=1)}
     ours = separation(repaired(scores, y, group, criterion="equalized_odds", **options), y, group)
     for criterion in ("demographic_parity", "equal_opportunity"):
         full = repaired(scores, y, group, criterion=criterion, **options)
@@ -210,9 +210,9 @@ def test_small_groups_are_those_with_few_rows_of_a_label():
         assert repair.group_sizes_[2] > 500
         assert np.isfinite(repair.transform(scores, sensitive_features=group)).all()
     few = kept[:40]
-    with pytest.warns(UserWarning, match="None of the 3 groups has min_group_size=30 rows with a positive label"):
+    with pytest.warns(UserWarning, match="None of the 3 groups has min_size=30 rows with a positive label"):
         ft.QuantileRepair(criterion="equal_opportunity").fit(scores[few], y[few], sensitive_features=group[few])
-    with pytest.warns(UserWarning, match="Fewer than two of the 3 groups have min_group_size=30 rows with each label"):
+    with pytest.warns(UserWarning, match="Fewer than two of the 3 groups have min_size=30 rows with each label"):
         ft.QuantileRepair(criterion="equalized_odds").fit(scores[few], y[few], sensitive_features=group[few])
 
 

@@ -67,14 +67,16 @@ def test_a_fitted_repair_continues_for_equal_opportunity_and_begins_anew_for_equ
 def test_classifiers_learn_from_labels_that_arrive_later():
     scores, y, group = world(2, 1500)
     X, words = np.column_stack((scores, group == "a")), np.where(y == 1, "yes", "no")
-    model = ft.QuantileRepairClassifier(LogisticRegression(), criterion="equal_opportunity")
+    model = ft.QuantileRepairClassifier(LogisticRegression(), repair=ft.QuantileRepair(criterion="equal_opportunity"))
     model.fit(X, words, sensitive_features=group)
     with pytest.raises(ValueError, match="needs y"):
         model.partial_fit(X[:10], sensitive_features=group[:10])
     model.partial_fit(X[:10], words[:10], sensitive_features=group[:10])
     with pytest.raises(ValueError, match="labels that the classifier was not fitted with"):
         model.partial_fit(X[:10], y[:10], sensitive_features=group[:10])
-    fitted = ft.QuantileRepairClassifier(LogisticRegression().fit(X, words), criterion="equalized_odds")
+    fitted = ft.QuantileRepairClassifier(
+        LogisticRegression().fit(X, words), repair=ft.QuantileRepair(criterion="equalized_odds")
+    )
     for _ in range(2):
         fitted.partial_fit(X, words, sensitive_features=group)
     after = fitted.predict_proba(X, sensitive_features=group)[:, 1]

@@ -92,7 +92,7 @@ def test_a_table_keeps_its_grid_and_range():
     rng = np.random.default_rng(0)
     points, sex = rng.uniform(300, 850, 500), rng.choice(["F", "M"], 500)
     table = pl.DataFrame({"points": points, "sex": sex})
-    tables = ft.TableRepair(score="points", sensitive_features="sex", range=(300, 850), n_bins=550)
+    tables = ft.repair.TableRepair(score="points", sensitive_features="sex", range=(300, 850), n_bins=550)
     repair = tables.fit(table).repair_
     grid = repair.grid_
     repair.partial_fit(points[:50], sensitive_features={"sex": sex[:50]})
@@ -141,7 +141,7 @@ def test_new_groups_by_choice(tmp_path):
     with pytest.raises(ValueError, match="none of the 2 known groups"):
         repair.partial_fit(later, sensitive_features=of_later)
     assert not hasattr(repair, "counted_")
-    repair.set_params(new_groups="adopt")
+    repair.set_params(groups=ft.GroupPolicy(new="adopt"))
     one = np.flatnonzero(of_later == "c")[:1]
     repair.partial_fit(later[one], sensitive_features=of_later[one])
     assert repair.groups_.labels == ("a", "b", "c")
@@ -184,7 +184,9 @@ def people(n=800, seed=0, first=0.0):
 
 def test_a_classifier_is_followed_without_labels(tmp_path):
     X, y, group = people()
-    model = ft.QuantileRepairClassifier(LogisticRegression(), stream_half_life=300).fit(X, y, sensitive_features=group)
+    model = ft.QuantileRepairClassifier(LogisticRegression(), repair=ft.QuantileRepair(stream_half_life=300)).fit(
+        X, y, sensitive_features=group
+    )
     weights = model.estimator_.coef_.copy()
     new, _, of_new = people(2000, seed=1, first=2.0)
     kept, _, of_kept = people(3000, seed=2, first=2.0)
@@ -222,7 +224,8 @@ def test_starts_of_a_classifier():
     )
     with pytest.raises(ValueError, match="pass y, with both classes"):
         ft.QuantileRepairClassifier(LogisticRegression()).partial_fit(X, sensitive_features=group)
-    first.set_params(new_groups="adopt").partial_fit(X[:2], sensitive_features=["a", "c"])
+    first.set_params(repair=ft.QuantileRepair(groups=ft.GroupPolicy(new="adopt")))
+    first.partial_fit(X[:2], sensitive_features=["a", "c"])
     assert first.repair_.groups_.labels == ("a", "b", "c")
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.exceptions import NotFittedError
 
-from fairtransport import QuantileRepair, make_groups
+from fairtransport import GroupPolicy, QuantileRepair, make_groups
 from fairtransport.metrics import (
     noise_floor,
     strong_pairwise_disparity,
@@ -28,7 +28,7 @@ CANARY = 0.123454321
 
 def own_maps(*arguments, **options):
     """Every group has its own map, however few its rows."""
-    return QuantileRepair(*arguments, **{"min_group_size": 1, **options})
+    return QuantileRepair(*arguments, **{"groups": GroupPolicy(min_size=1), **options})
 
 
 unhurried = settings(deadline=None)  # a busy machine is no failure
@@ -241,7 +241,7 @@ def test_scores_of_any_kind(make):
 
 def test_missing_groups_can_be_a_group():
     scores, group = [0.1, 0.2, 0.6, 0.8], ["a", "a", None, None]
-    repair = own_maps(missing="group").fit(scores, sensitive_features=group)
+    repair = own_maps(groups=GroupPolicy(missing="group", min_size=1)).fit(scores, sensitive_features=group)
     assert repair.transform([0.1, 0.6], sensitive_features=["a", None]) == pytest.approx([0.35, 0.35])
     with pytest.raises(ValueError, match="missing values in 2 rows"):
         own_maps().fit(scores, sensitive_features=group)
@@ -262,15 +262,12 @@ WRONG_FIT = {
     "no such target": ({"target": "median"}, {}, ValueError, "target must be one of"),
     "target out of range": ({"target": [0.5, 1.0 + CANARY]}, {}, ValueError, "target outside"),
     "overlapping groups": (
-        {"grouping": "each"},
+        {"groups": GroupPolicy(crossed=False)},
         {"sensitive_features": TWO},
         ValueError,
         "do not overlap",
     ),
-    "no such grouping": ({"grouping": "some"}, {}, ValueError, "grouping must be one of"),
-    "min_group_size 0": ({"min_group_size": 0}, {}, ValueError, "min_group_size must be at least 1"),
-    "half a row": ({"min_group_size": 2.5}, {}, TypeError, "min_group_size must be a whole number"),
-    "no such policy": ({"small_groups": "merge"}, {}, ValueError, "small_groups must be one of"),
+    "no policy": ({"groups": "merge"}, {}, TypeError, "groups must be a GroupPolicy"),
     "logits": ({}, {"scores": [0.1, -CANARY, 3.0, 0.2]}, ValueError, "2 of 4 values outside [0, 1]"),
     "NaN": ({}, {"scores": [0.1, np.nan, CANARY, 0.2]}, ValueError, "1 NaN or infinite"),
     "words as scores": ({}, {"scores": ["low", "high", "low", "low"]}, TypeError, "must contain numbers"),

@@ -97,7 +97,9 @@ def test_a_fitted_regressor_is_used_as_it_is():
 def test_criteria_and_strata():
     X, y, group = people(1200)
     region = np.random.default_rng(3).choice(["north", "south"], y.size)
-    odds = ft.QuantileRepairRegressor(Ridge(), criterion="equalized_odds").fit(X, y, sensitive_features=group)
+    odds = ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(criterion="equalized_odds")).fit(
+        X, y, sensitive_features=group
+    )
     assert odds.score(X, y, sensitive_features=group) > 0.5
     within = ft.QuantileRepairRegressor(Ridge()).fit(X, y, sensitive_features=group, strata=region)
     moved = within.predict(X, sensitive_features=group, strata=region)
@@ -110,7 +112,9 @@ def test_criteria_and_strata():
 
 def test_a_stream_moves_the_maps_and_not_the_model():
     X, y, group = people(2000)
-    model = ft.QuantileRepairRegressor(Ridge(), stream_half_life=300).fit(X, y, sensitive_features=group)
+    model = ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(stream_half_life=300)).fit(
+        X, y, sensitive_features=group
+    )
     drifted = X + (group == "b")[:, None] * [0.0, 2.0, 0.0]
     before = model.predict(drifted, sensitive_features=group)
     coef = model.estimator_.coef_.copy()
@@ -127,7 +131,9 @@ def test_a_stream_moves_the_maps_and_not_the_model():
     with pytest.raises(ValueError, match="has no model yet: pass y"):
         ft.QuantileRepairRegressor(Ridge()).partial_fit(X, sensitive_features=group)
     with pytest.raises(ValueError, match="for demographic parity"):
-        ft.QuantileRepairRegressor(Ridge(), criterion="equalized_odds").partial_fit(X, y, sensitive_features=group)
+        ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(criterion="equalized_odds")).partial_fit(
+            X, y, sensitive_features=group
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------ bad input
@@ -148,7 +154,9 @@ def test_the_other_kind_of_model_is_named():
 def test_other_input_that_cannot_be_used_raises():
     X, y, group = people(200)
     with pytest.raises(ValueError, match="which a regression does not have"):
-        ft.QuantileRepairRegressor(Ridge(), criterion="equal_opportunity").fit(X, y, sensitive_features=group)
+        ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(criterion="equal_opportunity")).fit(
+            X, y, sensitive_features=group
+        )
     with pytest.raises(ValueError, match="scores are equal, so there is nothing to repair"):
         ft.QuantileRepairRegressor(DummyRegressor(), cv=None).fit(X, y, sensitive_features=group)
     with pytest.raises(NotFittedError):

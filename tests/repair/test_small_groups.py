@@ -12,6 +12,7 @@ from tests import worlds
 
 import fairtransport as ft
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
+from fairtransport.persistence.onnx import to_onnx
 from fairtransport.transport.line import Sample, quantile_map
 from fairtransport.transport.targets import w1_barycenter, w2_barycenter
 
@@ -43,12 +44,17 @@ GRID = np.linspace(0, 1, 101)
         # Too few rows even together: the map of everyone.
         (SIZES | {"c": 10, "d": 5}, {}, {"a": 400, "b": 300, "c": 10, "d": 5}, AS_ALL),
         # Dropped groups have no part in the target; a pool enters it as one group.
-        (SIZES, {"small_groups": "drop"}, {"a": 400, "b": 300}, AS_ALL),
-        (SIZES, {"small_groups": "pool"}, {"a": 400, "b": 300, "cd": 35}, AS_SMALL),
+        (SIZES, {"groups": ft.GroupPolicy(small="drop")}, {"a": 400, "b": 300}, AS_ALL),
+        (SIZES, {"groups": ft.GroupPolicy(small="pool")}, {"a": 400, "b": 300, "cd": 35}, AS_SMALL),
         # They do not distort a barycenter with equal weights.
-        (SIZES, {"target": "barycenter", "small_groups": "keep"}, {"a": 1, "b": 1}, {"a": "a"}),
-        (SIZES, {"target": "barycenter", "small_groups": "pool"}, {"a": 1, "b": 1, "cd": 1}, {"a": "a"}),
-        (SIZES, {"target": "barycenter", "small_groups": "drop"}, {"a": 1, "b": 1}, {"a": "a"}),
+        (SIZES, {"target": "barycenter", "groups": ft.GroupPolicy(small="keep")}, {"a": 1, "b": 1}, {"a": "a"}),
+        (
+            SIZES,
+            {"target": "barycenter", "groups": ft.GroupPolicy(small="pool")},
+            {"a": 1, "b": 1, "cd": 1},
+            {"a": "a"},
+        ),
+        (SIZES, {"target": "barycenter", "groups": ft.GroupPolicy(small="drop")}, {"a": 1, "b": 1}, {"a": "a"}),
     ],
 )
 def test_maps_of_small_groups(sizes, options, in_target, maps):
@@ -67,17 +73,17 @@ def test_maps_of_small_groups(sizes, options, in_target, maps):
 
 def test_a_limit_of_one_row_gives_every_group_its_own_map():
     scores, group = scored()
-    repair = ft.QuantileRepair(min_group_size=1).fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=group)
     assert repair.small_groups_ == ()
     assert strong_pairwise_disparity(repair.transform(scores, sensitive_features=group), sensitive_features=group) < 0.2
     plain = ft.QuantileRepair().fit(scores[:700], sensitive_features=group[:700])
-    same = ft.QuantileRepair(min_group_size=1).fit(scores[:700], sensitive_features=group[:700])
+    same = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores[:700], sensitive_features=group[:700])
     np.testing.assert_array_equal(images(plain, "a", GRID), images(same, "a", GRID))
 
 
 def test_groups_that_are_all_small_warn_and_keep_their_ranks():
     scores, group = scored({"a": 20, "b": 25})
-    with pytest.warns(UserWarning, match="None of the 2 groups has min_group_size=30 rows"):
+    with pytest.warns(UserWarning, match="None of the 2 groups has min_size=30 rows"):
         repair = ft.QuantileRepair().fit(scores, sensitive_features=group)
     assert repair.small_groups_ == ("a", "b")
     before = rank_disparity(scores, sensitive_features=group)
@@ -101,8 +107,10 @@ def test_tables_files_onnx_and_sql_have_the_same_maps(policy, tmp_path):
     scores, group = scored()
     scores = np.ceil(scores * 64) / 64
     table = pl.DataFrame({"s": scores, "g": group})
-    exact = ft.QuantileRepair(small_groups=policy).fit(scores, sensitive_features={"g": group})
-    by_table = ft.TableRepair(ft.QuantileRepair(small_groups=policy), score="s", sensitive_features="g", n_bins=64)
+    exact = ft.QuantileRepair(groups=ft.GroupPolicy(small=policy)).fit(scores, sensitive_features={"g": group})
+    by_table = ft.repair.TableRepair(
+        ft.QuantileRepair(groups=ft.GroupPolicy(small=policy)), score="s", sensitive_features="g", n_bins=64
+    )
     repair = by_table.fit(table).repair_
     assert repair.small_groups_ == exact.small_groups_ == ("c", "d")
     expected = exact.transform(scores, sensitive_features={"g": group})
@@ -119,7 +127,7 @@ def test_tables_files_onnx_and_sql_have_the_same_maps(policy, tmp_path):
     assert again.small_groups_ == ("c", "d")
     assert again.get_params() == repair.get_params()
     np.testing.assert_allclose(again.transform(scores, sensitive_features={"g": group}), expected, atol=1e-9)
-    session = onnxruntime.InferenceSession(ft.to_onnx(repair, people_per_point=1).SerializeToString())
+    session = onnxruntime.InferenceSession(to_onnx(repair, people_per_point=1).SerializeToString())
     given = {"scores": scores, "g": group.astype(object)}
     inputs = {one.name: given[one.name] for one in session.get_inputs()}
     np.testing.assert_allclose(np.ravel(session.run(None, inputs)[0]), expected, atol=1e-9)
@@ -163,7 +171,9 @@ def test_a_classifier_says_which_groups_have_no_map_of_their_own():
     assert model.small_groups_ == model.repair_.small_groups_ == ("c",)
     assert "1 of 3 groups has fewer than 30 rows and no map of its own" in model._repr_html_()
     assert "1 of 3 groups has fewer than 30 rows" in model.repair_._repr_html_()
-    every = ft.QuantileRepairClassifier(LogisticRegression(), min_group_size=7).fit(X, y, sensitive_features=group)
+    every = ft.QuantileRepairClassifier(
+        LogisticRegression(), repair=ft.QuantileRepair(groups=ft.GroupPolicy(min_size=7))
+    ).fit(X, y, sensitive_features=group)
     assert every.small_groups_ == ()
     assert "no map of its own" not in every._repr_html_()
 

@@ -34,7 +34,7 @@ MODELS = {
     "cot": lambda: ft.TransportClassifier(**AWARE).fit(X, Y, sensitive_features=G),
     "dot": lambda: ft.TransportRegressor(distance="discrete", **AWARE).fit(X, PAY, sensitive_features=G),
     "pipeline": lambda: make_pipeline(StandardScaler(), ft.TransportClassifier(**AWARE)).fit(
-        X, Y, continuoustransportclassifier__sensitive_features=G
+        X, Y, transportclassifier__sensitive_features=G
     ),
     "repair": lambda: ft.QuantileRepairClassifier(LogisticRegression()).fit(X, Y, sensitive_features=G),
     "regressor": lambda: ft.QuantileRepairRegressor(LinearRegression()).fit(X, PAY, sensitive_features=G),
@@ -87,7 +87,7 @@ def test_pooled_scores_of_everyone_have_the_distribution_of_the_target(criterion
 def test_the_map_of_everyone_is_the_one_that_small_groups_get():
     values, groups = RNG.uniform(size=N), G.astype(object)
     groups[:3] = "few"
-    repair = ft.QuantileRepair(small_groups="drop").fit(values, sensitive_features=groups)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(small="drop")).fit(values, sensitive_features=groups)
     assert repair.small_groups_ == ("few",)
     found = repair.transform(values, sensitive_features=np.full(N, "new"), unknown_group="pooled")
     as_small = repair.transform(values, sensitive_features=np.full(N, "few"))

@@ -22,7 +22,7 @@ SHARED = (
     "most",
     "sample_weight",
     "sensitive_features",
-    "min_judged_rows",
+    "min_size",
 )
 
 

@@ -160,7 +160,7 @@ def test_duals_of_a_model_and_of_a_solution(model):
         np.testing.assert_array_equal(line.get_xdata(), points)
         np.testing.assert_allclose(line.get_ydata(), model.duals_.of_group(label, points))
     rng = np.random.default_rng(0)
-    solution = ft.solve_dual(rng.beta(2, 5, 300), rng.beta(5, 2, 300), n_updates=200, random_state=0)
+    solution = ft.transport.solve_dual(rng.beta(2, 5, 300), rng.beta(5, 2, 300), n_updates=200, random_state=0)
     both = DualDisplay.from_solution(solution, names=("z", "a"), points=points)  # the names' order is not the lines'
     drawn = dict(zip(legend_words(both), both.lines_, strict=True))
     np.testing.assert_allclose(drawn["z"].get_ydata(), solution.x_dual(points))

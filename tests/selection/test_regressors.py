@@ -66,12 +66,6 @@ def test_y_must_fit_the_estimator():
         ft.frontier(StandardScaler(), X, Y, sensitive_features=G)
 
 
-def test_many_fits():
-    models = [ft.TransportRegressor(distance="discrete", parity_weight=weight) for weight in (0.0, 1.0)]
-    fitted = ft.fit_many(models, X, Y, sensitive_features=G, n_jobs=2)
-    assert fitted[1].before_after_["disparity"][1] < fitted[0].before_after_["disparity"][1]
-
-
 def test_the_picture_has_the_error_of_regressors():
     pytest.importorskip("matplotlib").use("Agg")
     model = ft.TransportRegressor(distance="discrete")

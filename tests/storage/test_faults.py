@@ -88,7 +88,7 @@ WRITERS = {
     "write_atomically": lambda path: write_atomically(path, b"new" * 1000),
     "write_container": lambda path: write_container(path, "x", {"n": 1}, {"a": np.arange(9.0)}),
     "replacing": draft,
-    **({"ft.sign": lambda path: ft.sign(path, PRIVATE)} if IS_SIGNING else {}),
+    **({"sign": lambda path: ft.persistence.sign(path, PRIVATE)} if IS_SIGNING else {}),
 }
 
 
@@ -125,7 +125,8 @@ def attempt(write, path, *, existing, **fault):
 
 
 @pytest.mark.parametrize(
-    ("writer", "existing"), [(one, existing) for one in WRITERS for existing in (True, False)[: 2 - (one == "ft.sign")]]
+    ("writer", "existing"),
+    [(one, existing) for one in WRITERS for existing in (True, False)[: 2 - (one == "sign")]],
 )
 def test_each_call_fails_once(writer, existing, folder, record_property):
     path = folder / "model.ft"
@@ -149,7 +150,10 @@ def test_each_call_fails_once(writer, existing, folder, record_property):
                 assert content == new, (name, number)
             else:
                 n_failures += 1
-                if error.filename is not None or writer not in {"replacing", "ft.sign"}:  # of the block, or of reading
+                if error.filename is not None or writer not in {
+                    "replacing",
+                    "sign",
+                }:  # of the block, or of reading
                     check_message(error, path, is_new=content == new, existing=existing)
     assert n_failures >= 6 * 4
 

@@ -184,7 +184,7 @@ def test_a_new_group_raises_or_is_adopted(name, tmp_path):
         assert "'X'" not in str(caught.value)
         assert adjuster.batches == 1
     model = make()
-    model.set_params(new_groups="adopt")
+    model.set_params(groups=ft.GroupPolicy(new="adopt"))
     with ContinualAdjuster(model, store=tmp_path / "s", checkpoint_every=1) as adopting:
         adopting.adjust(feed[0][0], sensitive_features=feed[0][1])
         report = adopting.adjust(X, sensitive_features=with_new)
@@ -200,7 +200,7 @@ def test_scores_of_another_range():
     scores, sex = raw_scores(rng, 3000)
     table = pl.DataFrame({"s": 300 + 550 * scores, "sex": sex})
     adjuster = ContinualAdjuster(
-        ft.TableRepair(score="s", sensitive_features="sex", range=(300, 850)).fit(table).repair_
+        ft.repair.TableRepair(score="s", sensitive_features="sex", range=(300, 850)).fit(table).repair_
     )
     for _ in range(3):
         scores, sex = raw_scores(rng, 100)

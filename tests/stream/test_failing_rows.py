@@ -106,8 +106,8 @@ METHODS = ["encode", "score", "learn", "learn_new_groups", "discount_past", "add
     ],
 )
 def test_a_batch_that_fails_anywhere_leaves_the_state_as_it_was(monkeypatch, kind, adopt, error):
-    new_groups = "adopt" if adopt else "error"
-    model = repair(new_groups=new_groups) if kind is ft.QuantileRepair else cot(kind=kind, new_groups=new_groups)
+    policy = ft.GroupPolicy(new="adopt" if adopt else "error")
+    model = repair(groups=policy) if kind is ft.QuantileRepair else cot(kind=kind, groups=policy)
     options = AdjusterOptions(
         alarm_rate=1.0,  # so that an alarm is raised, too
         quiet_updates=1, alarm_updates=2, alarm_batches=3, trust_radius=0.01, monitor_half_life=100.0,

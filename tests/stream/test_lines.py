@@ -142,7 +142,7 @@ def test_headers_that_are_refused(tmp_path, model, head, options, message):
 @pytest.mark.parametrize("labels", [[0, 1], [True, False], [0.5, 2.0], [None, "F"]])
 def test_groups_that_are_not_text_are_found_in_csv_and_json(tmp_path, labels):
     scores, groups = np.linspace(0, 1, 80), np.array(labels * 40, dtype=object)
-    fitted = ft.QuantileRepair(missing="group").fit(scores, sensitive_features={"g": groups})
+    fitted = ft.QuantileRepair(groups=ft.GroupPolicy(missing="group")).fit(scores, sensitive_features={"g": groups})
     path = ft.save(fitted, tmp_path / "m.ft", people_per_point=1)
     expected = fitted.transform(np.full(2, 0.3), sensitive_features={"g": groups[:2]})
     texts = ["" if label is None else str(label) for label in labels]

@@ -25,7 +25,7 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     X, y, sex = people(600, 0, **WORLD)
     for name, new_groups in {"linear": "error", "adopting": "adopt"}.items():
-        model = ft.TransportClassifier(parity_weight=0.5, new_groups=new_groups)
+        model = ft.TransportClassifier(parity_weight=0.5, groups=ft.GroupPolicy(new=new_groups))
         ft.save(model.fit(X, y, sensitive_features={"sex": sex}), folder / f"{name}.ft")
     blind = ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2)
     ft.save(blind.fit(X, y, sensitive_features={"sex": sex}), folder / "blind.ft")
@@ -114,7 +114,7 @@ def test_a_model_that_adopts_groups_adopts_none_for_rows_without_one(stream, val
 def test_a_repair_that_adopts_groups_treats_rows_without_one_as_told(unknown_group):
     rng = np.random.default_rng(0)
     scores, group = rng.beta(2, 3, 300), np.array(["a", "b", "b"])[np.arange(300) % 3]
-    repair = ft.QuantileRepair(new_groups="adopt").fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(new="adopt")).fit(scores, sensitive_features=group)
     adjuster = ContinualAdjuster(repair, unknown_group=unknown_group)
     adjuster.adjust(scores[:9], sensitive_features=["a", "b", "new"] * 3)
     batch = ["a", "newer", None] * 3

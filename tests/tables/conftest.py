@@ -66,4 +66,6 @@ def to_table(request):
 
 def table_repair(repair=None, **options):
     """Return a repair of tables in which each group has maps of its own, however small it is."""
-    return ft.TableRepair(ft.QuantileRepair(min_group_size=1) if repair is None else repair, **options)
+    return ft.repair.TableRepair(
+        ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)) if repair is None else repair, **options
+    )

@@ -213,7 +213,7 @@ def test_the_audit_of_a_table_is_that_of_its_rows():
     with pytest.raises(ValueError, match=r"compares people with the same label, so it needs label="):
         ft.audit_table(frame, score="s", sensitive_features="sex", criterion="equalized_odds")
     with pytest.raises(ValueError, match="by compares all people"):
-        ft.audit_by(frame, by="few", score="s", sensitive_features="sex", label="y", criterion="equalized_odds")
+        ft.audit_table(frame, by="few", score="s", sensitive_features="sex", label="y", criterion="equalized_odds")
 
 
 # -------------------- Tables of scores without known bounds and of real-valued labels: the same figures on every engi
@@ -308,7 +308,7 @@ def test_a_few_whole_numbers_need_a_task(to_table):
 def test_equalized_odds_and_pooled_groups():
     columns = table_of_predictions(2000)
     columns["g"] = np.where(np.arange(2000) % 200 == 0, "d", columns["g"])
-    exact, found = both_real(pl.DataFrame, columns, criterion="equalized_odds", small_groups="pool")
+    exact, found = both_real(pl.DataFrame, columns, criterion="equalized_odds", groups=ft.GroupPolicy(small="pool"))
     assert found.settings.strata == exact.settings.strata == ()
     rank = "rank_disparity"
     assert found.conditional[rank].value == pytest.approx(exact.conditional[rank].value, abs=0.01)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import fairtransport as ft
+from fairtransport import GroupPolicy
 from fairtransport.tables import Columns, count_table, open_files, open_table
 
 from .conftest import table_repair
@@ -92,7 +93,7 @@ def test_counts_are_those_of_the_named_columns(request, to_table, shift, step):
 @pytest.mark.parametrize("step", [20, pytest.param(3, marks=pytest.mark.trust)])
 def test_repairs_are_those_of_the_named_columns(request, to_table, step):
     columns, step = tame_columns(), coarser(request, step)
-    repair = ft.QuantileRepair(min_group_size=1)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))
     expected = repair.fit_transform(columns["score"], sensitive_features=columns["sensitive_features"])
     for score, group in zip(NASTY[::step], NASTY[7::step], strict=False):
         names = {**in_role(score, "score"), "sensitive_features": group}
@@ -100,7 +101,7 @@ def test_repairs_are_those_of_the_named_columns(request, to_table, step):
         if not has_names(native, (score, group)):
             continue
         known = open_table(native).names
-        table = ft.TableRepair(repair, score=score, sensitive_features=group, n_bins=64).fit(native)
+        table = ft.repair.TableRepair(repair, score=score, sensitive_features=group, n_bins=64).fit(native)
         assert table.check(native) == {"rows": N, "clamped": 0, "no score": 0, "no group": 0, "unknown group": 0}
         repaired = open_table(table.transform(native))
         assert repaired.names == (*known, "repaired")
@@ -226,7 +227,7 @@ def test_files_are_counted_by_the_named_columns(tmp_path, ending, step):
         path = write(tmp_path / f"x.{ending}", renamed(names))
         columns = Columns.named(**{role: stored_name(name, ending) for role, name in names.items()})
         with open_files([path], threads=1) as table:
-            found = table.run(count_table, columns, n_bins=64, max_groups=10)
+            found = table.run(count_table, columns, n_bins=64, groups=GroupPolicy(max_groups=10))
         assert found.histograms.by_group.tolist() == expected()[0], names
         assert [found.strata[name].by_group.tolist() for name in found.strata] == list(expected()[2].values())
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import fairtransport as ft
+from fairtransport import GroupPolicy
 from fairtransport.tables import count_table
 
 from .conftest import table_repair
@@ -138,7 +139,7 @@ def test_identifiers_are_looked_for_in_as_few_partitions_as_hold_enough_rows(mon
     with pytest.raises(
         ValueError, match="sensitive_features has at least 160 groups in column 'id'; max_groups is 100"
     ):
-        count_table(table, score="s", sensitive_features="id", max_groups=100)
+        count_table(table, score="s", sensitive_features="id", groups=GroupPolicy(max_groups=100))
     assert seen == [10] * (1 + 4 + 16)
 
 

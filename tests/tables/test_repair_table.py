@@ -49,8 +49,12 @@ def repaired(native, order="id", output="repaired"):
 def test_on_the_grid_it_is_the_repair_of_arrays(target, amount):
     columns = columns_at_random(on_grid=True)
     table = pl.LazyFrame(columns)
-    exact = ft.QuantileRepair(target, amount, min_group_size=1).fit(columns["s"], sensitive_features=groups_of(columns))
-    found = ft.TableRepair(ft.QuantileRepair(target, amount, min_group_size=1), **COLUMNS, n_bins=64).fit(table)
+    exact = ft.QuantileRepair(target, amount, groups=ft.GroupPolicy(min_size=1)).fit(
+        columns["s"], sensitive_features=groups_of(columns)
+    )
+    found = ft.repair.TableRepair(
+        ft.QuantileRepair(target, amount, groups=ft.GroupPolicy(min_size=1)), **COLUMNS, n_bins=64
+    ).fit(table)
     rng = np.random.default_rng(1)
     new = {"id": np.arange(500), "s": rng.random(500), **groups_of(columns_at_random(on_grid=False, n=500, seed=2))}
     direct = exact.transform(new["s"], sensitive_features=groups_of(new))
@@ -64,7 +68,7 @@ def test_every_engine_learns_and_repairs_alike(to_table, weighted):
     columns = columns_at_random(on_grid=True)
     table = to_table(columns)
     found = table_repair(**COLUMNS, n_bins=64, weight="w" if weighted else None).fit(table)
-    exact = ft.QuantileRepair(min_group_size=1).fit(
+    exact = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(
         columns["s"], sensitive_features=groups_of(columns), sample_weight=columns["w"] if weighted else None
     )
     direct = exact.transform(columns["s"], sensitive_features=groups_of(columns))
@@ -78,7 +82,9 @@ def test_every_engine_learns_and_repairs_alike(to_table, weighted):
 def test_off_the_grid_it_keeps_the_stated_bound(n_bins):
     """T(a - h) <= T'(s) <= T(b) + h, with a and b the nearest nodes of the group's rows around s."""
     columns = columns_at_random(on_grid=False, n=600)
-    exact = ft.QuantileRepair(min_group_size=1).fit(columns["s"], sensitive_features=groups_of(columns))
+    exact = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(
+        columns["s"], sensitive_features=groups_of(columns)
+    )
     found = table_repair(**COLUMNS, n_bins=n_bins).fit(pl.DataFrame(columns))
     points, width = np.random.default_rng(3).random(2000), 1 / n_bins
     for rows_map, counts_map in zip(exact.maps_, found.repair_.maps_, strict=True):
@@ -133,7 +139,7 @@ def test_other_ranges_and_names(to_table):
     columns = {"id": np.arange(300), "points": rng.integers(300, 851, 300), "who": rng.integers(0, 2, 300)}
     found = table_repair(score="points", sensitive_features="who", range=(300, 850), n_bins=550).fit(to_table(columns))
     unit = (columns["points"] - 300) / 550
-    exact = ft.QuantileRepair(min_group_size=1).fit(unit, sensitive_features=columns["who"])
+    exact = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(unit, sensitive_features=columns["who"])
     direct = 300 + 550 * exact.transform(unit, sensitive_features=columns["who"])
     renamed = {"id": columns["id"], "bin": columns["points"], "start": columns["who"]}
     result = found.transform(to_table(renamed), score="bin", sensitive_features=["start"], output="base")
@@ -177,15 +183,15 @@ def test_the_lookup_is_a_frame_of_any_library(library):
 
 def test_a_repair_is_cloned_by_fit_and_a_fitted_one_needs_none():
     table = pl.DataFrame(columns_at_random(on_grid=True))
-    plain = ft.QuantileRepair(min_group_size=1)
-    unfitted = ft.TableRepair(plain, **COLUMNS, n_bins=64)
+    plain = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))
+    unfitted = ft.repair.TableRepair(plain, **COLUMNS, n_bins=64)
     with pytest.raises(NotFittedError):
         unfitted.transform(table)
     with pytest.raises(NotFittedError):
-        ft.TableRepair(**COLUMNS).check(table)
+        ft.repair.TableRepair(**COLUMNS).check(table)
     fitted = clone(unfitted).fit(table)
     assert not hasattr(plain, "maps_")
-    again = ft.TableRepair(fitted.repair_, **COLUMNS)
+    again = ft.repair.TableRepair(fitted.repair_, **COLUMNS)
     assert np.array_equal(repaired(again.transform(table)), repaired(fitted.transform(table)))
 
 
@@ -210,15 +216,19 @@ def test_tables_that_cannot_be_learned_from(columns, options, message):
 
 def test_other_refusals():
     table = pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": ["a", "a", "b", None], "h": [1, 2, 1, 2]})
-    of_arrays = ft.QuantileRepair(min_group_size=1).fit([0.1, 0.2, 0.3, 0.4], sensitive_features=list("aabb"))
+    of_arrays = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(
+        [0.1, 0.2, 0.3, 0.4], sensitive_features=list("aabb")
+    )
     with pytest.raises(ValueError, match="fitted to arrays; a lookup table needs maps of counts"):
-        ft.TableRepair(of_arrays, score="s", sensitive_features="g").transform(table)
+        ft.repair.TableRepair(of_arrays, score="s", sensitive_features="g").transform(table)
     with pytest.raises(ValueError, match="do not overlap"):
-        ft.TableRepair(
-            ft.QuantileRepair(grouping="each", min_group_size=1), score="s", sensitive_features=["g", "h"]
+        ft.repair.TableRepair(
+            ft.QuantileRepair(groups=ft.GroupPolicy(crossed=False, min_size=1)),
+            score="s",
+            sensitive_features=["g", "h"],
         ).fit(table.drop_nulls())
-    missing = ft.TableRepair(
-        ft.QuantileRepair(missing="group", min_group_size=1), score="s", sensitive_features="g"
+    missing = ft.repair.TableRepair(
+        ft.QuantileRepair(groups=ft.GroupPolicy(missing="group", min_size=1)), score="s", sensitive_features="g"
     ).fit(table)
     assert missing.repair_.transform([0.4], sensitive_features=[None]).shape == (1,)
     with pytest.raises(ValueError, match="is that of missing values, and a join does not find these"):

@@ -64,7 +64,7 @@ def fitted(groups, *, repeats=8, n_bins=64):
     shift = np.repeat(np.arange(len(groups)) / len(groups), repeats)
     scores = np.clip(0.5 * rng.random(len(group)) + 0.5 * shift, 0, 1)
     columns = {"s": scores.tolist(), "g": group}
-    repair = ft.QuantileRepair(min_group_size=1)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))
     counts = count_table(_table(columns), score="s", sensitive_features="g", n_bins=n_bins)
     return repair.fit_counts(counts), columns
 
@@ -172,7 +172,7 @@ def test_other_ranges(database):
     rng = np.random.default_rng(0)
     columns = {"s": (300 + 550 * rng.random(200)).tolist(), "g": rng.choice(["a", "b"], 200).tolist()}
     counts = count_table(_table(columns), score="s", sensitive_features="g", range=(300, 850), n_bins=110)
-    repair = ft.QuantileRepair(min_group_size=1).fit_counts(counts)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit_counts(counts)
     check(scored(database, repair, columns, text_kind(database)), repair, columns)
 
 

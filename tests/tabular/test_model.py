@@ -114,8 +114,8 @@ def test_rows_without_label_or_group_are_set_aside():
         hired=pl.Series([None, "?", *raw_people()["hired"].to_list()[2:]]),
         sex=pl.Series(["F", "F", None, *raw_people()["sex"].to_list()[3:]]),
     )
-    assert make().fit(frame).set_aside_ == {"no label": 2, "no group": 1}
-    kept = make(missing="group").fit(frame)
+    assert make(groups=ft.GroupPolicy(missing="set_aside")).fit(frame).set_aside_ == {"no label": 2, "no group": 1}
+    kept = make(groups=ft.GroupPolicy(missing="group")).fit(frame)
     assert kept.set_aside_ == {"no label": 2}
     with pytest.raises(ValueError, match="None of the 600 rows has a label and a group: 600 have no group"):
         make().fit(raw_people().with_columns(sex=pl.lit(None)))
@@ -154,7 +154,6 @@ def test_an_amount_is_chosen_for_a_limit():
         ({"sensitive_features": ["sex", "sex"]}, "each once"),
         ({"sensitive_features": ["hired"]}, "cannot be a group as well"),
         ({"drop": ["nope"]}, r"\(drop\)"),
-        ({"missing": "keep"}, "missing"),
         ({"positive": "maybe"}, "none of the 2 labels"),
         ({"label": "job"}, "has 3 different labels and .* rows without a label; two are needed"),
         ({"max_disparity": 0.1}, "needs a method with an amount"),

@@ -61,7 +61,7 @@ def made():
     pipeline = make_pipeline(encoder(), LogisticRegression(max_iter=1000)).fit(FRAME, Y)
     yield "pipeline", pipeline, FRAME, {}
     fair = make_pipeline(encoder(), ft.TransportClassifier(parity_weight=0.5, group_specific=True))
-    fair.fit(FRAME, Y, continuoustransportclassifier__sensitive_features=GROUPS)
+    fair.fit(FRAME, Y, transportclassifier__sensitive_features=GROUPS)
     yield "aware pipeline", fair, FRAME, with_groups
     repair = ft.QuantileRepairClassifier(make_pipeline(encoder(), LogisticRegression(max_iter=1000)))
     yield "repair", repair.fit(FRAME, Y, **with_groups), FRAME, with_groups
@@ -152,7 +152,9 @@ def test_a_repair_of_scores_takes_a_column_of_scores():
     result = RowScorer(repair, score="risk").score_rows(table)
     np.testing.assert_allclose(result.scores[:3], repair.transform(scores[:3], sensitive_features=GROUPS[:3]))
     assert result.reasons == {3: "column 'risk' is outside the range of scores", 4: "column 'risk' has no value"}
-    of_table = ft.TableRepair(score="risk", sensitive_features="sex").fit(pd.DataFrame({"risk": scores, "sex": SEX}))
+    of_table = ft.repair.TableRepair(score="risk", sensitive_features="sex").fit(
+        pd.DataFrame({"risk": scores, "sex": SEX})
+    )
     expected = of_table.transform(pd.DataFrame({"risk": scores, "sex": SEX}))["repaired"]
     np.testing.assert_allclose(RowScorer(of_table).score_rows({"risk": scores, "sex": SEX}).scores, expected, atol=1e-9)
 

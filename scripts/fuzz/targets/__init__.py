@@ -12,18 +12,18 @@ To add a target, add a file with four names::
         ...
 
 ``make fuzz`` runs all of them with atheris, and ``tests/security/test_fuzz_targets.py`` runs them with hypothesis in
-``make test``. Errors must not reveal a person's value either: put `CANARY` into a seed, and a refusal that quotes it is
-a finding. Where errors may quote part of a case, such as the names of columns, ``quotable(data)`` returns that part.
+``make test``. What commands say of errors must not reveal a person's value either: put `CANARY` into a seed, and a
+refusal that quotes it is a finding. Where errors may quote part of a case, such as the names of columns,
+``quotable(data)`` returns that part.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from fairtransport._validation import describe_error
 
 __all__ = ["CANARY", "Target", "attempt", "load_target", "target_names"]
 
@@ -66,14 +66,7 @@ def attempt(target: Target, data: bytes) -> bool:
         target.case(data)
     except target.REFUSALS as refusal:
         quotable = getattr(target, "quotable", lambda _: b"")(data)
-        if CANARY.encode() not in quotable and any(CANARY in text for text in _texts_of(refusal)):
+        if CANARY.encode() not in quotable and CANARY in describe_error(refusal):
             raise AssertionError("A refusal quotes a person's value.") from refusal
         return False
     return True
-
-
-def _texts_of(error: BaseException | None) -> Iterator[str]:
-    """Yield the messages that a traceback would print: of the error and of its causes."""
-    while error is not None:
-        yield f"{error} {getattr(error, '__notes__', '')}"
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from fairtransport import GroupPolicy
 from fairtransport.groups import Groups, make_groups
 from fairtransport.storage import ModelFileError
 from fairtransport.storage.schema import from_json
@@ -38,7 +39,7 @@ def _as_json(value: object) -> None:
     if isinstance(value, dict) and "labels" in value:
         Groups.from_spec(value)
         return
-    groups = make_groups(value, missing="group")
+    groups = make_groups(value, groups=GroupPolicy(missing="group"))
     try:
         spec = groups.to_spec()
     except TypeError:  # infinite numbers

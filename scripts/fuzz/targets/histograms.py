@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 
+from fairtransport import GroupPolicy
 from fairtransport.histograms import GroupHistograms, count_scores
 from fairtransport.storage.schema import from_json
 
@@ -18,7 +19,12 @@ def seeds() -> list[bytes]:
     kinds = [
         count_scores([0.1, 0.5, 0.9], sensitive_features=["a", "b", "CANARY7"], n_bins=8),
         count_scores([0.1, 0.9], [0, 1], sensitive_features=[1, 2], sample_weight=[1.0, 2.5], n_bins=4),
-        count_scores([0.1, 0.9], sensitive_features={"r": ["a", "b"], "s": ["c", "d"]}, grouping="each", n_bins=4),
+        count_scores(
+            [0.1, 0.9],
+            sensitive_features={"r": ["a", "b"], "s": ["c", "d"]},
+            groups=GroupPolicy(crossed=False),
+            n_bins=4,
+        ),
     ]
     made = [{name: array.tolist() for name, array in counted.to_arrays().items()} for counted in kinds]
     spec = json.loads(made[0]["spec"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._columns import read_columns
+from fairtransport._columns import read_columns, say_columns
 from fairtransport._labels import TASKS, infer_task, is_positive
 from fairtransport._validation import check_choice, check_vector, check_weights
 from fairtransport.auditing._estimation import AlikeRows, compare_within, estimate_audit
@@ -16,7 +16,7 @@ from fairtransport.auditing.errors.regression import moments_of_rows, moments_of
 from fairtransport.auditing.options import MATERIALITY, check_options, place_thresholds
 from fairtransport.auditing.records import summarise_small_groups
 from fairtransport.criteria import needs_labels
-from fairtransport.groups import MIN_GROUP_SIZE, make_groups
+from fairtransport.groups import read_groups
 from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
 from fairtransport.metrics import pooled_ranks
 from fairtransport.strata import Strata, make_strata
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from fairtransport.auditing.errors.regression import ResidualMoments
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.result import Audit
-    from fairtransport.groups import Groups
+    from fairtransport.groups import GroupPolicy, Groups
     from fairtransport.histograms import GroupHistograms
-    from fairtransport.tables.table_counts import ResidualSums
+    from fairtransport.tables.table_counts import ResidualSums, TableCounts
 
 # The validated rows of an audit.
 
@@ -150,13 +150,8 @@ def audit(
     random_state: int | np.random.Generator | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     n_bins: int = DEFAULT_BINS,
-    grouping: str = "crossed",
-    missing: str = "error",
-    max_groups: int = 200,
-    min_judged_rows: int = 30,
+    groups: GroupPolicy | None = None,
     materiality: float = MATERIALITY,
-    small_groups: str = "keep",
-    min_group_size: int = MIN_GROUP_SIZE,
     task: str | None = None,
     pos_label: Any = None,
     favourable: str = "high",
@@ -201,23 +196,15 @@ def audit(
         within it. Other scores, and predictions of a regression, have no known bounds: see Notes.
     n_bins : int, default 16384
         Number of bins of the histograms that the audit keeps and resamples.
-    grouping, missing
-        As in `fairtransport.make_groups`.
-    max_groups : int, default 200
-        Largest number of groups. More usually mean that a column is an identifier.
-    min_judged_rows : int, default 30
-        Groups with a smaller effective sample size are shown, but not judged: neither the verdict nor the disparities
-        depend on them. Where fewer than two groups are left, the figures refer to all groups and the verdict says so.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups, and what becomes of small ones; ``settings.small_groups`` has the numbers.
+        Groups with an effective sample size below its ``min_size`` are shown, but not judged: neither the verdict nor
+        the disparities depend on them. Where fewer than two groups are left, the figures refer to all groups and the
+        verdict says so.
     materiality : float, default 0.02
         Smallest distance between two groups that matters: 0.02 is 2 percentage points of selection rates, averaged over
         all thresholds or, where scores have no known bounds, over all shares of people selected. The verdict separates
         differences that are established from those that also matter.
-    small_groups : {"keep", "pool", "drop"}, default "keep"
-        Whether to keep groups of fewer than ``min_group_size`` rows, to pool them into one group called
-        "(small groups)", or to leave their rows out. ``settings.small_groups`` has the numbers.
-    min_group_size : int, default 30
-        Groups with fewer rows (of positive weight) are small. The repair on the audit's page does not fit separate maps
-        for them, as in `fairtransport.QuantileRepair`.
     task : {"classification", "regression"}, optional
         Whether labels are classes or real numbers. By default it is recognised: two different labels are classes,
         fractions and many whole numbers are real; for a few whole numbers the task must be given.
@@ -286,31 +273,31 @@ def audit(
         confidence=confidence,
         n_bootstrap=n_bootstrap,
         n_permutations=n_permutations,
-        min_judged_rows=min_judged_rows,
         materiality=materiality,
-        small_groups=small_groups,
-        min_group_size=min_group_size,
+        groups=groups,
         favourable=favourable,
         reference=reference,
         criterion=criterion,
     )
     values = check_vector(scores, name="scores") if given is None else given.check(scores)
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, at_least=2, max_groups=max_groups)
-    if groups.n_rows != values.size:
-        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
+    made = read_groups(sensitive_features, options.groups, at_least=2)
+    if made.n_rows != values.size:
+        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {made.n_rows}.")
     weights = check_weights(sample_weight, size=values.size)
     positive, labels = _read_labels(y_true, task, pos_label, size=values.size)
     check_criterion(criterion, has_labels=y_true is not None, is_regression=labels is not None)
     grid = given or choose_grid(values, n_bins, options, is_regression=labels is not None)
-    layers = _make_layers(strata, labels if needs_labels(criterion) else None, len(groups))
+    layers = _make_layers(strata, labels if needs_labels(criterion) else None, len(made))
     if layers is not None and layers.n_rows != values.size:
         raise ValueError(f"strata has {layers.n_rows} rows, but scores has {values.size}.")
-    sizes = groups.counts if weights is None else groups.select(weights > 0).counts
-    settled = groups.settle(small_groups, min_group_size, sizes)
-    summary = summarise_small_groups(small_groups, min_group_size, groups.counts, groups, settled)
+    sizes = made.counts if weights is None else made.select(weights > 0).counts
+    settled = made.settle(options.groups.small, options.groups.min_size, sizes)
+    summary = summarise_small_groups(options.groups, made.counts, made, settled)
     rows = Rows(grid, grid.check(np.clip(values, grid.low, grid.high)), positive, labels, weights, settled, layers)
-    if settled.dropped:
-        rows = rows.select(np.flatnonzero(np.any([codes < len(settled) for codes in settled.memberships], axis=0)))
+    inside = np.any([codes < len(settled) for codes in settled.memberships], axis=0)
+    n_aside = int(np.count_nonzero(~np.any([codes < len(made) for codes in made.memberships], axis=0)))
+    if not inside.all():
+        rows = rows.select(np.flatnonzero(inside))
     rows = rows.with_ranks()
     rng = np.random.default_rng(random_state)
     evidence = rows.evidence()
@@ -327,6 +314,7 @@ def audit(
         rng,
         within=within,
         strata=columns,
+        set_aside={"no group": n_aside} if n_aside else None,
         small_groups=summary,
         residuals=rows.residuals(evidence.histograms),
     )
@@ -374,10 +362,8 @@ def audit_histograms(
     n_bootstrap: int = 1000,
     n_permutations: int = 1000,
     random_state: int | np.random.Generator | None = None,
-    min_judged_rows: int = 30,
+    groups: GroupPolicy | None = None,
     materiality: float = MATERIALITY,
-    small_groups: str = "keep",
-    min_group_size: int = MIN_GROUP_SIZE,
     favourable: str = "high",
     reference: Any = None,
     set_aside: Mapping[str, int] | None = None,
@@ -391,10 +377,8 @@ def audit_histograms(
         confidence=confidence,
         n_bootstrap=n_bootstrap,
         n_permutations=n_permutations,
-        min_judged_rows=min_judged_rows,
         materiality=materiality,
-        small_groups=small_groups,
-        min_group_size=min_group_size,
+        groups=groups,
         favourable=favourable,
         reference=reference,
         criterion=criterion,
@@ -404,8 +388,8 @@ def audit_histograms(
     present = histograms.filled()
     if len(present.groups) < 2:
         raise ValueError(f"{histograms!r} has rows in {len(present.groups)} group(s); at least 2 are needed.")
-    settled = present.settle(small_groups, min_group_size)
-    summary = summarise_small_groups(small_groups, min_group_size, present.group_rows, present.groups, settled.groups)
+    settled = present.settle(options.groups.small, options.groups.min_size)
+    summary = summarise_small_groups(options.groups, present.group_rows, present.groups, settled.groups)
     rng = np.random.default_rng(random_state)
     scale = RankScale.of(settled) if settled.grid.positions else None
     evidence = HistogramEvidence(settled, scale)
@@ -460,3 +444,29 @@ def _check_weighted(histograms: GroupHistograms) -> None:
     n_empty = int(np.count_nonzero(~(histograms.weights > 0)))
     if n_empty:
         raise ValueError(f"sample_weight is zero in all rows of {n_empty} of {len(histograms.groups)} groups.")
+
+
+def audit_counts(counts: TableCounts, **options: Any) -> Audit:
+    """Audit the histograms that `fairtransport.tables.count_table` returns: the second half of `audit_table`."""
+    _check_groups(counts)
+    audit = audit_histograms(
+        counts.histograms,
+        strata=counts.strata,
+        strata_columns=counts.strata_columns,
+        set_aside=counts.set_aside,
+        residuals=counts.residuals,
+        **options,
+    )
+    return audit.with_provenance(strata_cuts=counts.cuts) if counts.cuts else audit
+
+
+def _check_groups(counts: TableCounts) -> None:
+    groups = counts.histograms.groups
+    if len(groups) < 2:
+        aside = "".join(f"; {n_rows} rows are set aside: {reason}" for reason, n_rows in counts.set_aside.items())
+        raise ValueError(
+            f"The rows fall into {len(groups)} group(s) of {say_columns(groups.columns)}; at least 2 are needed{aside}."
+        )
+    n_empty = int(np.count_nonzero(~(counts.histograms.weights > 0)))
+    if n_empty:
+        raise ValueError(f"Column {counts.weight!r} is zero in all rows of {n_empty} of {len(groups)} groups.")

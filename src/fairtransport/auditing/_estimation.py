@@ -157,7 +157,7 @@ def estimate_audit(
 ) -> Audit:
     """Estimate all figures of an audit."""
     histograms = evidence.histograms
-    judged = histograms.effective_sizes >= options.min_judged_rows
+    judged = histograms.effective_sizes >= options.groups.min_size
     reference = resolve_reference(options.reference, evidence, judged)
     target = make_norms(histograms, options.target)[0].group
     comparison = compare_groups(evidence, compared_groups(judged), target, options, rng)
@@ -272,7 +272,6 @@ def _settings(
         weighted=histograms.squares is not None,
         null="permuted" if comparison.permuted else "resampled",
         n_nodes=comparison.n_nodes,
-        min_judged_rows=options.min_judged_rows,
         materiality=options.materiality,
         set_aside=dict(set_aside),
         small_groups=small_groups,
@@ -334,7 +333,7 @@ def compare_within(
     index = {label: number for number, label in enumerate(group_labels)}
     sizes = [each.evidence.histograms.effective_sizes for each in known]
     present = [np.flatnonzero(each.evidence.histograms.weights > 0) for each in known]
-    judged = [np.flatnonzero(size >= options.min_judged_rows) for size in sizes]
+    judged = [np.flatnonzero(size >= options.groups.min_size) for size in sizes]
     any_judged = any(groups.size >= 2 for groups in judged)
     summaries = [
         StratumSummary(each.name, each.label, int(each.evidence.histograms.rows.sum()), 0.0, n.size, m.size, {}, {}, {})

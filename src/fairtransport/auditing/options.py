@@ -10,7 +10,7 @@ import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
 from fairtransport.criteria import CRITERIA
-from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUP_POLICIES
+from fairtransport.groups import GroupPolicy, check_policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +48,8 @@ class Options:
     confidence: float
     n_bootstrap: int
     n_permutations: int
-    min_judged_rows: int
     materiality: float
-    small_groups: str
-    min_group_size: int
+    groups: GroupPolicy
     favourable: str = "high"
     reference: Any = None
     criterion: str = "demographic_parity"
@@ -68,10 +66,8 @@ def check_options(
     confidence: float,
     n_bootstrap: int,
     n_permutations: int,
-    min_judged_rows: int,
     materiality: float = MATERIALITY,
-    small_groups: str = "keep",
-    min_group_size: int = MIN_GROUP_SIZE,
+    groups: GroupPolicy | None = None,
     favourable: str = "high",
     reference: Any = None,
     criterion: str = "demographic_parity",
@@ -89,10 +85,8 @@ def check_options(
         confidence=level,
         n_bootstrap=check_count(n_bootstrap, name="n_bootstrap", least=20),
         n_permutations=check_count(n_permutations, name="n_permutations", least=20),
-        min_judged_rows=check_count(min_judged_rows, name="min_judged_rows"),
         materiality=check_real(materiality, name="materiality", most=1.0),
-        small_groups=check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups"),
-        min_group_size=check_count(min_group_size, name="min_group_size"),
+        groups=check_policy(groups),
         favourable=check_choice(favourable, FAVOURABLE, name="favourable"),
         reference=reference,
         criterion=check_choice(criterion, CRITERIA, name="criterion"),

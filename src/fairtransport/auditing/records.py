@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.auditing.errors import Calibration, CrossAuc, ErrorRates, RegressionErrors, Separation
-    from fairtransport.groups import Groups
+    from fairtransport.groups import GroupPolicy, Groups
     from fairtransport.histograms import GroupHistograms
 
 # The parts of an audit that compare people who are alike: with the same label, or in the same stratum.
@@ -201,7 +201,7 @@ class SmallGroups:
     """How an audit treated small groups."""
 
     policy: str = "keep"
-    min_group_size: int = MIN_GROUP_SIZE
+    min_size: int = MIN_GROUP_SIZE
     pooled_groups: int = 0
     pooled_rows: int = 0
     dropped_groups: int = 0
@@ -215,22 +215,22 @@ class SmallGroups:
         ):
             if n_groups:
                 noun = "group" if n_groups == 1 else "groups"
-                yield f"{verb}: {n_rows:,} rows of {n_groups} {noun} with fewer than {self.min_group_size} rows each"
+                yield f"{verb}: {n_rows:,} rows of {n_groups} {noun} with fewer than {self.min_size} rows each"
 
 
-def summarise_small_groups(policy: str, min_group_size: int, sizes: Any, before: Groups, after: Groups) -> SmallGroups:
+def summarise_small_groups(policy: GroupPolicy, sizes: Any, before: Groups, after: Groups) -> SmallGroups:
     """Summarise the effect of `Groups.settle`; raise ValueError where fewer than two groups are left."""
     if len(after) < 2 <= len(before):
         raise ValueError(
-            f"With small_groups={policy!r} and min_group_size={min_group_size}, {len(after)} group(s) of "
+            f"With small={policy.small!r} and min_size={policy.min_size}, {len(after)} group(s) of "
             f"{say_columns(before.columns)} are left of {len(before)}; at least 2 are needed. Set a smaller "
-            "min_group_size=, or small_groups='keep'."
+            "min_size=, or small='keep'."
         )
     rows = dict(zip(before.labels, np.asarray(sizes).tolist(), strict=True))
     pooled, dropped = ([label for label in labels if label in rows] for labels in (after.pooled, after.dropped))
     return SmallGroups(
-        policy,
-        min_group_size,
+        policy.small,
+        policy.min_size,
         len(pooled),
         int(sum(rows[label] for label in pooled)),
         len(dropped),
@@ -363,14 +363,13 @@ class Settings:
         distribution of all rows plus the noise of each group (with weights, or very many rows).
     n_nodes : int
         Number of bins of the resampled histograms.
-    min_judged_rows : int
-        Groups with fewer effective rows are not judged.
     materiality : float
         Smallest distance between two groups that matters, as a share of the range of scores.
     set_aside : dict of str to int
         Number of rows left out, by reason.
     small_groups : SmallGroups
-        How small groups were treated, and how many were pooled or left out.
+        How small groups were treated, and how many were pooled or left out. Groups with fewer effective rows than its
+        ``min_size`` are not judged.
     favourable : {"high", "low"}
         Which scores are to a person's advantage.
     criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}
@@ -395,7 +394,6 @@ class Settings:
     weighted: bool
     null: str
     n_nodes: int
-    min_judged_rows: int
     materiality: float
     set_aside: Mapping[str, int] = field(default_factory=dict)
     small_groups: SmallGroups = field(default_factory=SmallGroups)

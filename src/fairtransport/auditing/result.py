@@ -566,7 +566,7 @@ class Audit(AuditData):
         repair_target : str, label or array, default "barycenter_w2"
             Target of the repair that the page shows; as in `fairtransport.QuantileRepair`.
         effects : CounterfactualAudit, optional
-            Result of `fairtransport.audit_counterfactual`, for a section on the paths of a causal graph.
+            Result of `fairtransport.causal.audit_counterfactual`, for a section on the paths of a causal graph.
 
         Returns
         -------

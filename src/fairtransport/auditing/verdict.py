@@ -316,7 +316,7 @@ def _say_cannot_tell(audit: AuditData, verdict: Verdict) -> str:
 
 
 def _say_too_few(audit: AuditData, verdict: Verdict) -> str:
-    least = audit.settings.min_judged_rows
+    least = audit.settings.small_groups.min_size
     if audit.within is not None:
         part = "stratum" if audit.settings.strata else "outcome"
         return f"Too few rows to judge: no {part} has two groups with {least} rows or more."
@@ -412,6 +412,6 @@ def _set_aside(audit: AuditData, verdict: Verdict) -> str:
     more = f" and {count - _MAX_NAMES} more" if count > _MAX_NAMES else ""
     subject = "One group is" if count == 1 else f"{count_word(count).capitalize()} groups are"
     return (
-        f"{subject} shown but not judged, having fewer than {audit.settings.min_judged_rows} rows: "
+        f"{subject} shown but not judged, having fewer than {audit.settings.small_groups.min_size} rows: "
         f"{', '.join(entries)}{more}."
     )

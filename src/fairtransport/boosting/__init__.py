@@ -5,11 +5,8 @@ Requires the extra ``boosting``: ``pip install "fairtransport[boosting]"``.
 
 from __future__ import annotations
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.boosting._classifier import TransportBoostingClassifier
 from fairtransport.boosting._objective import TransportObjective
 from fairtransport.boosting._regressor import TransportBoostingRegressor
 
 __all__ = ["TransportBoostingClassifier", "TransportBoostingRegressor", "TransportObjective"]
-
-redact_public_errors(globals())

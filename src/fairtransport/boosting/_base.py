@@ -28,7 +28,7 @@ from fairtransport.boosting._training_data import (
 )
 from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS
 from fairtransport.criteria.penalty import SCALES
-from fairtransport.groups import UNKNOWN_GROUPS, Groups
+from fairtransport.groups import UNKNOWN_GROUPS, GroupPolicy, Groups, check_policy
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.strata import Strata
 from fairtransport.training.evaluation import metrics_before_and_after, spread_points, spread_scores
@@ -131,10 +131,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         smooth_groups: bool = True,
         n_iter_no_change: int | str | None = "auto",
         validation_fraction: float | None = None,
-        grouping: str = "crossed",
-        missing: str = "error",
-        small_groups: str = "keep",
-        min_group_size: int = 30,
+        groups: GroupPolicy | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
@@ -151,10 +148,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         self.smooth_groups = smooth_groups
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
-        self.grouping = grouping
-        self.missing = missing
-        self.small_groups = small_groups
-        self.min_group_size = min_group_size
+        self.groups = groups
         self.random_state = random_state
 
     @property
@@ -217,8 +211,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         encoding = self._read_y(y, sample_weight, settings.loss)
         rows = check_training_data(
             X, encoding.read(y, owner), sensitive_features, sample_weight, owner=owner, strata=strata,
-            repair=self.repair is not None, grouping=self.grouping, missing=self.missing,
-            small_groups=self.small_groups, min_group_size=self.min_group_size,
+            repair=self.repair is not None, policy=check_policy(self.groups),
         )  # fmt: skip
         library.check_features(X)
         library.check_settings(settings.estimator)
@@ -292,9 +285,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         return HeldOutRows.of(rows, self.validation_fraction, np.random.default_rng(seed))
 
     def _fit_repair(self, predictions: NDArray[np.float64], rows: TrainingData) -> QuantileRepair:
-        repair = clone(self.repair).set_params(
-            range=self._range, small_groups=self.small_groups, min_group_size=self.min_group_size
-        )
+        repair = clone(self.repair).set_params(range=self._range, groups=self.groups)
         return repair.fit(predictions, sensitive_features=rows.groups, sample_weight=rows.weights)
 
     # ---------------------------------------------------------------- checks
@@ -323,7 +314,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             check_count(self.n_iter_no_change, name="n_iter_no_change")
         if self.validation_fraction is not None:
             check_real(self.validation_fraction, name="validation_fraction", strict=True, most=0.5)
-        check_count(self.min_group_size, name="min_group_size")
+        check_policy(self.groups)
 
     def _check_repair(self, strata: Any) -> None:
         if self.repair is None:

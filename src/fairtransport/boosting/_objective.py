@@ -17,7 +17,7 @@ from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, needs_
 from fairtransport.criteria.binned import BinnedPenalty
 from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
 from fairtransport.criteria.penalty import SCALES, UNIT_DEVIATION, TransportPenalty
-from fairtransport.groups import make_groups
+from fairtransport.groups import GroupPolicy, make_groups
 from fairtransport.strata import make_strata
 from fairtransport.transport.kernels.functions import logistic
 from fairtransport.transport.slices import CELLS
@@ -394,10 +394,8 @@ class TransportObjective:
     comparisons : Comparisons, optional
         The pairs that are compared, with their weights; by default those of ``criterion`` and ``strata``, weighed by
         reliability after ``warmup``. Requires ``unit``; ``target`` is then ignored.
-    grouping : {"crossed", "each"}, default="crossed"
-        Cross several sensitive columns, or let each value of each column be a group (groups overlap).
-    missing : {"error", "group"}, default="error"
-        A missing sensitive value raises, or is a group of its own.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Attributes
     ----------
@@ -482,8 +480,7 @@ class TransportObjective:
         unit: float | None = None,
         divisor: float = 1.0,
         comparisons: Comparisons | None = None,
-        grouping: str = "crossed",
-        missing: str = "error",
+        groups: GroupPolicy | None = None,
     ) -> None:
         self.parity_weight = check_real(parity_weight, name="parity_weight")
         self.warmup, self.ramp = check_count(warmup, name="warmup", least=0), check_count(ramp, name="ramp", least=0)
@@ -495,8 +492,8 @@ class TransportObjective:
         self.target = target
         if sensitive_features is None:
             raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
-        self.groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
-        self.groups.require(min_size=1, at_least=2)
+        self.groups = make_groups(sensitive_features, groups)
+        self.groups.require()
         self.criterion = check_choice(criterion, CRITERIA, name="criterion")
         if needs_labels(criterion) and not self.loss.is_logistic:
             raise ValueError(

@@ -82,14 +82,8 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
     validation_fraction : float, optional
         Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
         each row is held out once, in three folds; of more than 10,000 rows, a fifth.
-    grouping : {"crossed", "each"}, default="crossed"
-        Cross several sensitive columns, or let each value of each column be a group (groups overlap; no repair).
-    missing : {"error", "group"}, default="error"
-        A missing sensitive value raises, or is a group of its own.
-    small_groups : {"keep", "pool", "drop"}, default="keep"
-        Treatment of groups with fewer than ``min_group_size`` rows, as in `TransportClassifier`.
-    min_group_size : int, default=30
-        See ``small_groups``.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups, as in `TransportClassifier`.
     random_state : int, RandomState or None
         Seed of the cross-fitting of ``smooth_groups``, of the held-out rows, and of ``estimator`` if it has no seed.
 

@@ -16,7 +16,7 @@ from fairtransport._columns import short_type
 from fairtransport._sklearn import n_rows, take_rows
 from fairtransport._validation import check_length, check_weights
 from fairtransport.criteria import ComparedStrata, compares_each_other, resolve_criterion, resolve_group_target
-from fairtransport.groups import make_groups
+from fairtransport.groups import GroupPolicy, read_groups
 from fairtransport.repair.group_checks import groups_to_repair
 from fairtransport.strata import make_strata
 from fairtransport.transport.kernels.binned import (
@@ -174,9 +174,7 @@ def check_training_data(
     owner: str,
     strata: Any,
     repair: bool,
-    small_groups: str,
-    min_group_size: int,
-    **group_options: Any,
+    policy: GroupPolicy,
 ) -> TrainingData:
     """Return the checked rows; ``labels`` are 0 and 1, or numbers."""
     if sensitive_features is None:
@@ -186,12 +184,12 @@ def check_training_data(
     check_length(labels, size=size, name="y")
     weights = check_weights(sample_weight, size=size)
     if repair:
-        groups = groups_to_repair(sensitive_features, n_rows=size, weights=weights, **group_options)
+        groups = groups_to_repair(sensitive_features, n_rows=size, weights=weights, groups=policy)
     else:
-        groups = make_groups(sensitive_features, **group_options)
+        groups = read_groups(sensitive_features, policy)
         check_length(range(groups.n_rows), size=size, name="sensitive_features")
-    groups = groups.settle(small_groups, min_group_size)
-    groups.require(min_size=1, at_least=2)
+    groups = groups.settle(policy.small, policy.min_size)
+    groups.require()
     if weights is not None and not all(weights[rows].any() for rows in groups.rows):
         raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
     found = None if strata is None else make_strata(strata, n_groups=len(groups))
@@ -220,7 +218,7 @@ def check_eval_set(
     check_length(range(groups.n_rows), size=n_rows(X), name="sensitive_features of eval_set")
     if strata is not None:
         check_length(range(strata.n_rows), size=n_rows(X), name="strata of eval_set")
-    groups.require(min_size=1, at_least=2)
+    groups.require()
     return TrainingData(X, labels, groups, strata=strata)
 
 

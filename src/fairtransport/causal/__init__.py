@@ -1,6 +1,5 @@
 """Counterfactual and path-specific fairness along a causal graph."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.causal._audit import (
     CounterfactualAudit,
     EdgeSensitivity,
@@ -28,5 +27,3 @@ __all__ = [
     "audit_counterfactual",
     "edge_sensitivity",
 ]
-
-redact_public_errors(globals())

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from fairtransport._text import one_line
-from fairtransport._validation.error_redaction import redacted
+from fairtransport._validation import describe_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,48 +66,59 @@ STATUS_HELP = (
     f"130 interrupted by Ctrl-C. {DEBUG_HELP}"
 )
 
-# Names and phrases of the library -> those of the command line.
-_OPTION_NAMES = (
-    (r"\brange=\(low, high\)", "--range LOW,HIGH"),
-    (r"\brange=\((\d+), (\d+)\)", r"--range \1,\2"),
-    (r"\bencoding='utf-16'", "--encoding utf-16"),
-    (r"\bdecimal=','", "--decimal ,"),
-    (r"\bpos_label\b=?", "--positive"),
-    (r"\bsensitive_features (has|must)\b", r"--sensitive \1"),
-    (r"\bstrata (has|must)\b", r"--strata \1"),
-    (r"\bcriterion='(\w+)'", r"--criterion \1"),
-    (r"\btask=\"(\w+)\"", r"--task \1"),
-    (r"\bfavourable must\b", "--favourable must"),
-    (r"\breference must\b", "--reference must"),
-    (r"\bthresholds has\b", "--threshold has"),
-    (r"^by has\b", "--by has"),
-    (r"\bmax_groups\b=?", "--max-groups"),
-    (r"\bmax_expansion\b=?", "--max-expansion"),
-    (r"\bn_bins\b=?", "--bins"),
-    (r"\bmin_group_size=(\d)", r"--min-group-size \1"),
-    (r"\bmin_group_size\b=?", "--min-group-size"),
+# Parameters of the library -> options.
+_OPTIONS = {
+    "min_size": "--min-group-size",
+    "n_bins": "--bins",
+    "output": "--column",
+    "pos_label": "--positive",
+    "sensitive_features": "--sensitive",
+    "small": "--small-groups",
+    "thresholds": "--threshold",
+    "unfair_edges": "--unfair-edge",
+} | {
+    name: f"--{name.replace('_', '-')}"
+    for name in [
+        "adjust_for",
+        "amount",
+        "by",
+        "categorical",
+        "criterion",
+        "decimal",
+        "drop",
+        "encoding",
+        "favourable",
+        "max_disparity",
+        "max_expansion",
+        "max_groups",
+        "memory",
+        "null",
+        "parity_weight",
+        "positive",
+        "reference",
+        "resolving",
+        "strata",
+        "task",
+        "verify",
+    ]
+}
+# A parameter with or without a value, or as the subject of a sentence; names with an underscore are no English words.
+_PARAMETER = re.compile(
+    rf"(?<![-\w/'])({'|'.join(_OPTIONS)})\b"
+    r"""(=(?:(['"])([^'"]+)\3|([\d.]*\d))?|(?= (?:has|must|names|is none)\b))?"""
+)
+# Advice that only a caller in Python can follow.
+_PHRASES = (
+    (r"\brange=\((low|\d+), (high|\d+)\)", r"--range \1,\2"),
     (r"\bUse cv=\d+ or fewer folds, merge\b", "Merge"),
-    (r"\bsmall_groups='(\w+)'", r"--small-groups \1"),
-    (r"\bsmall_groups\b=?", "--small-groups"),
-    (r"\boutput=", "--column"),
-    (r"\bmax_disparity=(\d)", r"--max-disparity \1"),
-    (r"\bmax_disparity\b=?", "--max-disparity"),
-    (r"\bpositive is none\b", "--positive is none"),
-    (r"\bcategorical names\b", "--categorical names"),
-    (r" Drop these rows, fill the values, or make them a group of their own with missing=\"group\"\.", ""),
+    (r" Drop these rows, fill the values, make them a group of their own.*?set_aside\"\.", ""),
     (r" has that label; see Groups\.labels\.", " has the name that --target says."),
-    (r"\b(encoding|null|memory)=", r"--\1"),
-    (r"\bdrop=", "--drop"),
-    (r"\bverify=", "--verify"),
-    (r"\badjust_for=", "--adjust-for"),
-    (r"\bresolving=", "--resolving"),
-    (r"^unfair_edges has\b", "--unfair-edge has"),
     (r", or declare what they affect in common with confounded=", ""),
     (r"\(QuantileRepair(Classifier|Regressor), group_specific=True\)", "(--method dpp, --aware)"),
     (r"\bQuantileRepair(Classifier|Regressor)\b", "--method dpp"),
     (r"\bgroup_specific=True", "--aware"),
-    (r"\bparity_weight='auto'", "--parity-weight auto"),
     (r"\bparity_weight or amount\b", "--parity-weight or --amount"),
+    (r", or pass people_per_point[^.]*", ""),
 )
 _SHOWN_WARNINGS = {"ConvergenceWarning", "FairnessWarning", "ModelFileWarning"}
 
@@ -116,7 +128,7 @@ _UsageError: Any = typer.BadParameter.__base__  # typer does not export the clas
 class GuardedGroup(TyperGroup):
     """Commands whose expected errors end in one line and an exit status: 1, 64 for wrong usage, or 130 after Ctrl-C.
 
-    With ``--debug`` errors are raised.
+    With ``--debug``, and of an error that no one expected, the traceback is printed, without the error's message.
     """
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
@@ -145,11 +157,10 @@ class GuardedGroup(TyperGroup):
             raise
         except (typer.Exit, typer.Abort, _UsageError.__base__):
             raise
-        except Exception as error:  # noqa: BLE001 - raised again, or printed
-            safe = redacted(error)
-            if ctx.params.get("debug") or not isinstance(safe, (ValueError, TypeError, OSError, ImportError)):
-                raise safe from safe.__cause__
-            print_stderr(f"error: {describe(safe)}")
+        except Exception as error:  # noqa: BLE001 - whatever it is, no value of a row is printed
+            if ctx.params.get("debug") or not isinstance(error, (ValueError, TypeError, OSError, ImportError)):
+                typer.echo("".join(traceback.format_tb(error.__traceback__)), err=True, nl=False)
+            print_stderr(f"error: {_describe(error, self.commands[ctx.invoked_subcommand])}")
             raise typer.Exit(1) from None
 
 
@@ -192,39 +203,28 @@ def collect_warnings() -> Iterator[list[str]]:
         yield texts
         for warning in caught:
             if warning.category.__name__ in _SHOWN_WARNINGS:
-                text = _name_options(str(warning.message).partition(", or pass people_per_point")[0].rstrip("."))
+                text = _name_options(str(warning.message)).rstrip(".")
                 texts += [f"{text}."] if f"{text}." not in texts else []
 
 
-@contextlib.contextmanager
-def option_names_in_errors() -> Iterator[None]:
-    """Raise the library's errors with its parameters named as on the command line."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        text = _name_options(str(error))
-        raise (TypeError if isinstance(error, TypeError) else ValueError)(text) from error
-    except OSError as error:
-        if isinstance(error, FileNotFoundError) and _may_be_column(error.filename):
-            error.strerror = f"{error.strerror} (several columns are separated by commas, as in --sensitive race,sex)"
-        if error.strerror and error.filename is None:
-            error.strerror = error.strerror.replace("memory=", "--memory")
-        raise
-
-
-def _may_be_column(name: object) -> bool:
-    """Return whether a missing file has a name that looks like that of a column."""
-    return isinstance(name, str) and name.isidentifier()
+def _describe(error: Exception, command: Any) -> str:
+    """Return an error in the words of the command."""
+    names_columns = any(option.name == "sensitive" for option in command.params)
+    if isinstance(error, FileNotFoundError) and names_columns and str(error.filename).isidentifier():
+        hint = "several columns are separated by commas, as in --sensitive race,sex"
+        return f"{error.strerror} ({hint}): {error.filename}"
+    return _name_options(describe_error(error))
 
 
 def _name_options(text: str) -> str:
-    for pattern, option in _OPTION_NAMES:
-        text = re.sub(pattern, option, text)
-    return text
+    """Return a message of the library with its parameters named as on the command line."""
+    for pattern, phrase in _PHRASES:
+        text = re.sub(pattern, phrase, text)
+    return _PARAMETER.sub(_name_option, text)
 
 
-def describe(error: Exception) -> str:
-    """Return an error's message, without the error numbers of Python or the operating system."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename is not None else error.strerror
-    return str(error) or type(error).__name__
+def _name_option(found: re.Match[str]) -> str:
+    name, follows, quoted, number = found.group(1, 2, 4, 5)
+    if follows is None and "_" not in name:
+        return found[0]
+    return " ".join(filter(None, (_OPTIONS[name], quoted or number)))

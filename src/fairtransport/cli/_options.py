@@ -15,6 +15,7 @@ from fairtransport.cli._errors import misuse
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from fairtransport.groups import GroupPolicy
     from fairtransport.tables import Columns, FileTable
 
 
@@ -219,12 +220,19 @@ def command_line() -> str:
     return shlex.join(["fairtransport", *sys.argv[1:]])
 
 
-def check_policies(small_groups: str, missing: str = "set_aside") -> None:
-    """End the command unless both words are among those that their options accept."""
+def make_policy(
+    small_groups: str, min_group_size: int, max_groups: int, *, missing: str = "set_aside", grouping: str = "crossed"
+) -> GroupPolicy:
+    """Return what the options say about groups; end the command for words that they do not accept."""
     if small_groups not in {"keep", "pool", "drop"}:
         raise misuse(f"--small-groups must be keep, pool or drop; got {small_groups!r}")
     if missing not in {"set_aside", "group"}:
         raise misuse(f"--missing must be set_aside or group; got {missing!r}")
+    if grouping not in {"crossed", "each"}:
+        raise misuse(f"--grouping must be crossed or each; got {grouping!r}")
+    from fairtransport.groups import GroupPolicy  # noqa: PLC0415 - numba takes a while
+
+    return GroupPolicy(grouping == "crossed", missing, small_groups, min_group_size, max_groups=max_groups)
 
 
 def parse_range(text: str | None) -> tuple[float, float] | None:

@@ -13,7 +13,7 @@ import typer
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import misuse, option_names_in_errors, print_stderr
+from fairtransport.cli._errors import misuse, print_stderr
 from fairtransport.cli._limits import ABOVE, BELOW, EXCEEDED, audit_counted, count_files, parse_limits
 from fairtransport.cli._output import JsonOutput, prepare_files, print_paths, progress_bar, spinner, stderr_is_terminal
 
@@ -454,7 +454,7 @@ def run_audit(
     limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None, stratified=bool(strata))
     if criterion != "demographic_parity" and label is None:
         raise misuse(f"--criterion {criterion} compares people with the same label, so it needs --label")
-    shared.check_policies(small_groups, missing)
+    policy = shared.make_policy(small_groups, min_group_size, max_groups, missing=missing, grouping=grouping)
     if paths is not None:
         paths.check_others({"--score": score, "--weight": weight, "--by": by, "--markdown": markdown})
     elif score is None:
@@ -470,10 +470,8 @@ def run_audit(
         "confidence": confidence,
         "n_bootstrap": replicates,
         "n_permutations": replicates,
-        "min_judged_rows": 30,
         "materiality": materiality,
-        "small_groups": small_groups,
-        "min_group_size": min_group_size,
+        "groups": policy,
         "favourable": favourable,
         "reference": reference,
         "criterion": criterion,
@@ -481,9 +479,7 @@ def run_audit(
     counting: dict[str, Any] = {
         "range": shared.parse_range(score_range),
         "n_bins": bins,
-        "grouping": grouping,
-        "missing": missing,
-        "max_groups": max_groups,
+        "groups": policy,
         "cut_strata": by is None,
         "task": task,
         "within_labels": criterion != "demographic_parity",
@@ -492,18 +488,17 @@ def run_audit(
         _check_series(strata, criterion, markdown)
     layers = strata or ([by] if by is not None else ())
     names = {"score": score, "sensitive": sensitive, "label": label, "strata": layers, "weight": weight}
-    with option_names_in_errors():
-        from fairtransport.auditing.series import by_in_errors  # noqa: PLC0415 - numba takes a while
+    from fairtransport.auditing.series import by_in_errors  # noqa: PLC0415 - numba takes a while
 
-        effects = None
-        settings: dict[str, Any] = {"reading": reading, "counting": counting, "drawing": drawing, "seed": seed}
-        with by_in_errors() if by is not None else nullcontext():
-            if paths is None:
-                counts, provenance = count_files(files, names, positive, **settings)
-            else:
-                counts, provenance, effects = measure_effects(files, names, paths, positive=positive, **settings)
-        provenance = replace(provenance, title=title, command=shared.command_line())
-        result = audit_counted(counts, provenance, by=by, random_state=seed, **drawing)
+    effects = None
+    settings: dict[str, Any] = {"reading": reading, "counting": counting, "drawing": drawing, "seed": seed}
+    with by_in_errors() if by is not None else nullcontext():
+        if paths is None:
+            counts, provenance = count_files(files, names, positive, **settings)
+        else:
+            counts, provenance, effects = measure_effects(files, names, paths, positive=positive, **settings)
+    provenance = replace(provenance, title=title, command=shared.command_line())
+    result = audit_counted(counts, provenance, by=by, random_state=seed, **drawing)
     _report(result, html, markdown, json_output, effects)
     audits = {None: result} if by is None else result.audits
     exceeded = [

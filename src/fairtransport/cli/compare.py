@@ -9,7 +9,7 @@ import typer
 
 from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import misuse, option_names_in_errors
+from fairtransport.cli._errors import misuse
 from fairtransport.cli._limits import audit_files
 from fairtransport.cli._output import JsonOutput, prepare_files, print_paths, spinner
 
@@ -67,29 +67,29 @@ def run_compare(
     columns = [part.strip() for part in scores.split(",")] if scores is not None else []
     if len(columns) > 2:
         raise misuse("--scores must be one column, or one for each of the two files")
+    policy = shared.make_policy("keep", 30, 200)
     options: dict[str, Any] = {
         "names": {"sensitive": sensitive or (), "label": label, "weight": weight},
         "positive": positive,
         "reading": reading,
-        "counting": {"range": shared.parse_range(score_range)},
+        "counting": {"range": shared.parse_range(score_range), "groups": policy},
         "drawing": {
             "thresholds": threshold or None,
             "target": "barycenter",
             "confidence": 0.95,
             "n_bootstrap": 1000,
             "n_permutations": 1000,
-            "min_judged_rows": 30,
+            "groups": policy,
         },
         "seed": seed,
     }
-    with option_names_in_errors():
-        audits = [
-            _read(path, columns[min(index, len(columns) - 1)] if columns else None, **options)
-            for index, path in enumerate((before, after))
-        ]
-        from fairtransport.auditing import compare  # noqa: PLC0415 - loaded by now
+    audits = [
+        _read(path, columns[min(index, len(columns) - 1)] if columns else None, **options)
+        for index, path in enumerate((before, after))
+    ]
+    from fairtransport.auditing import compare  # noqa: PLC0415 - loaded by now
 
-        comparison = compare(audits[0], audits[1], names=titles)
+    comparison = compare(audits[0], audits[1], names=titles)
     if html is not None:
         with spinner("Writing the page"):
             comparison.to_html(html)

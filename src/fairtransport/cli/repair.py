@@ -12,7 +12,7 @@ import typer
 
 from fairtransport._text import count_word
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import misuse, option_names_in_errors
+from fairtransport.cli._errors import misuse
 from fairtransport.cli._output import (
     JsonOutput,
     count_of,
@@ -44,10 +44,12 @@ _REPLICATES = 100  # for the noise floor of the table that is shown
 _MIN_ROWS = 30  # of the groups that are compared
 
 
-def _audit_histograms(histograms: Any, **options: Any) -> Audit:
+def _audit_histograms(histograms: Any, min_size: int, **options: Any) -> Audit:
     from fairtransport.auditing import audit_histograms  # noqa: PLC0415
+    from fairtransport.groups import GroupPolicy  # noqa: PLC0415
 
-    return audit_histograms(histograms, n_bootstrap=_REPLICATES, n_permutations=_REPLICATES, random_state=0, **options)
+    options |= {"n_bootstrap": _REPLICATES, "n_permutations": _REPLICATES, "random_state": 0}
+    return audit_histograms(histograms, groups=GroupPolicy(min_size=min_size), **options)
 
 
 def _figures(audits: list[Audit]) -> dict[str, dict[str, float | None]]:
@@ -87,7 +89,7 @@ def _criterion_figures(
 
     split = [done.by_stratum(part) for part in parts] if done.strata else None
     pooled = parts if split is None else [one.groups.filled() for one in split]
-    figures = _figures([_audit_histograms(part, min_judged_rows=min_rows) for part in pooled])
+    figures = _figures([_audit_histograms(part, min_size=min_rows) for part in pooled])
     if not needs_labels(criterion) or not parts[0].has_labels:
         if split is not None:
             audits = [_audit_within(one, min_rows) for one in split]
@@ -97,7 +99,7 @@ def _criterion_figures(
     kept = {name: value for name, value in figures.items() if name == "error_rate"}
     for label in (1, 0)[: 2 if criterion == "equalized_odds" else 1]:
         if split is None:
-            found = _figures([_audit_histograms(_with_label(part, label), min_judged_rows=min_rows) for part in parts])
+            found = _figures([_audit_histograms(_with_label(part, label), min_size=min_rows) for part in parts])
         else:
             found = _mean_readings([_audit_within(one, min_rows, label) for one in split])
         kept |= {f"{_PAIRS}_label_{label}": found[_PAIRS]} if _PAIRS in found else {}
@@ -116,7 +118,7 @@ def _audit_within(cells: CountedCells, min_rows: int, label: int | None = None) 
     parts = [cells.groups, *cells.within]
     chosen = [part.filled() if label is None else _with_label(part, label) for part in parts]
     strata = {str(number): part for number, part in enumerate(chosen[1:]) if len(part.groups)}
-    return _audit_histograms(chosen[0], min_judged_rows=min_rows, strata=strata).conditional
+    return _audit_histograms(chosen[0], min_size=min_rows, strata=strata).conditional
 
 
 _TITLES = {
@@ -233,7 +235,7 @@ def run_repair(
       fairtransport repair new.parquet --fit-on old.parquet --score s \\
           --sensitive race --out new-repaired.parquet --sql repair.sql
     """  # noqa: D301 - \b keeps the lines of the example
-    shared.check_policies(small_groups)
+    policy = shared.make_policy(small_groups, min_group_size, max_groups)
     if dialect not in _DIALECTS:
         raise misuse(f"--dialect must be {', '.join(_DIALECTS[:-1])} or {_DIALECTS[-1]}; got {dialect!r}")
     _check_criterion(criterion, label, strata, randomize=randomize, exported=sql is not None or lookup is not None)
@@ -243,24 +245,22 @@ def run_repair(
 
     check_output(out)
     names = {"score": score, "sensitive": sensitive, "label": label, "strata": strata or (), "weight": weight}
-    counting = {"range": shared.parse_range(score_range), "n_bins": bins, "max_groups": max_groups}
+    counting = {"range": shared.parse_range(score_range), "n_bins": bins, "groups": policy}
     learning = {
         "target": target,
         "amount": amount,
         "criterion": criterion,
         "randomize": randomize,
-        "small_groups": small_groups,
-        "min_group_size": min_group_size,
+        "groups": policy,
     }
     output = column or f"{score}_repaired"
     writing = {"path": out, "output": output, "guess": guess_types}
-    with option_names_in_errors():
-        repair, done = _repair(
-            files, fit_on, names, positive, reading=reading, counting=counting, learning=learning, writing=writing
-        )
-        _export(repair, score, sql=sql, dialect=dialect, lookup=lookup, output=output)
-        with spinner("Before and after"):
-            figures = measure(done, criterion)
+    repair, done = _repair(
+        files, fit_on, names, positive, reading=reading, counting=counting, learning=learning, writing=writing
+    )
+    _export(repair, score, sql=sql, dialect=dialect, lookup=lookup, output=output)
+    with spinner("Before and after"):
+        figures = measure(done, criterion)
     set_aside = dict(repair.set_aside_) if fit_on else {}
     summary = {
         "criterion": criterion,
@@ -338,8 +338,8 @@ def _repair(
         labelling = {} if fit_on and not labelled else {"pos_label": source_label}
         counts = source.run(count_table, counted, title="Reading", show=show, as_text=as_text, **counting, **labelling)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="None of the .* groups has min_group_size")  # reported at the end
-            warnings.filterwarnings("ignore", message="Fewer than two of the .* groups have min_group_size")
+            warnings.filterwarnings("ignore", message="None of the .* groups has min_size")  # reported at the end
+            warnings.filterwarnings("ignore", message="Fewer than two of the .* groups have min_size")
             repair = QuantileRepair(**learning).fit_counts(counts, strata=source_columns.strata)
         with progress_bar("Writing") as tell:
             done = repair_file(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors, print_stderr
+from fairtransport.cli._errors import collect_warnings, misuse, print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._output import (
     JsonOutput,
@@ -131,7 +131,7 @@ def run_score(
         "score": score,
         "decimal": reading["decimal"],
     }
-    with option_names_in_errors(), collect_warnings() as warnings, _with_stdin(files) as paths:
+    with collect_warnings() as warnings, _with_stdin(files) as paths:
         from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
 
         result = _score(
@@ -214,7 +214,8 @@ def _with_stdin(files: list[str]) -> Iterator[list[str]]:
         try:
             yield [path if name == "-" else name for name in files]
         except ValueError as error:
-            raise ValueError(str(error).replace(path, "standard input")) from error
+            error.args = (str(error).replace(path, "standard input"),)
+            raise
 
 
 @contextlib.contextmanager

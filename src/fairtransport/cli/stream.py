@@ -20,8 +20,9 @@ from rich.console import Console
 from rich.text import Text
 
 from fairtransport._text import one_line
+from fairtransport._validation import describe_error
 from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
-from fairtransport.cli._errors import describe, print_stderr
+from fairtransport.cli._errors import print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._output import check_paths, standard_output
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fairtransport.stream import AdjustmentReport, ContinualAdjuster
-    from fairtransport.stream.input import InputSchema, Source
+    from fairtransport.stream.input import InputSchema
     from fairtransport.stream.kafka import KafkaSettings, TopicOutput, TopicSource
     from fairtransport.stream.loop import RunOptions
 
@@ -413,7 +414,7 @@ def run_stream(
         schema = replace(schema, unknown_group=adjuster.unknown_group)  # of a store, that with which it was begun
         if page is not None:
             stack.enter_context(_page(adjuster, page))
-        source: Source
+        source: LineSource | TopicSource
         if topics:
             opened = topics.topics(follow=follow, stop=stop.is_set, delimiter=options.delimiter)
             source, output = stack.enter_context(opened)
@@ -483,9 +484,9 @@ def _adjuster(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StoreWarning)
         if resume and store is not None and ContinualAdjuster.is_store(store):
-            adjuster = ContinualAdjuster.resume(store, model=schema.model)
+            adjuster = ContinualAdjuster.resume(store, model=schema.scorer.model)
         else:
-            adjuster = ContinualAdjuster(schema.model, store=store, checkpoint_every=None, **options)
+            adjuster = ContinualAdjuster(schema.scorer.model, store=store, checkpoint_every=None, **options)
     for warning in caught:
         print_stderr(f"warning: {warning.message}")
     with warnings.catch_warnings(), adjuster:
@@ -502,7 +503,7 @@ def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
         load_extra("uvicorn")
         page = importlib.import_module("fairtransport.serving.live_page").serve_page(adjuster.snapshot, port)
     except (ImportError, OSError) as error:
-        print_stderr(f"warning: there is no page. {describe(error)}")
+        print_stderr(f"warning: there is no page. {describe_error(error)}")
         yield
         return
     print_stderr(f"page: {page.url}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors
+from fairtransport.cli._errors import collect_warnings, misuse
 from fairtransport.cli._output import (
     JsonOutput,
     count_of,
@@ -24,6 +24,7 @@ from fairtransport.cli._output import (
 )
 
 if TYPE_CHECKING:
+    from fairtransport.groups import GroupPolicy
     from fairtransport.tabular import TableModel
     from fairtransport.tabular.held_out_evaluation import HeldOut
 
@@ -55,8 +56,7 @@ class MethodOptions:
     max_disparity: float | None
     aware: bool | None
     target: str | None
-    small_groups: str
-    min_group_size: int
+    groups: GroupPolicy
     seed: int
     criterion: str = "demographic_parity"
     strata: bool = False
@@ -122,8 +122,7 @@ def make_estimator(options: MethodOptions, *, task: str, verbose: bool) -> Any:
     weight: dict[str, Any] = {} if options.parity_weight is None else {"parity_weight": options.parity_weight}
     shared: dict[str, Any] = {
         "criterion": options.criterion,
-        "small_groups": options.small_groups,
-        "min_group_size": options.min_group_size,
+        "groups": options.groups,
     }
     shared["amount"] = 1.0 if options.amount is None else options.amount
     if options.method == "trees":
@@ -136,7 +135,9 @@ def make_estimator(options: MethodOptions, *, task: str, verbose: bool) -> Any:
         if options.method == "blind-repair":
             repaired = getattr(repair, f"BlindRepair{kind}")
             return repaired(base, max_disparity=options.max_disparity, random_state=options.seed, **shared)
-        return getattr(repair, f"QuantileRepair{kind}")(base, target=options.target or "barycenter_w2", **shared)
+        amount = shared.pop("amount")
+        quantile_repair = repair.QuantileRepair(options.target or "barycenter_w2", **shared)
+        return getattr(repair, f"QuantileRepair{kind}")(base, quantile_repair, amount=amount)
     return getattr(linear, f"Transport{kind}")(
         distance="continuous" if options.method == "cot" else "discrete",
         target=options.target or "each_other",
@@ -408,21 +409,19 @@ def run_train(
         max_disparity,
         aware,
         target,
-        small_groups,
-        min_group_size,
+        shared.make_policy(small_groups, min_group_size, max_groups, missing=missing),
         seed,
         criterion,
         bool(strata),
         base,
     )
     options.check(task)
-    shared.check_policies(small_groups, missing)
     json_output = JsonOutput(json_path)
     prepare_files([out, json_output.path], force=force, inputs=[*files, *(test or ())])
     settings = {
         "label": label,
         "positive": positive,
-        "missing": missing,
+        "groups": options.groups,
         "decimal": reading["decimal"],
         "aware": bool(aware),
     }
@@ -432,9 +431,9 @@ def run_train(
         "drop": drop or (),
         "categorical": categorical or (),
     }
-    with option_names_in_errors(), collect_warnings() as warnings:
+    with collect_warnings() as warnings:
         table, named = _read(files, column_lists, reading)
-        _check(table, label, named["sensitive_features"], named["strata"], max_groups)
+        _check(table, label, named["sensitive_features"], named["strata"], options.groups)
         task = _infer_task(table, label, reading["decimal"]) if task is None else task
         options.check(task)
         if test:
@@ -465,9 +464,9 @@ def _read(files: list[str], column_lists: dict[str, Any], reading: dict[str, Any
         return collect_file(table, on_progress=tell), named
 
 
-def _check(table: Any, label: str, sensitive: list[str], strata: list[str], max_groups: int) -> None:
+def _check(table: Any, label: str, sensitive: list[str], strata: list[str], groups: GroupPolicy) -> None:
     """Raise for unknown columns and for too many groups, before anything is trained."""
-    from fairtransport.groups import make_groups  # noqa: PLC0415
+    from fairtransport.groups import read_groups  # noqa: PLC0415
     from fairtransport.tables.column_roles import suggest_names  # noqa: PLC0415
     from fairtransport.tabular.column_plans import encode_text  # noqa: PLC0415
 
@@ -477,7 +476,7 @@ def _check(table: Any, label: str, sensitive: list[str], strata: list[str], max_
     if table.num_rows == 0:
         raise ValueError("The table has no rows.")
     codes = {name: encode_text(table[name], name)[1] for name in sensitive}
-    make_groups(codes, max_groups=max_groups)
+    read_groups(codes, replace(groups, missing="error"))
 
 
 def _infer_task(table: Any, label: str, decimal: str) -> str:
@@ -500,7 +499,7 @@ def _fit(
     """Return the model, and logistic or linear regression on the same columns to compare it with."""
     from fairtransport.tabular import TableModel  # noqa: PLC0415
 
-    baseline = MethodOptions("lr", None, None, None, None, None, "keep", 1, options.seed)
+    baseline = MethodOptions("lr", None, None, None, None, None, options.groups, options.seed)
     plain = make_estimator(baseline, task=task, verbose=False)
     before = None
     with spinner("Logistic regression" if task == "classification" else "Linear regression"):

@@ -5,7 +5,6 @@ Learners depend on `fairtransport.criteria.penalty.Comparisons` only, not on the
 
 from __future__ import annotations
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.criteria._criterion import (
     CRITERIA,
     EACH_OTHER,
@@ -50,5 +49,3 @@ __all__ = [
     "resolve_group_target",
     "weigh_by_reliability",
 ]
-
-redact_public_errors(globals())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.transport.dual_optimum import DUAL_RIDGE, maximize_dual
 from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
@@ -648,5 +647,3 @@ __all__ = [
     "SampleTerms",
     "TransportPenalty",
 ]
-
-redact_public_errors(globals())

@@ -5,7 +5,6 @@ Nothing is downloaded. Each call of a loader returns new objects.
 
 from __future__ import annotations
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.datasets._base import DatasetInfo
 from fairtransport.datasets._loaders import list_datasets, load_adult, load_communities, load_german, shift_class_rate
 
@@ -17,5 +16,3 @@ __all__ = [
     "load_german",
     "shift_class_rate",
 ]
-
-redact_public_errors(globals())

@@ -1,6 +1,5 @@
 """Histograms of the groups' scores: a summary of fixed size that can be merged, discounted, resampled and stored."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.histograms._grid import DEFAULT_BINS, SLACK, Grid
 from fairtransport.histograms._group_histograms import GroupHistograms
 from fairtransport.histograms.binning import count_entries, count_scores, display_points, display_range, regrid
@@ -19,5 +18,3 @@ __all__ = [
     "resample_masses",
     "shuffle_cells",
 ]
-
-redact_public_errors(globals())

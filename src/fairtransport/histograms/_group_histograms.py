@@ -329,12 +329,12 @@ class GroupHistograms:
         squares = None if self.squares is None else self.squares[:, kept]
         return replace(self, groups=groups, masses=self.masses[:, kept], squares=squares, rows=self.rows[kept])
 
-    def settle(self, small_groups: str, min_group_size: int) -> GroupHistograms:
+    def settle(self, small: str, min_size: int) -> GroupHistograms:
         """Return the histograms with small groups kept, pooled or dropped, as in `fairtransport.Groups.settle`.
 
         Dropped rows that belong to no other group are removed from the distribution of all rows as well.
         """
-        settled = self._one_row_each().settle(small_groups, min_group_size, sizes=self.group_rows)
+        settled = self._one_row_each().settle(small, min_size, sizes=self.group_rows)
         return self.regroup(settled)
 
     def regroup(self, settled: Groups) -> GroupHistograms:

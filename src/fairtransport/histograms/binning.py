@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_length, check_weights
-from fairtransport.groups import Groups, make_groups
+from fairtransport.groups import GroupPolicy, Groups, rows_of_groups
 from fairtransport.histograms._grid import DEFAULT_BINS, Grid
 from fairtransport.histograms._group_histograms import GroupHistograms
 
@@ -26,18 +26,16 @@ def count_scores(
     sample_weight: ArrayLike | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     n_bins: int = DEFAULT_BINS,
-    grouping: str = "crossed",
-    missing: str = "error",
-    max_groups: int = 1000,
+    groups: GroupPolicy | None = None,
 ) -> GroupHistograms:
     """Count each group's scores at the nodes of a grid."""
     grid = Grid.over(range, n_bins)
+    made, (scores, y_true, sample_weight) = rows_of_groups(
+        sensitive_features, groups, scores, y_true, sample_weight, at_least=1
+    )
     values = grid.check(scores)
-    groups = sensitive_features
-    if not isinstance(groups, Groups):
-        groups = make_groups(groups, grouping=grouping, missing=missing, max_groups=max_groups)
-    if groups.n_rows != values.size:
-        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
+    if made.n_rows != values.size:
+        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {made.n_rows}.")
     weights = check_weights(sample_weight, size=values.size)
     labels = None
     if y_true is not None:
@@ -48,7 +46,7 @@ def count_scores(
             raise ValueError(f"y_true has {n_others} of {labels.size} labels that are neither 0 nor 1.")
     return count_entries(
         grid,
-        groups,
+        made,
         nodes=grid.place_checked(values),
         masses=np.ones(values.size) if weights is None else weights,
         squares=None if weights is None else weights**2,

@@ -1,11 +1,8 @@
 """Linear models trained towards demographic parity by optimal transport, continuous (COT) or discrete (DOT)."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.criteria.penalty import Duals
 from fairtransport.linear._sgd_solver import Trainer
 from fairtransport.linear.estimators import TransportClassifier, TransportRegressor
 from fairtransport.linear.settings import OnlineSettings, SgdSettings
 
 __all__ = ["Duals", "OnlineSettings", "SgdSettings", "Trainer", "TransportClassifier", "TransportRegressor"]
-
-redact_public_errors(globals())

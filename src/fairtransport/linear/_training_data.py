@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._sklearn import check_stream_parameters
 from fairtransport._validation import check_choice, check_count, check_flag, check_real, check_weights
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, compares_each_other, pairs_of_groups, resolve_criterion
 from fairtransport.criteria.distance import ContinuousDistance, as_distance
 from fairtransport.criteria.penalty import SCALES
-from fairtransport.groups import Groups, make_groups
+from fairtransport.groups import GroupPolicy, Groups, check_policy, read_groups
 from fairtransport.linear.settings import OnlineSettings, SgdSettings, online_settings, sgd_settings
 from fairtransport.linear.sgd_problem import as_copies
 from fairtransport.strata import make_strata
@@ -118,14 +117,14 @@ def make_training_groups(
     """Return the groups of the rows, with small groups kept, pooled or dropped."""
     if sensitive_features is None:
         raise ValueError("fit needs sensitive_features: the column or columns that define groups.")
-    groups = make_groups(sensitive_features, grouping=options.grouping, missing=options.missing)
+    groups = read_groups(sensitive_features, options.groups)
     if groups.n_rows != n_rows:
         raise ValueError(f"sensitive_features has {groups.n_rows} rows, but X has {n_rows}.")
     sizes = None if weights is None else [np.count_nonzero(weights[rows]) for rows in groups.rows]
-    groups = groups.settle(options.small_groups, options.min_group_size, sizes)
-    groups.require(min_size=1, at_least=2)
+    groups = groups.settle(options.groups.small, options.groups.min_size, sizes)
+    groups.require()
     if options.group_specific and groups.overlapping:
-        raise ValueError("group_specific=True needs groups that do not overlap: use grouping='crossed'.")
+        raise ValueError("group_specific=True needs groups that do not overlap: use crossed=True.")
     return groups
 
 
@@ -168,10 +167,7 @@ class TrainingOptions:
     sgd: SgdSettings | None
     tol: float
     max_iter: int
-    grouping: str
-    missing: str
-    small_groups: str
-    min_group_size: int
+    groups: GroupPolicy
     online: OnlineSettings
     verbose: bool
 
@@ -202,7 +198,7 @@ class TrainingOptions:
             check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
         check_real(parameters["amount"], name="amount", most=1.0)
         check_choice(parameters["spread"], SPREADS, name="spread")
-        check_stream_parameters(online.half_life, parameters["new_groups"])
+        check_real(online.half_life, name="half_life", strict=True, finite=False)
         scale, target = check_choice(parameters["scale"], SCALES, name="scale"), parameters["target"]
         if sgd is not None:  # the paper's algorithm moves scores as they are to one fixed distribution
             scale, target = "score", "barycenter" if compares_each_other(target) else target
@@ -219,10 +215,7 @@ class TrainingOptions:
             sgd=sgd,
             tol=check_real(parameters["tol"], name="tol", strict=True),
             max_iter=check_count(parameters["max_iter"], name="max_iter"),
-            grouping=parameters["grouping"],
-            missing=parameters["missing"],
-            small_groups=parameters["small_groups"],
-            min_group_size=check_count(parameters["min_group_size"], name="min_group_size"),
+            groups=check_policy(parameters["groups"]),
             online=online,
             verbose=check_flag(parameters["verbose"], name="verbose"),
         )

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.criteria.distance import Distance
+    from fairtransport.groups import GroupPolicy
     from fairtransport.linear._problem import InitialModel
     from fairtransport.linear._sgd_solver import Trainer
     from fairtransport.linear.settings import OnlineSettings, SgdSettings
@@ -116,11 +117,7 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
         solver: str | SgdSettings = "lbfgs",
         tol: float = 3e-4,
         max_iter: int = 1000,
-        grouping: str = "crossed",
-        missing: str = "error",
-        small_groups: str = "keep",
-        min_group_size: int = 30,
-        new_groups: str = "error",
+        groups: GroupPolicy | None = None,
         online: OnlineSettings | None = None,
         verbose: bool = False,
     ) -> None:
@@ -138,11 +135,7 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.grouping = grouping
-        self.missing = missing
-        self.small_groups = small_groups
-        self.min_group_size = min_group_size
-        self.new_groups = new_groups
+        self.groups = groups
         self.online = online
         self.verbose = verbose
 
@@ -275,7 +268,7 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
             return self._start_without_labels(X, options=options, **columns)
         X = self._features(X)
         masses = row_masses(check_weights(sample_weight, size=X.shape[0]), X.shape[0])
-        groups = encode_batch_groups(self.groups_, sensitive_features, self.new_groups)
+        groups = encode_batch_groups(self.groups_, sensitive_features, options.groups.new)
         check_length(range(groups.n_rows), size=X.shape[0], name="sensitive_features")
         given = None if y is None else self._batch_outcomes(y, X.shape[0])
         known = self._batch_strata(given, strata, X.shape[0])

@@ -77,18 +77,10 @@ class TransportClassifier(ClassifierMixin, TransportModel):
         L-BFGS has converged when no entry of the gradient, in whitened coordinates, is larger.
     max_iter : int, default=1000
         Maximum number of L-BFGS iterations; reaching it emits a ``ConvergenceWarning``.
-    grouping : {"crossed", "each"}, default="crossed"
-        Cross several sensitive columns, or make each value of each column a group (groups overlap).
-    missing : {"error", "group"}, default="error"
-        Raise for a missing sensitive value, or make missing values a group.
-    small_groups : {"keep", "pool", "drop"}, default="keep"
-        What is done with groups of fewer than ``min_group_size`` rows. They are kept, and count as far as their
-        differences exceed chance; are pooled into one group; or are left out of the comparisons and, with
-        ``group_specific``, scored by the common weights.
-    min_group_size : int, default=30
-        See ``small_groups``.
-    new_groups : {"error", "adopt"}, default="error"
-        For ``partial_fit``: raise for a group that was not seen before, or add it.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups. Small groups are kept, and count as far as their differences exceed
+        chance; are pooled into one group; or are left out of the comparisons and, with ``group_specific``, scored by
+        the common weights.
     online : OnlineSettings, optional
         For ``partial_fit``: how fast earlier rows are forgotten; see :class:`~fairtransport.linear.OnlineSettings`.
     verbose : bool, default=False
@@ -361,18 +353,10 @@ class TransportRegressor(RegressorMixin, TransportModel):
         L-BFGS has converged when no entry of the gradient, in whitened coordinates, is larger.
     max_iter : int, default=1000
         Maximum number of L-BFGS iterations; reaching it emits a ``ConvergenceWarning``.
-    grouping : {"crossed", "each"}, default="crossed"
-        Cross several sensitive columns, or make each value of each column a group (groups overlap).
-    missing : {"error", "group"}, default="error"
-        Raise for a missing sensitive value, or make missing values a group.
-    small_groups : {"keep", "pool", "drop"}, default="keep"
-        What is done with groups of fewer than ``min_group_size`` rows. They are kept, and count as far as their
-        differences exceed chance; are pooled into one group; or are left out of the comparisons and, with
-        ``group_specific``, scored by the common weights.
-    min_group_size : int, default=30
-        See ``small_groups``.
-    new_groups : {"error", "adopt"}, default="error"
-        For ``partial_fit``: raise for a group that was not seen before, or add it.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups. Small groups are kept, and count as far as their differences exceed
+        chance; are pooled into one group; or are left out of the comparisons and, with ``group_specific``, scored by
+        the common weights.
     online : OnlineSettings, optional
         For ``partial_fit``: how fast earlier rows are forgotten; see :class:`~fairtransport.linear.OnlineSettings`.
     verbose : bool, default=False

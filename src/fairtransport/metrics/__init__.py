@@ -1,6 +1,5 @@
 """The metrics of the paper, those of other criteria, ranks, largest differences and noise floors, computed exactly."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.metrics._conditional import (
     conditional_demographic_disparity,
     conditional_disparity,
@@ -42,5 +41,3 @@ __all__ = [
     "strong_pairwise_disparity",
     "wasserstein_disparity",
 ]
-
-redact_public_errors(globals())

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairtransport._labels import is_positive
 from fairtransport._validation import check_choice, check_length, check_real, check_scores, check_vector, check_weights
-from fairtransport.groups import make_groups
+from fairtransport.groups import rows_of_groups
 from fairtransport.metrics.ranks import scale_scores, sort_scores
 from fairtransport.strata import STRATUM_WEIGHTS, make_strata, stratum_weights
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.groups import Groups
+    from fairtransport.groups import GroupPolicy, Groups
     from fairtransport.strata import Strata
 
 
@@ -34,9 +34,7 @@ def separation_disparity(
     scale: Any = "probability",
     stratum_weight: str | None = None,
     pos_label: Any = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return the distance between groups among people with the same label (equalized odds at every threshold).
 
@@ -65,8 +63,8 @@ def separation_disparity(
         the rarer one would hardly count, and the strata of a label by share.
     pos_label : label, optional
         The positive class, where labels are not 0 and 1.
-    grouping, missing, min_size
-        As in `fairtransport.make_groups`.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Returns
     -------
@@ -109,9 +107,7 @@ def separation_disparity(
         scale=scale,
         stratum_weight=stratum_weight,
         pos_label=pos_label,
-        grouping=grouping,
-        missing=missing,
-        min_size=min_size,
+        groups=groups,
     )
 
 
@@ -126,9 +122,7 @@ def opportunity_disparity(
     scale: Any = "probability",
     stratum_weight: str | None = None,
     pos_label: Any = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return the distance between groups among people with the positive label (equal opportunity at every threshold).
 
@@ -136,8 +130,8 @@ def opportunity_disparity(
     ----------
     y_true, scores, sensitive_features, strata, sample_weight, reduce, scale, stratum_weight, pos_label
         As in `separation_disparity`.
-    grouping, missing, min_size
-        As in `fairtransport.make_groups`.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Returns
     -------
@@ -177,9 +171,7 @@ def opportunity_disparity(
         scale=scale,
         stratum_weight=stratum_weight,
         pos_label=pos_label,
-        grouping=grouping,
-        missing=missing,
-        min_size=min_size,
+        groups=groups,
     )
 
 
@@ -192,9 +184,7 @@ def conditional_disparity(
     reduce: str = "sum",
     scale: Any = "probability",
     stratum_weight: str | None = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return the distance between groups among people in the same stratum (conditional parity at every threshold).
 
@@ -202,8 +192,8 @@ def conditional_disparity(
     ----------
     scores, sensitive_features, strata, sample_weight, reduce, scale, stratum_weight
         As in `separation_disparity`. Strata count by their share of the rows.
-    grouping, missing, min_size
-        As in `fairtransport.make_groups`.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Returns
     -------
@@ -239,9 +229,7 @@ def conditional_disparity(
         scale=scale,
         stratum_weight=stratum_weight,
         pos_label=None,
-        grouping=grouping,
-        missing=missing,
-        min_size=min_size,
+        groups=groups,
     )
 
 
@@ -257,26 +245,28 @@ def _disparity(
     scale: Any,
     stratum_weight: str | None,
     pos_label: Any,
-    grouping: str,
-    missing: str,
-    min_size: int,
+    groups: GroupPolicy | None,
 ) -> float:
     check_choice(reduce, ("sum", "mean"), name="reduce")
     if stratum_weight is not None:
         check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+    every_row = np.arange(np.size(scores))
+    made, (y_true, scores, sample_weight, kept) = rows_of_groups(
+        sensitive_features, groups, y_true, scores, sample_weight, every_row
+    )
     values, unit, _ = scale_scores(scores, scale, sample_weight)
     weights = check_weights(sample_weight, size=values.size)
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
-    if groups.n_rows != values.size:
-        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
-    labels = None if y_true is None else _labels_of(y_true, pos_label, groups, positive_only=positive_only)
-    known = None if strata is None else make_strata(strata, n_groups=len(groups))
+    if made.n_rows != values.size:
+        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {made.n_rows}.")
+    labels = None if y_true is None else _labels_of(y_true, pos_label, made, positive_only=positive_only)
+    known = None if strata is None else make_strata(strata, n_groups=len(made))
     if known is not None:
-        check_length(range(known.n_rows), size=values.size, name="strata")
+        check_length(range(known.n_rows), size=every_row.size, name="strata")
+        known = known.select(kept)
     compared: Sequence[int | None] = [None]
     if labels is not None:
         compared = [1] if positive_only else range(int(labels.max()) + 1)
-    parts = list(_compared_parts(groups, labels, compared, known, weights))
+    parts = list(_compared_parts(made, labels, compared, known, weights))
     if not parts:
         raise ValueError(
             f"There is nothing to compare: no {'label' if known is None else 'stratum'} has rows of two groups."
@@ -336,9 +326,7 @@ def equalized_odds_difference(
     scale: str = "probability",
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return the larger of the largest differences between groups' true and false positive rates at a threshold.
 
@@ -359,8 +347,8 @@ def equalized_odds_difference(
         Weights of the rows; equal when omitted.
     pos_label : label, optional
         The positive class, where labels are not 0 and 1.
-    grouping, missing, min_size
-        As in `fairtransport.make_groups`.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Returns
     -------
@@ -386,16 +374,16 @@ def equalized_odds_difference(
     >>> equalized_odds_difference([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9], sensitive_features=["a", "b", "a", "b"])
     1.0
     """
+    made, (y_true, scores, sample_weight) = rows_of_groups(sensitive_features, groups, y_true, scores, sample_weight)
     selected = _selected(scores, threshold, scale, sample_weight)
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
-    check_length(range(groups.n_rows), size=selected.size, name="sensitive_features")
+    check_length(range(made.n_rows), size=selected.size, name="sensitive_features")
     positive = is_positive(y_true, pos_label, size=selected.size)
     checked = check_weights(sample_weight, size=selected.size)
     weights = np.ones(selected.size) if checked is None else checked
     differences = []
     for label in (False, True):
         rates = []
-        for rows in groups.rows:
+        for rows in made.rows:
             members = rows[positive[rows] == label]
             total = float(weights[members].sum())
             if total > 0:
@@ -424,9 +412,7 @@ def conditional_demographic_disparity(
     scale: str = "probability",
     group: Any = None,
     sample_weight: ArrayLike | None = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return how much larger a group's share is among the rejected than among the selected, within strata.
 
@@ -446,8 +432,8 @@ def conditional_demographic_disparity(
         Label or name of the group. By default that with the largest disparity.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows; equal when omitted.
-    grouping, missing, min_size
-        As in `fairtransport.make_groups`.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Returns
     -------
@@ -476,17 +462,18 @@ def conditional_demographic_disparity(
     >>> round(conditional_demographic_disparity(scores, sensitive_features=groups, group="a"), 3)
     0.333
     """
+    every_row = np.arange(np.size(scores))
+    made, (scores, sample_weight, kept) = rows_of_groups(sensitive_features, groups, scores, sample_weight, every_row)
     selected = _selected(scores, threshold, scale, sample_weight)
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
-    check_length(range(groups.n_rows), size=selected.size, name="sensitive_features")
+    check_length(range(made.n_rows), size=selected.size, name="sensitive_features")
     checked = check_weights(sample_weight, size=selected.size)
     weights = np.ones(selected.size) if checked is None else checked
     codes, n_strata = np.zeros(selected.size, dtype=np.int64), 1
     if strata is not None:
-        known = make_strata(strata, n_groups=len(groups))
-        check_length(range(known.n_rows), size=selected.size, name="strata")
-        codes, n_strata = known.codes, len(known)
-    chosen = range(len(groups)) if group is None else [groups.index_of(group)]
+        known = make_strata(strata, n_groups=len(made))
+        check_length(range(known.n_rows), size=every_row.size, name="strata")
+        codes, n_strata = known.codes[kept], len(known)
+    chosen = range(len(made)) if group is None else [made.index_of(group)]
     rejected_total, selected_total = (
         np.bincount(codes[mask], weights[mask], minlength=n_strata) for mask in (~selected, selected)
     )
@@ -496,7 +483,7 @@ def conditional_demographic_disparity(
     shares = (rejected_total + selected_total)[both]
     disparities = []
     for number in chosen:
-        rows = groups.rows[number]
+        rows = made.rows[number]
         rejected, accepted = (
             np.bincount(codes[rows][mask], weights[rows][mask], minlength=n_strata)[both]
             for mask in (~selected[rows], selected[rows])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_length
-from fairtransport.groups import make_groups
+from fairtransport.groups import rows_of_groups
 from fairtransport.metrics.ranks import DistanceSums, SortedScores, scale_scores, sort_scores
 from fairtransport.strata import make_strata
 from fairtransport.transport.line import wasserstein
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.groups import Groups
+    from fairtransport.groups import GroupPolicy, Groups
 
 
 def wasserstein_disparity(
@@ -33,9 +33,7 @@ def wasserstein_disparity(
     target: Any = "barycenter",
     scale: Any = "probability",
     sample_weight: ArrayLike | None = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return the sum over groups of the distance to a target distribution (Wass1 in the paper).
 
@@ -58,8 +56,8 @@ def wasserstein_disparity(
         the width of the range of scores.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows; equal when omitted.
-    grouping, missing, min_size
-        As in `fairtransport.make_groups`.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Returns
     -------
@@ -90,9 +88,9 @@ def wasserstein_disparity(
     >>> wasserstein_disparity([0.0, 0.25, 0.5], sensitive_features=["a", "b", "c"], target="c")
     0.75
     """
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
     values, unit, score_range = scale_scores(scores, scale, sample_weight)
-    ordered = sort_scores(values, groups, sample_weight)
+    ordered = sort_scores(values, made, sample_weight)
     return _to_target(ordered, target, ordered.distance_sums, score_range) / unit
 
 
@@ -102,16 +100,14 @@ def strong_demographic_disparity(
     sensitive_features: Any,
     scale: Any = "probability",
     sample_weight: ArrayLike | None = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return the sum over groups of the distance to all rows (strong demographic disparity, SDD in the paper).
 
     Parameters
     ----------
-    scores, sensitive_features, scale, sample_weight, grouping, missing, min_size
-        As in `wasserstein_disparity`. With overlapping groups (``grouping="each"``) every row still counts once in the
+    scores, sensitive_features, scale, sample_weight, groups
+        As in `wasserstein_disparity`. With overlapping groups (``crossed=False``) every row still counts once in the
         distribution of all rows.
 
     Returns
@@ -139,9 +135,9 @@ def strong_demographic_disparity(
     >>> strong_demographic_disparity([0.0, 0.5, 0.5, 0.5], sensitive_features=["a", "b", "b", "b"])
     0.5
     """
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
     values, unit, _ = scale_scores(scores, scale, sample_weight)
-    return sort_scores(values, groups, sample_weight).distance_sums().to_everyone / unit
+    return sort_scores(values, made, sample_weight).distance_sums().to_everyone / unit
 
 
 def strong_pairwise_disparity(
@@ -150,15 +146,13 @@ def strong_pairwise_disparity(
     sensitive_features: Any,
     scale: Any = "probability",
     sample_weight: ArrayLike | None = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return the sum of distances between pairs of groups (strong pairwise demographic disparity, SPDD in the paper).
 
     Parameters
     ----------
-    scores, sensitive_features, scale, sample_weight, grouping, missing, min_size
+    scores, sensitive_features, scale, sample_weight, groups
         As in `wasserstein_disparity`.
 
     Returns
@@ -195,9 +189,9 @@ def strong_pairwise_disparity(
     >>> round(disparity, 3)
     1.414
     """
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
     values, unit, _ = scale_scores(scores, scale, sample_weight)
-    return sort_scores(values, groups, sample_weight).distance_sums().between_pairs / unit
+    return sort_scores(values, made, sample_weight).distance_sums().between_pairs / unit
 
 
 def rank_disparity(
@@ -205,9 +199,7 @@ def rank_disparity(
     *,
     sensitive_features: Any,
     sample_weight: ArrayLike | None = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return the sum over pairs of groups of the distance between their pooled ranks.
 
@@ -215,8 +207,8 @@ def rank_disparity(
     ----------
     scores : array-like of shape (n,)
         Any finite numbers: probabilities, logits, predictions of a regression, decile scores.
-    sensitive_features, sample_weight, grouping, missing, min_size
-        As in `wasserstein_disparity`. With overlapping groups (``grouping="each"``) every row still counts once among
+    sensitive_features, sample_weight, groups
+        As in `wasserstein_disparity`. With overlapping groups (``crossed=False``) every row still counts once among
         all rows.
 
     Returns
@@ -252,9 +244,7 @@ def rank_disparity(
         sensitive_features=sensitive_features,
         scale="ranks",
         sample_weight=sample_weight,
-        grouping=grouping,
-        missing=missing,
-        min_size=min_size,
+        groups=groups,
     )
 
 
@@ -264,15 +254,13 @@ def pairwise_distances(
     sensitive_features: Any,
     scale: Any = "probability",
     sample_weight: ArrayLike | None = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> NDArray[np.float64]:
     """Return the Wasserstein-1 distance between every two groups.
 
     Parameters
     ----------
-    scores, sensitive_features, scale, sample_weight, grouping, missing, min_size
+    scores, sensitive_features, scale, sample_weight, groups
         As in `wasserstein_disparity`.
 
     Returns
@@ -291,9 +279,9 @@ def pairwise_distances(
            [0.25, 0.  , 0.25],
            [0.5 , 0.25, 0.  ]])
     """
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
     values, unit, _ = scale_scores(scores, scale, sample_weight)
-    return sort_scores(values, groups, sample_weight).distances() / unit
+    return sort_scores(values, made, sample_weight).distances() / unit
 
 
 def disparities(
@@ -303,15 +291,13 @@ def disparities(
     target: Any = "barycenter",
     scale: Any = "probability",
     sample_weight: ArrayLike | None = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> dict[str, float]:
     """Return all three disparities, computed from one sort of the scores.
 
     Parameters
     ----------
-    scores, sensitive_features, target, scale, sample_weight, grouping, missing, min_size
+    scores, sensitive_features, target, scale, sample_weight, groups
         As in `wasserstein_disparity`.
 
     Returns
@@ -325,9 +311,9 @@ def disparities(
     >>> disparities([0.0, 1.0], sensitive_features=["a", "b"])
     {'wasserstein_disparity': 1.0, 'strong_demographic_disparity': 1.0, 'strong_pairwise_disparity': 1.0}
     """
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
     values, unit, score_range = scale_scores(scores, scale, sample_weight)
-    ordered = sort_scores(values, groups, sample_weight)
+    ordered = sort_scores(values, made, sample_weight)
     sums = ordered.distance_sums()
     return {
         "wasserstein_disparity": _to_target(ordered, target, lambda: sums, score_range) / unit,
@@ -397,9 +383,7 @@ def noise_floor(
     within: Any = None,
     n_shuffles: int = 100,
     random_state: int | np.random.Generator | None = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
     **options: Any,
 ) -> NoiseFloor:
     r"""Return the distribution of a disparity when group membership is permuted.
@@ -408,7 +392,7 @@ def noise_floor(
     ----------
     metric : callable
         A disparity of this package, or any ``metric(scores, sensitive_features=groups, **options)`` that accepts
-        `fairtransport.Groups`.
+        `fairtransport.groups.Groups`.
     scores : array-like of shape (n,)
         Scores that the metric takes.
     sensitive_features : column, table or Groups
@@ -420,8 +404,8 @@ def noise_floor(
         Number of permutations, at least 2.
     random_state : int, Generator or None
         Seed of the permutations.
-    grouping, missing, min_size
-        As in `fairtransport.make_groups`.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
     **options
         Further arguments of the metric: ``target``, ``sample_weight``. Weights are not permuted.
 
@@ -458,15 +442,20 @@ def noise_floor(
     if not callable(metric):
         raise TypeError(f"metric must be a function, such as strong_pairwise_disparity; got {type(metric).__name__}.")
     count = check_count(n_shuffles, name="n_shuffles", least=2)
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    every_row = np.arange(np.size(scores))
+    made, (scores, weights, kept) = rows_of_groups(
+        sensitive_features, groups, scores, options.get("sample_weight"), every_row
+    )
+    if weights is not None:
+        options["sample_weight"] = weights
     rng = np.random.default_rng(random_state)
-    observed = metric(scores, sensitive_features=groups, **options)
-    rows = [np.arange(groups.n_rows)]
+    observed = metric(scores, sensitive_features=made, **options)
+    rows = [np.arange(made.n_rows)]
     if within is not None:
-        strata = make_strata(within, n_groups=len(groups))
-        check_length(range(strata.n_rows), size=groups.n_rows, name="within")
-        rows = list(strata.rows)
-    values = [metric(scores, sensitive_features=_shuffled(groups, rows, rng), **options) for _ in range(count)]
+        strata = make_strata(within, n_groups=len(made))
+        check_length(range(strata.n_rows), size=every_row.size, name="within")
+        rows = list(strata.select(kept).rows)
+    values = [metric(scores, sensitive_features=_shuffled(made, rows, rng), **options) for _ in range(count)]
     return NoiseFloor(float(observed), np.array(values, dtype=np.float64))
 
 
@@ -490,9 +479,7 @@ def kolmogorov_smirnov_disparity(
     against: str = "pairs",
     reduce: str = "max",
     sample_weight: ArrayLike | None = None,
-    grouping: str = "crossed",
-    missing: str = "error",
-    min_size: int = 1,
+    groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return the largest difference between two groups' shares of scores above the same threshold.
 
@@ -508,8 +495,8 @@ def kolmogorov_smirnov_disparity(
         How the statistics of all pairs, or of all groups, become one figure.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows; equal when omitted.
-    grouping, missing, min_size
-        As in `fairtransport.make_groups`.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Returns
     -------
@@ -546,10 +533,10 @@ def kolmogorov_smirnov_disparity(
     """
     check_choice(against, ("pairs", "everyone"), name="against")
     check_choice(reduce, ("max", "mean", "sum"), name="reduce")
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
-    ordered = sort_scores(scores, groups, sample_weight)
-    first, second = np.triu_indices(len(groups), 1)
-    largest = np.zeros(len(groups) if against == "everyone" else first.size)
+    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
+    ordered = sort_scores(scores, made, sample_weight)
+    first, second = np.triu_indices(len(made), 1)
+    largest = np.zeros(len(made) if against == "everyone" else first.size)
     for below in _shares_below(ordered):
         if against == "everyone":
             gaps = np.abs(below[:, :-1] - below[:, -1:]).max(axis=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairtransport import __version__
+from fairtransport.groups import GroupPolicy
 from fairtransport.linear import SgdSettings, TransportClassifier
 from fairtransport.paper._methods import METHODS, fit_method, measure, prepare, shuffled_floor
 from fairtransport.paper.finding import ignore_training_warnings
@@ -79,6 +80,6 @@ def _compile(problem: Problem) -> None:
     loop.fit(split.X_train, split.y_train, sensitive_features=split.groups_train)
     few = {name: column[:1000] for name, column in split.sensitive_train.items()}
     scores = problem.train_scores[:1000]
-    QuantileRepair("barycenter", min_group_size=1).fit(scores, sensitive_features=few).transform(
+    QuantileRepair("barycenter", groups=GroupPolicy(min_size=1)).fit(scores, sensitive_features=few).transform(
         scores, sensitive_features=few
     )

@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 
 from fairtransport._validation import check_choice, check_count
 from fairtransport.datasets import load_adult, load_communities, load_german, shift_class_rate
-from fairtransport.groups import make_groups
+from fairtransport.groups import GroupPolicy, make_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,12 +45,12 @@ class Split:
     X_test: Any
     y_test: NDArray[np.int64]
     sensitive_test: Mapping[str, NDArray[np.object_]]
-    grouping: str = "crossed"
+    crossed: bool = True
 
     @cached_property
     def groups_train(self) -> Groups:
         """The groups of the training rows."""
-        return make_groups(self.sensitive_train, grouping=self.grouping)
+        return make_groups(self.sensitive_train, GroupPolicy(self.crossed))
 
     @cached_property
     def groups_test(self) -> Groups:
@@ -119,7 +119,7 @@ def german_splits(n_splits: int = 20, random_state: int = 0) -> tuple[Split, ...
     )
 
 
-def communities_splits(n_splits: int = 10, random_state: int = 0, *, grouping: str = "crossed") -> tuple[Split, ...]:
+def communities_splits(n_splits: int = 10, random_state: int = 0, *, crossed: bool = True) -> tuple[Split, ...]:
     """Return Communities and Crime with eight groups, in random splits of 75 % and 25 %.
 
     Notes
@@ -129,20 +129,19 @@ def communities_splits(n_splits: int = 10, random_state: int = 0, *, grouping: s
     the published ones; ``"each"`` takes each of the four shares below and above its median as a group of its
     own, so that groups overlap.
     """
-    check_choice(grouping, ("crossed", "each"), name="grouping")
     communities = load_communities(as_frame=False)
     sensitive = dict(zip(communities.sensitive_names, communities.sensitive_features.T, strict=True))
     complete = communities.data[:, ~np.isnan(communities.data).any(axis=0)]
     indicators = np.column_stack([share == "high" for share in sensitive.values()]).astype(np.float64)
-    if grouping == "crossed":
+    if crossed:
         del sensitive["white"]
     encoder = make_column_transformer(
         (StandardScaler(), slice(complete.shape[1])), remainder="passthrough", sparse_threshold=0.0
     )
     data = np.hstack((complete, indicators))
-    name = f"Communities ({grouping})"
+    name = f"Communities ({'crossed' if crossed else 'each'})"
     return tuple(
-        _split(name, data, communities.target, sensitive, rows=rows, encoder=encoder, grouping=grouping)
+        _split(name, data, communities.target, sensitive, rows=rows, encoder=encoder, crossed=crossed)
         for rows in _random_rows(communities.target, n_splits, random_state)
     )
 
@@ -163,7 +162,7 @@ def _split(
     *,
     rows: _Rows,
     encoder: Any,
-    grouping: str = "crossed",
+    crossed: bool = True,
 ) -> Split:
     train, test = rows
     encoder.fit(data[train])
@@ -175,7 +174,7 @@ def _split(
         encoder.transform(data[test]),
         target[test],
         {column: values[test] for column, values in sensitive.items()},
-        grouping,
+        crossed,
     )
 
 

@@ -1,6 +1,5 @@
 """Model files: without pickle, with checksums, written atomically, and without scores of individuals."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.persistence._files import (
     PEOPLE_PER_POINT,
     ModelFileWarning,
@@ -34,5 +33,3 @@ __all__ = [
     "sign",
     "unpack_model",
 ]
-
-redact_public_errors(globals())

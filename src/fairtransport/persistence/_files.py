@@ -469,7 +469,7 @@ def sign(path: str | os.PathLike[str], key: Any, *, password: bytes | None = Non
     >>> repair = ft.QuantileRepair().fit(np.arange(100) / 99, sensitive_features=np.arange(100) % 2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     private, public = make_keys(f"{folder}/signing.key")
-    ...     path = ft.sign(ft.save(repair, f"{folder}/repair.ft"), private)
+    ...     path = ft.persistence.sign(ft.save(repair, f"{folder}/repair.ft"), private)
     ...     ft.load(path, verify=public)
     QuantileRepair()
     """

@@ -1,12 +1,10 @@
 """Quantile repair of scores: of arrays, tables, files and streams, and around a classifier or a regressor."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.repair._table_repair import TableRepair
 from fairtransport.repair.blind import BlindRepairClassifier, BlindRepairRegressor
-from fairtransport.repair.classifier import QuantileRepairClassifier
 from fairtransport.repair.online import OnlineRepairState
 from fairtransport.repair.quantile import QuantileRepair
-from fairtransport.repair.regressor import QuantileRepairRegressor
+from fairtransport.repair.quantile_models import QuantileRepairClassifier, QuantileRepairRegressor
 
 __all__ = [
     "BlindRepairClassifier",
@@ -17,5 +15,3 @@ __all__ = [
     "QuantileRepairRegressor",
     "TableRepair",
 ]
-
-redact_public_errors(globals())

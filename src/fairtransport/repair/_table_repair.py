@@ -8,8 +8,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._columns import say_columns
-from fairtransport._validation import check_choice
 from fairtransport.criteria import needs_labels
 from fairtransport.histograms import DEFAULT_BINS
 from fairtransport.repair.quantile import QuantileRepair
@@ -48,8 +46,6 @@ class TableRepair(BaseEstimator):
         Lowest and highest score that there may be; [0, 1] when omitted.
     n_bins : int, default=16384
         Resolution of the histograms that the maps are computed from.
-    max_groups : int, default=1000
-        More groups are refused, since a column with so many values is probably an identifier.
 
     Attributes
     ----------
@@ -79,9 +75,11 @@ class TableRepair(BaseEstimator):
     Examples
     --------
     >>> import polars as pl
-    >>> from fairtransport import QuantileRepair, TableRepair
+    >>> from fairtransport import GroupPolicy
+    >>> from fairtransport.repair import QuantileRepair, TableRepair
     >>> table = pl.DataFrame({"s": [0.1, 0.3, 0.5, 0.7], "sex": ["F", "F", "M", "M"]})
-    >>> repair = TableRepair(QuantileRepair(min_group_size=1), score="s", sensitive_features="sex").fit(table)
+    >>> repair = QuantileRepair(groups=GroupPolicy(min_size=1))
+    >>> repair = TableRepair(repair, score="s", sensitive_features="sex").fit(table)
     >>> repair.transform(table)["repaired"].round(3).to_list()
     [0.3, 0.5, 0.3, 0.5]
     >>> repair.check(table)["unknown group"]
@@ -99,7 +97,6 @@ class TableRepair(BaseEstimator):
         weight: str | None = None,
         range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
         n_bins: int = DEFAULT_BINS,
-        max_groups: int = 1000,
     ) -> None:
         self.repair = repair
         self.score = score
@@ -109,7 +106,6 @@ class TableRepair(BaseEstimator):
         self.weight = weight
         self.range = range
         self.n_bins = n_bins
-        self.max_groups = max_groups
 
     def fit(self, table: Any) -> Self:
         """Find the target and the map of each group, without collecting the rows.
@@ -124,7 +120,6 @@ class TableRepair(BaseEstimator):
         self
         """
         repair = QuantileRepair() if self.repair is None else clone(self.repair)
-        check_choice(repair.missing, ("error", "group"), name="missing")
         if needs_labels(repair.criterion) and self.label is None:
             raise ValueError(
                 f"criterion={repair.criterion!r} compares people with the same label; name their column with label=."
@@ -138,16 +133,8 @@ class TableRepair(BaseEstimator):
             weight=self.weight,
             range=self.range,
             n_bins=self.n_bins,
-            grouping=repair.grouping,
-            missing="group" if repair.missing == "group" else "set_aside",
-            max_groups=self.max_groups,
+            groups=repair.groups,
         )
-        if counts.set_aside.get("no group"):
-            raise ValueError(
-                f"{counts.set_aside['no group']} rows have missing values in "
-                f"{say_columns(counts.histograms.groups.columns)}. Drop these rows, fill them, or make them a group of "
-                'their own with QuantileRepair(missing="group").'
-            )
         self.repair_ = repair.fit_counts(counts, strata=strata)
         self.set_aside_ = dict(counts.set_aside)
         return self

@@ -9,9 +9,9 @@ import numpy as np
 
 from fairtransport._columns import say_columns
 from fairtransport._sklearn import two_classes
-from fairtransport._validation import check_choice, check_count, check_length, check_vector
+from fairtransport._validation import check_length, check_vector
 from fairtransport.criteria import needs_labels, resolve_criterion
-from fairtransport.groups import SMALL_GROUP_POLICIES, Groups, make_groups
+from fairtransport.groups import GroupPolicy, Groups, check_policy, read_groups
 from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
@@ -35,35 +35,34 @@ def groups_to_repair(
     sensitive_features: Any,
     *,
     n_rows: int,
-    grouping: str,
-    missing: str,
+    groups: GroupPolicy | None,
     weights: NDArray[np.float64] | None = None,
 ) -> Groups:
     """Return the groups of all rows; raise unless each can be repaired from its rows of positive weight."""
     require_groups(sensitive_features)
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
-    check_length(range(groups.n_rows), size=n_rows, name="sensitive_features")
-    if groups.overlapping:
+    made = read_groups(sensitive_features, check_policy(groups))
+    check_length(range(made.n_rows), size=n_rows, name="sensitive_features")
+    if made.overlapping:
         raise ValueError(
-            "Quantile repair needs groups that do not overlap, and with grouping='each' a row belongs to one "
-            f"group of each of {len(groups.columns)} columns and would have as many maps. Use grouping='crossed'."
+            "Quantile repair needs groups that do not overlap, and with crossed=False a row belongs to one "
+            f"group of each of {len(made.columns)} columns and would have as many maps. Use crossed=True."
         )
     if weights is not None:
-        n_empty = sum(not weights[rows].any() for rows in groups.rows)
+        n_empty = sum(not weights[rows].any() for rows in made.rows)
         if n_empty:
             raise ValueError(
-                f"{n_empty} of {len(groups)} groups have total sample_weight 0; drop their rows or weigh them."
+                f"{n_empty} of {len(made)} groups have total sample_weight 0; drop their rows or weigh them."
             )
-    counted = groups if weights is None else groups.select(weights > 0)
-    counted.require(min_size=1, at_least=2)
-    return groups
+    counted = made if weights is None else made.select(weights > 0)
+    counted.require()
+    return made
 
 
 def check_histograms(histograms: GroupHistograms) -> None:
     """Raise unless each group can be repaired from its counts."""
     groups = histograms.groups
     if groups.overlapping:
-        raise ValueError("Quantile repair needs groups that do not overlap; use grouping='crossed'.")
+        raise ValueError("Quantile repair needs groups that do not overlap; use crossed=True.")
     if len(groups) < 2:
         raise ValueError(
             f"The rows fall into {len(groups)} group(s) of {say_columns(groups.columns)}; at least 2 needed."
@@ -258,20 +257,20 @@ class MapSources:
     own_map: NDArray[np.bool_]
 
     @classmethod
-    def choose(cls, sizes: ArrayLike, small_groups: str, min_group_size: int, *, by_size: bool) -> MapSources:
+    def choose(cls, sizes: ArrayLike, small: str, min_size: int, *, by_size: bool) -> MapSources:
         """Choose the sources under a policy for small groups."""
         counts = np.asarray(sizes)
-        own = counts >= min_group_size
-        large, small = (tuple(np.flatnonzero(which).tolist()) for which in (own, ~own))
+        own = counts >= min_size
+        large, few = (tuple(np.flatnonzero(which).tolist()) for which in (own, ~own))
         everyone = tuple(range(counts.size))
-        enough = counts[list(small)].sum() >= min_group_size
-        shared = small if enough and small_groups != "drop" else everyone
+        enough = counts[list(few)].sum() >= min_size
+        shared = few if enough and small != "drop" else everyone
         maps = tuple((group,) if own[group] else shared for group in everyone)
         filled = tuple(np.flatnonzero(counts > 0).tolist())
-        compared = filled if (small_groups == "keep" and by_size) or not large else large
+        compared = filled if (small == "keep" and by_size) or not large else large
         target: tuple[tuple[int, ...], ...] = tuple((group,) for group in compared)
-        if small_groups == "pool" and small:
-            target = (*((group,) for group in large), small)
+        if small == "pool" and few:
+            target = (*((group,) for group in large), few)
         return cls(maps, target, own)
 
     def with_own_maps(self, sizes: ArrayLike) -> MapSources:
@@ -279,9 +278,3 @@ class MapSources:
         own = np.asarray(sizes) > 0
         everyone = tuple(range(own.size))
         return replace(self, maps=tuple((group,) if own[group] else everyone for group in everyone), own_map=own)
-
-
-def check_small_groups(small_groups: str, min_group_size: int) -> None:
-    """Raise for an unknown policy for small groups, or a minimal size that is no positive integer."""
-    check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups")
-    check_count(min_group_size, name="min_group_size")

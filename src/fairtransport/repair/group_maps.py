@@ -16,7 +16,7 @@ from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
 from fairtransport.repair._score_counts import ScoreCounts, tie_starts
-from fairtransport.repair.group_checks import MapSources, check_small_groups, with_dropped_labels
+from fairtransport.repair.group_checks import MapSources, with_dropped_labels
 from fairtransport.repair.randomized_maps import RandomizedMaps
 from fairtransport.transport.line import QuantileMap, Sample, move_by_code, quantile_map, wasserstein
 from fairtransport.transport.targets import TARGET_SIZE, TARGET_WORDS, pooled, resolve_target
@@ -559,8 +559,8 @@ class MapOptions:
     """Options of the maps; see the parameters of the same names of `QuantileRepair`."""
 
     target: Any = "barycenter_w2"
-    small_groups: str = "keep"
-    min_group_size: int = 30
+    small: str = "keep"
+    min_size: int = 30
     criterion: str = "demographic_parity"
     stratum_weight: str | None = None
     randomize: bool = False
@@ -570,7 +570,6 @@ class MapOptions:
 
     def check(self) -> None:
         """Raise for options that are not allowed; the target is checked with the groups."""
-        check_small_groups(self.small_groups, self.min_group_size)
         check_choice(self.criterion, CRITERIA, name="criterion")
         if self.stratum_weight is not None:
             check_choice(self.stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
@@ -594,7 +593,7 @@ class MapOptions:
     def sources(self, sizes: ArrayLike) -> MapSources:
         """Return which groups each map and the target are computed from, for groups with so many rows."""
         weigh_by_size = isinstance(self.target, str) and self.target == "barycenter_w2"
-        chosen = MapSources.choose(sizes, self.small_groups, self.min_group_size, by_size=weigh_by_size)
+        chosen = MapSources.choose(sizes, self.small, self.min_size, by_size=weigh_by_size)
         return chosen.with_own_maps(sizes) if self.own_maps else chosen
 
 

@@ -40,8 +40,8 @@ class OnlineRepairState:
     .. math:: 2^{-n / \mathrm{stream\_half\_life}} \cdot \mathrm{histograms} + \mathrm{batch}.
 
     A group keeps at least the weight of ten rows, however long it is absent, and a new group starts with ten rows
-    that are distributed like the target. A group gets a map of its own when ``min_group_size`` of its rows have been
-    seen, however old they are; until then ``small_groups`` says which map it uses.
+    that are distributed like the target. A group gets a map of its own when ``min_size`` of its rows have been
+    seen, however old they are; until then ``small`` says which map it uses.
 
     Scores are counted at 1,025 nodes of the range. A range that is learned extends from the first to the last
     percentile of the first rows and as far again on both sides, with 4,097 nodes; scores beyond count at its ends.

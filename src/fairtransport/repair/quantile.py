@@ -12,10 +12,10 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from fairtransport._sklearn import RowScoring, check_stream_parameters, fitted_summary_html, take_rows
+from fairtransport._sklearn import RowScoring, fitted_summary_html, take_rows
 from fairtransport._validation import check_choice, check_length, check_real, check_vector, check_weights
 from fairtransport._warnings import warn_caller
-from fairtransport.groups import MIN_GROUP_SIZE, Groups
+from fairtransport.groups import Groups, check_policy
 from fairtransport.repair.group_checks import (
     check_cell_counts,
     check_histograms,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.groups import GroupPolicy
     from fairtransport.histograms import Grid, GroupHistograms
     from fairtransport.repair.randomized_maps import RandomizedMaps
     from fairtransport.strata import Strata
@@ -73,7 +74,7 @@ def _small_groups(repair: Any) -> list[str]:
     n_small, n_groups = len(repair.small_groups_), len(repair.groups_)
     if not n_small:
         return []
-    rows = f"{repair.min_group_size} rows{MAP_ROWS[repair.criterion]}"
+    rows = f"{check_policy(repair.groups).min_size} rows{MAP_ROWS[repair.criterion]}"
     if n_small == n_groups:
         which = "Fewer than two of the" if repair.criterion == "equalized_odds" else "None of the"
         verb = "have" if repair.criterion == "equalized_odds" else "has"
@@ -119,12 +120,8 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
     stratum_weight: str | None
     randomize: bool
     random_state: int
-    grouping: str
-    missing: str
-    small_groups: str
-    min_group_size: int
+    groups: GroupPolicy | None
     stream_half_life: float
-    new_groups: str
     maps_: tuple[QuantileMap, ...]
     rows_at_knots_: tuple[NDArray[np.int64], ...]
     own_map_: NDArray[np.bool_]
@@ -298,9 +295,13 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
         """Return the state that the next ``partial_fit`` continues from."""
         maps, options = self.group_maps(), self._map_options()
         if hasattr(self, "counted_"):
-            return OnlineRepairState(self.counted_, maps, options, self.stream_half_life, self.new_groups)
+            return OnlineRepairState(self.counted_, maps, options, self.stream_half_life, check_policy(self.groups).new)
         return OnlineRepairState.from_maps(
-            maps, grid=self.grid_, options=options, stream_half_life=self.stream_half_life, new_groups=self.new_groups
+            maps,
+            grid=self.grid_,
+            options=options,
+            stream_half_life=self.stream_half_life,
+            new_groups=check_policy(self.groups).new,
         )
 
     def resume(self, state: OnlineRepairState) -> Self:
@@ -314,13 +315,14 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
         check_real(self.amount, name="amount", most=1.0)
         self._map_options().check()
         check_seed(self.random_state)
-        check_stream_parameters(self.stream_half_life, self.new_groups, name="stream_half_life")
+        check_real(self.stream_half_life, name="stream_half_life", strict=True, finite=False)
 
     def _map_options(self) -> MapOptions:
+        policy = check_policy(self.groups)
         return MapOptions(
             self.target,
-            self.small_groups,
-            self.min_group_size,
+            policy.small,
+            policy.min_size,
             self.criterion,
             self.stratum_weight,
             self.randomize,
@@ -328,18 +330,16 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
         )
 
     def _groups_of(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None) -> Groups:
-        return groups_to_repair(
-            sensitive_features, n_rows=n_rows, grouping=self.grouping, missing=self.missing, weights=weights
-        )
+        return groups_to_repair(sensitive_features, n_rows=n_rows, groups=self.groups, weights=weights)
 
     def _warn_if_all_small(self) -> None:
         if not self.own_map_.any():
             which = "Fewer than two" if self.criterion == "equalized_odds" else "None"
             warn_caller(
                 f"{which} of the {len(self.groups_)} groups {'has' if which == 'None' else 'have'} "
-                f"min_group_size={self.min_group_size} rows{MAP_ROWS[self.criterion]}, so the same map is applied to "
-                "all of them and their ranks stay as different as they were. Give more rows, or set a smaller "
-                "min_group_size=.",
+                f"min_size={check_policy(self.groups).min_size} rows{MAP_ROWS[self.criterion]}, so the same map is "
+                "applied to all of them and their ranks stay as different as they were. Give more rows, or set a "
+                "smaller min_size=.",
                 UserWarning,
             )
 
@@ -408,25 +408,16 @@ class QuantileRepair(FittedRepair):
         then tell no more about the label in any group than in the group where they tell least.
     random_state : int, default=0
         Seed of the draws of ``randomize=True``. The same rows get the same scores in every call.
-    grouping : {"crossed", "each"}, default="crossed"
-        Several sensitive columns are crossed. ``"each"`` is for one column only: with several, groups overlap and a
-        row would have more than one map.
-    missing : {"error", "group"}, default="error"
-        Whether a missing sensitive value raises or forms a group.
-    small_groups : {"keep", "pool", "drop"}, default="keep"
-        Treatment of groups with fewer than ``min_group_size`` rows; no map is computed from so few rows alone.
-        ``"keep"``: each uses the map of all small groups together where these have at least ``min_group_size`` rows,
-        and otherwise the common map, from the distribution of all rows to the target; a barycenter with equal weights
-        leaves them out. ``"pool"``: the same maps, and the small groups enter the target as one group. ``"drop"``: they
-        use the common map and are left out of the target.
-    min_group_size : int, default=30
-        A group with fewer rows (of positive weight) is small; for equal opportunity, with fewer rows of the positive
-        label, and for equalized odds, of either of two labels. 1 gives every group a map of its own.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups; several must be crossed, so that a row has one map. No map is computed from
+        fewer than ``min_size`` rows alone; for equal opportunity, of the positive label, and for equalized odds, of
+        either of two labels. ``small="keep"``: each small group uses the map of all small groups together where these
+        have at least ``min_size`` rows, and otherwise the common map, from the distribution of all rows to the target;
+        a barycenter with equal weights leaves them out. ``"pool"``: the same maps, and the small groups enter the
+        target as one group. ``"drop"``: they use the common map and are left out of the target.
     stream_half_life : float, default=10000
         For ``partial_fit``: a row counts half after this many further rows of the stream, so that groups keep their
         shares.
-    new_groups : {"error", "adopt"}, default="error"
-        For ``partial_fit``: whether a group that was not seen before raises or is added.
 
     Attributes
     ----------
@@ -508,8 +499,8 @@ class QuantileRepair(FittedRepair):
     minimum of the concave hulls of their curves, the highest that all can have [3]_; the distribution of all repaired
     scores is the target. With ``amount`` below 1, drawn and original scores are averaged.
 
-    *Strata.* Each stratum has a target and maps of its own. Where a group has n < ``min_group_size`` rows in a stratum,
-    its score there is the mean of this map's and the group's overall one, with weights n / ``min_group_size`` and the
+    *Strata.* Each stratum has a target and maps of its own. Where a group has n < ``min_size`` rows in a stratum,
+    its score there is the mean of this map's and the group's overall one, with weights n / ``min_size`` and the
     rest. A stratum with rows of one group only is left unchanged.
 
     References
@@ -521,9 +512,9 @@ class QuantileRepair(FittedRepair):
 
     Examples
     --------
-    >>> from fairtransport import QuantileRepair
+    >>> from fairtransport import GroupPolicy, QuantileRepair
     >>> scores, sex = [0.1, 0.3, 0.5, 0.7], ["F", "F", "M", "M"]
-    >>> repair = QuantileRepair(min_group_size=1).fit(scores, sensitive_features=sex)
+    >>> repair = QuantileRepair(groups=GroupPolicy(min_size=1)).fit(scores, sensitive_features=sex)
     >>> repair.transform(scores, sensitive_features=sex)
     array([0.3, 0.5, 0.3, 0.5])
     >>> repair.transform([0.2, 0.9], sensitive_features=["F", "M"])
@@ -531,7 +522,8 @@ class QuantileRepair(FittedRepair):
 
     Predictions of a regression, in units of y:
 
-    >>> repair = QuantileRepair(range="learned", min_group_size=1).fit([10, 30, 50, 70], sensitive_features=sex)
+    >>> repair = QuantileRepair(range="learned", groups=GroupPolicy(min_size=1))
+    >>> repair = repair.fit([10, 30, 50, 70], sensitive_features=sex)
     >>> repair.transform([0, 20, 90], sensitive_features=["F", "F", "M"])
     array([20., 40., 70.])
     """
@@ -546,12 +538,8 @@ class QuantileRepair(FittedRepair):
         stratum_weight: str | None = None,
         randomize: bool = False,
         random_state: int = 0,
-        grouping: str = "crossed",
-        missing: str = "error",
-        small_groups: str = "keep",
-        min_group_size: int = MIN_GROUP_SIZE,
+        groups: GroupPolicy | None = None,
         stream_half_life: float = 10_000.0,
-        new_groups: str = "error",
     ) -> None:
         self.target = target
         self.amount = amount
@@ -560,12 +548,8 @@ class QuantileRepair(FittedRepair):
         self.stratum_weight = stratum_weight
         self.randomize = randomize
         self.random_state = random_state
-        self.grouping = grouping
-        self.missing = missing
-        self.small_groups = small_groups
-        self.min_group_size = min_group_size
+        self.groups = groups
         self.stream_half_life = stream_half_life
-        self.new_groups = new_groups
 
     def fit(
         self,
@@ -606,9 +590,12 @@ class QuantileRepair(FittedRepair):
             strata, groups, criterion=self.criterion, labels=known, weights=weights, randomize=self.randomize
         )
         labels, n_labels = (None, 2) if known is None else known
+        kept = groups.has_group if not groups.dropped else np.ones(values.size, dtype=np.bool_)
         if weights is not None:  # weight 0 means zero copies of a row
-            kept = weights > 0
-            values, weights, groups = values[kept], weights[kept], groups.select(kept)
+            kept &= weights > 0
+        if not kept.all():
+            values, groups = values[kept], groups.select(kept)
+            weights = None if weights is None else weights[kept]
             labels = None if labels is None else labels[kept]
             cells = None if cells is None else cells.select(kept)
         if np.ptp(values) == 0:
@@ -682,7 +669,7 @@ class QuantileRepair(FittedRepair):
             same label, and otherwise ignored. Batches with one label only need labels 0 and 1.
         sensitive_features : column, table or Groups
             The columns of ``fit``. Groups may be absent. One that was not seen before raises, or is added: see
-            ``new_groups``.
+            ``GroupPolicy.new``.
         sample_weight : array-like of shape (n,), optional
             Weight k equals k copies of a row.
 
@@ -720,7 +707,7 @@ class QuantileRepair(FittedRepair):
                 sample_weight=weights,
                 options=self._map_options(),
                 stream_half_life=self.stream_half_life,
-                new_groups=self.new_groups,
+                new_groups=check_policy(self.groups).new,
             )
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport.groups import Groups, make_groups
+from fairtransport.groups import GroupPolicy, Groups, make_groups
 from fairtransport.repair.group_maps import GroupMaps, move_scores, rows_with_label
 from fairtransport.strata import MOST_VALUES, Strata
 from fairtransport.transport.line import QuantileMap
@@ -109,7 +109,7 @@ class StratumMaps:
             tuple(carry for part in parts for carry in part.maps),
             tuple(rows for part in parts for rows in part.rows_at_knots),
             np.array([part.sizes for part in parts], dtype=np.int64),
-            options.min_group_size,
+            options.min_size,
         )
 
     @cached_property
@@ -206,9 +206,11 @@ class CountedCells:
                     "the values of a column: add a column of ranges, or repair arrays, whose numbers are cut at "
                     "quantiles."
                 )
-        strata = make_groups({name: list(table[name]) for name in columns}, missing="group", max_groups=len(values))
+        strata = make_groups(
+            {name: list(table[name]) for name in columns}, GroupPolicy(missing="group", max_groups=len(values))
+        )
         others = {name: list(column) for name, column in table.items() if name not in columns}
-        groups = make_groups(others, missing="group", max_groups=len(values))
+        groups = make_groups(others, GroupPolicy(missing="group", max_groups=len(values)))
         in_cell = [np.full(len(groups), -1) for _ in range(len(strata))]
         for cell, (stratum, group) in enumerate(zip(strata.codes, groups.codes, strict=True)):
             in_cell[stratum][group] = cell

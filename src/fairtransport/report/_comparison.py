@@ -63,7 +63,7 @@ class Comparison:
     def __post_init__(self) -> None:
         if not self.outcomes:
             raise ValueError("outcomes is empty; a comparison needs one method or more.")
-        self.groups.require(min_size=1, at_least=2)
+        self.groups.require()
         unknown = [metric for metric in self.floor if metric not in METRICS]
         if unknown:
             raise ValueError(f"floor has {', '.join(unknown)}; allowed are {', '.join(METRICS)}.")

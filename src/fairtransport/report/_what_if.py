@@ -70,7 +70,7 @@ class ReducedHistograms:
 
 
 def reduce_histograms(
-    histograms: GroupHistograms, *, repair_target: Any = "barycenter_w2", min_group_size: int = MIN_GROUP_SIZE
+    histograms: GroupHistograms, *, repair_target: Any = "barycenter_w2", min_size: int = MIN_GROUP_SIZE
 ) -> ReducedHistograms:
     """Merge neighbouring bins until the page is small, and compute the scores of the nodes after repair."""
     by_class = histograms.by_class
@@ -83,7 +83,7 @@ def reduce_histograms(
     occupied = [np.flatnonzero(masses.sum(axis=0)) for masses in merged.swapaxes(0, 1)]
     images = None
     if repair_target is not None and not histograms.groups.overlapping:
-        options = MapOptions(_resolve_target(repair_target, histograms), min_group_size=min_group_size)
+        options = MapOptions(_resolve_target(repair_target, histograms), min_size=min_size)
         images = _repaired_scores(histograms, starts, occupied, options)
     groups = tuple(
         NodeMasses(indices, merged[:, group, indices], None if images is None else images[group])
@@ -196,7 +196,7 @@ class WhatIf:
     Notes
     -----
     A threshold is rounded up to the next node: exact for thresholds on nodes and for scores with few decimals. The
-    repair is a `QuantileRepair` fitted to the rows of the audit, with its ``min_group_size``. Confidence intervals use
+    repair is a `QuantileRepair` fitted to the rows of the audit, with its ``min_size``. Confidence intervals use
     the effective number of rows of each group.
     """
 
@@ -206,9 +206,9 @@ class WhatIf:
     @classmethod
     def of(cls, audit: Audit, *others: Audit, repair_target: Any = "barycenter_w2") -> WhatIf:
         """Reduce the histograms of an audit."""
-        size = audit.settings.small_groups.min_group_size
+        size = audit.settings.small_groups.min_size
         shown = shown_audit(audit, *others)
-        return cls(shown, reduce_histograms(shown.histograms, repair_target=repair_target, min_group_size=size))
+        return cls(shown, reduce_histograms(shown.histograms, repair_target=repair_target, min_size=size))
 
     def at(self, threshold: float, amount: float = 0.0, *, chosen: Sequence[int] | None = None) -> Outcome:
         """Return the result of a threshold and an amount of repair."""

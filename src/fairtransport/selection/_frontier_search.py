@@ -20,6 +20,7 @@ from fairtransport._sklearn import (
     make_folds,
     n_rows,
     needs_groups,
+    policy_of,
     real_targets,
     score_with_groups,
     take_rows,
@@ -34,7 +35,7 @@ from fairtransport.criteria import (
     resolve_group_target,
 )
 from fairtransport.criteria.penalty import DiscretePenalty
-from fairtransport.groups import Groups, make_groups
+from fairtransport.groups import Groups, read_groups
 from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.selection._thread_pool import run_in_threads
 from fairtransport.selection.frontier_result import (
@@ -227,7 +228,7 @@ def frontier(
     y : array-like of shape (n,)
         Two classes, of which the larger label is class 1; or real numbers, for a regressor.
     sensitive_features : column, table or Groups
-        At least two groups; the parameters ``grouping`` and ``missing`` of the estimator apply.
+        At least two groups; ``crossed`` and ``missing`` of the estimator's ``groups`` apply.
     strata : column, table or Strata, optional
         Columns within whose values groups are compared, for an estimator whose ``fit`` takes ``strata``.
     parity_weights : array-like, optional
@@ -526,8 +527,6 @@ def _numbers(
 def _groups(estimator: Any, sensitive_features: Any, *, size: int) -> Groups:
     if sensitive_features is None:
         raise ValueError("frontier needs sensitive_features: the column or columns that define groups.")
-    prefix, known = last_step(estimator)[0], estimator.get_params()
-    options = {name: known[prefix + name] for name in ("grouping", "missing") if prefix + name in known}
-    groups = make_groups(sensitive_features, at_least=2, **options)
+    groups = read_groups(sensitive_features, policy_of(estimator), at_least=2)
     check_length(range(groups.n_rows), size=size, name="sensitive_features")
     return groups

@@ -71,17 +71,14 @@ def run_in_threads(
     tasks: Sequence[Callable[[Control], T]],
     *,
     names: Sequence[str],
-    n_steps: int = 1,
-    n_jobs: int | None = None,
-    title: str = "running",
-    verbose: bool = False,
+    n_steps: int,
+    n_jobs: int | None,
+    title: str,
+    verbose: bool,
 ) -> list[T]:
-    """Run tasks and return their results in order.
+    """Run tasks with the scikit-learn configuration of the caller, and return their results in order.
 
-    Notes
-    -----
-    Tasks run with the scikit-learn configuration of the caller. Warnings are collected and issued once at the end,
-    since many tasks would repeat them, and warning filters are not thread-safe.
+    Warnings are issued once at the end: many tasks would repeat them, and warning filters are not thread-safe.
     """
     check_flag(verbose, name="verbose")
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._sklearn import last_step
-from fairtransport._validation.error_redaction import redacted
+from fairtransport._validation import describe_error
 from fairtransport.persistence import load
 from fairtransport.serving.bodies import WantedColumns
 from fairtransport.tabular import InputColumn, RowScorer, TableModel
@@ -176,9 +176,8 @@ class ModelFile:
             try:
                 model = ServedModel.load(self._settings)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the old version is served
-                safe = redacted(error)
-                reason = safe.strerror if isinstance(safe, OSError) else str(safe)
-                self._identity, self.failure = identity, reason or type(error).__name__
+                reason = error.strerror if isinstance(error, OSError) else None
+                self._identity, self.failure = identity, reason or describe_error(error)
                 return False
             self._identity, self.failure = identity, None
             changed = model.version != self.current.version

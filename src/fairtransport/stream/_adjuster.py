@@ -13,7 +13,7 @@ import numpy as np
 from fairtransport._validation import check_count
 from fairtransport.persistence import unpack_model
 from fairtransport.storage import ModelFileError
-from fairtransport.stream._errors import StoreError
+from fairtransport.stream._line_file import StoreError
 from fairtransport.stream._monitor import MONITOR_BINS
 from fairtransport.stream._state import AdjusterOptions, StreamState, Version, utc_now
 from fairtransport.stream._store import Store
@@ -226,7 +226,7 @@ class ContinualAdjuster:
         X : array-like or table of n rows
             Features of the model; for a `QuantileRepair`, the scores to repair.
         sensitive_features : column, table or Groups
-            The columns of ``fit``. Depending on the model's ``new_groups``, an unknown group raises an error or is
+            The columns of ``fit``. By ``new`` of the model's ``groups``, an unknown group raises an error or is
             adopted. A batch with a new group is learned before it is scored. A blind repair needs none: rows without a
             known group are scored and not monitored.
         note : dict, optional

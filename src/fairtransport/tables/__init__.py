@@ -1,6 +1,5 @@
 """Tables on any engine: histograms without collecting rows, repair of scores by a join, and files."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.tables._row_repair import RepairLookup, check_rows, repair_rows
 from fairtransport.tables.column_roles import Columns, open_table
 from fairtransport.tables.files import FileTable, open_files
@@ -17,5 +16,3 @@ __all__ = [
     "open_table",
     "repair_rows",
 ]
-
-redact_public_errors(globals())

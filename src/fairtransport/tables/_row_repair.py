@@ -126,7 +126,7 @@ class _Task:
 def repair_rows(
     lookup: RepairLookup, frame: Any, *, score: str, sensitive_features: str | Sequence[str], output: str
 ) -> Any:
-    """Return the table with one more column, as lazily as the engine is; see `fairtransport.TableRepair`."""
+    """Return the table with one more column, as lazily as the engine is; see `fairtransport.repair.TableRepair`."""
     table = open_table(frame)
     if table.has(output):
         raise ValueError(f"The table has a column {output!r} already; name another with output=.")

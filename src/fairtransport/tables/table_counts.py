@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
+from fairtransport._columns import say_columns
 from fairtransport._labels import TASKS, positive_label
-from fairtransport._validation import check_choice, check_count
-from fairtransport.groups import make_groups
+from fairtransport._validation import check_choice
+from fairtransport.groups import GroupPolicy, check_policy, make_groups, missing_values_error
 from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
 from fairtransport.strata import Strata
 from fairtransport.tables._engines import collect, sum_partitions
@@ -141,9 +142,7 @@ def count_table(
     weight: str | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     n_bins: int = DEFAULT_BINS,
-    grouping: str = "crossed",
-    missing: str = "set_aside",
-    max_groups: int = 200,
+    groups: GroupPolicy | None = None,
     pos_label: Any = None,
     any_range: bool = False,
     nodes: Sequence[float] = (),
@@ -164,9 +163,7 @@ def count_table(
     columns = Columns.named(
         score=score, sensitive_features=sensitive_features, label=label, strata=strata, weight=weight
     )
-    check_choice(grouping, ("crossed", "each"), name="grouping")
-    check_choice(missing, ("set_aside", "group"), name="missing")
-    check_count(max_groups, name="max_groups")
+    policy = check_policy(groups)
     if task is not None:
         check_choice(task, TASKS, name="task")
     table = open_table(frame)
@@ -181,10 +178,10 @@ def count_table(
         columns = replace(columns, label=None, strata=(*strata_of_labels, *columns.strata))
     cuts: dict[str, NDArray[np.float64]] = {}
     if cut_strata and columns.strata:
-        cuts = find_cuts(table, columns, crossed=grouping == "crossed")
-    max_strata = max(max_groups, MOST_STRATA) if cut_strata else max_groups
+        cuts = find_cuts(table, columns, crossed=policy.crossed)
+    max_strata = max(policy.max_groups, MOST_STRATA) if cut_strata else policy.max_groups
     uncut = replace(columns, strata=tuple(name for name in columns.strata if name not in cuts))
-    refuse_identifiers(table, uncut, max_groups=max_groups, max_strata=max_strata, crossed=grouping == "crossed")
+    refuse_identifiers(table, uncut, max_groups=policy.max_groups, max_strata=max_strata, crossed=policy.crossed)
     renamed = columns.renamed(table.keys)
     renamed = replace(
         renamed,
@@ -195,17 +192,17 @@ def count_table(
     outcome = table.keys[label] if is_regression else None
     entries, grid = count_rows(_with_ranges(table, cuts), renamed, known, outcome=outcome, n_bins=n_bins, nodes=nodes)
     check_entries(entries, named, grid)
-    kept, set_aside = set_rows_aside(entries, with_groups=missing == "set_aside")
-    groups = _groups(
-        kept.keys("g", columns.sensitive_features), "sensitive_features", grouping=grouping, max_groups=max_groups
-    )
+    kept, set_aside = set_rows_aside(entries, with_groups=policy.missing != "group")
+    if policy.missing == "error" and set_aside.get("no group"):
+        raise missing_values_error(f"{set_aside['no group']} rows of {say_columns(columns.sensitive_features)}")
+    made = _groups(kept.keys("g", columns.sensitive_features), "sensitive_features", policy)
     positive = None if columns.label is None else _positive(kept, columns.label, pos_label)
 
     def count(at: Any = slice(None)) -> GroupHistograms:
         weights, squares = (None if values is None else values[at] for values in (kept.weights, kept.squares))
         return count_entries(
             grid,
-            groups.select(np.arange(groups.n_rows)[at]),
+            made.select(np.arange(made.n_rows)[at]),
             nodes=kept.nodes[at],
             masses=kept.rows[at] if weights is None else weights,
             squares=squares,
@@ -215,7 +212,7 @@ def count_table(
 
     by_stratum: Mapping[str, GroupHistograms] = {}
     if columns.strata:
-        cells = _groups(kept.keys("b", columns.strata), "strata", grouping="crossed", max_groups=max_strata)
+        cells = _groups(kept.keys("b", columns.strata), "strata", GroupPolicy(max_groups=max_strata))
         layers = Strata(cells, tuple(cuts.get(name) for name in columns.strata))
         by_stratum = _Strata(layers, count)
     points = {name: tuple(each.tolist()) for name, each in cuts.items()}
@@ -223,7 +220,7 @@ def count_table(
     residuals = None
     if is_regression:
         roles = named.renamed(table.keys)
-        residuals = _residuals(table, roles, named, histograms, grouping=grouping, missing=missing)
+        residuals = _residuals(table, roles, named, histograms, policy)
     return TableCounts(histograms, by_stratum, set_aside, weight, named.strata, points, residuals)
 
 
@@ -232,18 +229,16 @@ def _residuals(
     roles: Columns,
     columns: Columns,
     histograms: GroupHistograms,
-    *,
-    grouping: str,
-    missing: str,
+    policy: GroupPolicy,
 ) -> ResidualSums:
     """Return the sums of residuals of the rows that are counted."""
     edges = decile_edges(histograms)
     frame, centre, scale = collect_residuals(table.frame, roles, edges)
     entries = Entries(frame, *(np.zeros(len(frame), dtype=np.int64),) * 2, None, None)
-    if missing == "set_aside":
+    if policy.missing != "group":
         frame = entries.select(~entries.without("g")).frame
     keys = {name: frame[f"g{number}"].to_native() for number, name in enumerate(columns.sensitive_features)}
-    groups = make_groups(keys, grouping=grouping, missing="group", max_groups=MOST_ENTRIES)
+    groups = make_groups(keys, GroupPolicy(policy.crossed, "group", max_groups=MOST_ENTRIES))
 
     def read(prefix: str, number: int) -> NDArray[np.float64]:
         return np.stack([to_array(frame[f"{prefix}{index}"]) for index in np.arange(number)], axis=1).astype(np.float64)
@@ -283,15 +278,15 @@ def _with_ranges(table: NumberedTable, cuts: Mapping[str, NDArray[np.float64]]) 
     return table.frame.with_columns(**ranges) if ranges else table.frame
 
 
-def _groups(keys: dict[str, Any], role: str, *, grouping: str, max_groups: int) -> Groups:
-    groups = make_groups(keys, grouping=grouping, missing="group", max_groups=MOST_ENTRIES)
-    check_group_count(len(groups), role, list(keys), max_groups)
+def _groups(keys: dict[str, Any], role: str, policy: GroupPolicy) -> Groups:
+    groups = make_groups(keys, GroupPolicy(policy.crossed, "group", max_groups=MOST_ENTRIES))
+    check_group_count(len(groups), role, list(keys), policy.max_groups)
     return groups
 
 
 def _positive(entries: Entries, name: str, pos_label: Any) -> NDArray[np.bool_]:
     """Return which entries have the positive label."""
-    by_label = make_groups({name: entries.frame["label"].to_native()}, max_groups=MOST_ENTRIES)
+    by_label = make_groups({name: entries.frame["label"].to_native()}, GroupPolicy(max_groups=MOST_ENTRIES))
     labels = list(by_label.labels)
     positive = positive_label(labels, pos_label, source=f"Column {name!r}")
     return by_label.codes == (labels.index(positive) if positive in labels else -1)

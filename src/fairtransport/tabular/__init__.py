@@ -1,6 +1,5 @@
 """Models of raw tables: an encoder of columns and a classifier or regressor, from raw rows to scores."""
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._model import TableModel
 from fairtransport.tabular._row_scorer import RowScorer
@@ -8,5 +7,3 @@ from fairtransport.tabular.input_columns import InputColumn
 from fairtransport.tabular.rows import RowScores, TableRows
 
 __all__ = ["InputColumn", "RowScorer", "RowScores", "TableEncoder", "TableModel", "TableRows"]
-
-redact_public_errors(globals())

@@ -10,9 +10,6 @@ try:
 except ImportError as error:
     raise ImportError('fairtransport.torch needs torch: pip install "fairtransport[torch]"') from error
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.torch._penalty import TransportPenalty
 
 __all__ = ["TransportPenalty"]
-
-redact_public_errors(globals())

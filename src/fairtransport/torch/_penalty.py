@@ -437,7 +437,7 @@ class TransportPenalty(nn.Module):
     Parameters
     ----------
     groups : int, sequence of labels or Groups
-        The number of groups, or their labels in the order of their codes. `Groups` that overlap (``grouping="each"``)
+        The number of groups, or their labels in the order of their codes. `Groups` that overlap (``crossed=False``)
         are not supported.
     criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
         Which rows of the groups are compared: all, those with the same label, or those with label 1. The last two need

@@ -32,7 +32,7 @@ def group_labels(groups: Any) -> tuple[Any, ...]:
     if isinstance(groups, Groups):
         if groups.overlapping:
             raise ValueError(
-                "With grouping='each' a row belongs to several groups and has no single code; cross the columns."
+                "With crossed=False a row belongs to several groups and has no single code; cross the columns."
             )
         return groups.labels
     if isinstance(groups, (str, bytes)) or not hasattr(groups, "__len__"):

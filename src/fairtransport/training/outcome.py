@@ -87,7 +87,7 @@ def describe_evidence(
         text = f"{rows} cannot exclude a difference of {points}"
         message = (
             f"Parity cannot be shown: {figures}, and that of new rows may be up to {limit:.3g} with 95 % confidence, "
-            f"{points} at equal shares selected. {advice} More rows, or fewer and larger groups (small_groups), show "
+            f"{points} at equal shares selected. {advice} More rows, or fewer and larger groups (small='pool'), show "
             "more."
         )
     return Notice(f"{outcome.text}; {text}", (*outcome.warnings, (message, FairnessWarning)))

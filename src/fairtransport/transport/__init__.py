@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.transport.dual import DualSolution, solve_dual
 from fairtransport.transport.line import Coupling, QuantileMap, Sample, coupling, quantile_map, wasserstein
 from fairtransport.transport.targets import pooled, resolve_target, w1_barycenter, w2_barycenter
@@ -21,5 +20,3 @@ __all__ = [
     "w2_barycenter",
     "wasserstein",
 ]
-
-redact_public_errors(globals())

@@ -18,7 +18,6 @@ def estimate(estimator, scores, labels, groups, *arguments, seed=0, n_draws=200)
         confidence=0.95,
         n_bootstrap=n_draws,
         n_permutations=20,
-        min_judged_rows=30,
     )
     return estimator(evidence, options, *arguments, np.random.default_rng(seed))
 

@@ -74,11 +74,11 @@ def test_every_rate_by_sklearn(weighted):
                 assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
 
 
-@pytest.mark.parametrize("grouping", ["crossed", "each"])
-def test_histograms_are_exact_for_thresholds_on_nodes(grouping):
+@pytest.mark.parametrize("crossed", [True, False])
+def test_histograms_are_exact_for_thresholds_on_nodes(crossed):
     scores, labels, groups, weights = rows_at_random()
     columns = {"one": groups, "two": np.where(weights > 0.6, "x", "y")}
-    options = {"thresholds": THRESHOLDS, "grouping": grouping, **QUICK}
+    options = {"thresholds": THRESHOLDS, "groups": ft.GroupPolicy(crossed=crossed), **QUICK}
     by_rows = ft.audit(scores, labels, sensitive_features=columns, sample_weight=weights, **options)
     table = pl.DataFrame({"s": scores, "y": labels, "w": weights, **columns})
     by_table = ft.audit_table(table, score="s", label="y", weight="w", sensitive_features=["one", "two"], **options)
@@ -121,7 +121,9 @@ def test_a_reference_that_does_not_exist(labels):
 
 def test_largest_differences_by_hand():
     scores, labels, groups, _ = rows_at_random()
-    result = ft.audit(scores, labels, sensitive_features=groups, min_judged_rows=10, **QUICK).error_rates[0]
+    result = ft.audit(
+        scores, labels, sensitive_features=groups, groups=ft.GroupPolicy(min_size=10), **QUICK
+    ).error_rates[0]
     for rate, gap in result.gaps.items():
         values = [one.rates[rate].value for one in result.groups]
         assert (gap.lowest, gap.highest) == (np.argmin(values), np.argmax(values))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from fairtransport import GroupPolicy
 from fairtransport.criteria import resolve_criterion
 from fairtransport.groups import make_groups
 from fairtransport.linear._sgd_solver import Objective, ParameterSteps, Trainer
@@ -28,7 +29,9 @@ def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", 
     d = X.shape[1]
     groups = make_groups(rng.integers(3, size=n))
     if overlap:
-        groups = make_groups(np.column_stack((rng.integers(2, size=n), np.r_[0, 1:n] > 0)), grouping="each")
+        groups = make_groups(
+            np.column_stack((rng.integers(2, size=n), np.r_[0, 1:n] > 0)), groups=GroupPolicy(crossed=False)
+        )
     labels = (rng.random(n) < 0.4).astype(float)
     matrix = sparse.csr_matrix(X) if storage == "csr" else X
     compared, target = None, np.sort(rng.beta(2, 3, 64))

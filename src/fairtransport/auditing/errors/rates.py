@@ -253,7 +253,7 @@ class _Comparison:
         enough = [
             group
             for group, tally in enumerate(self.tallies[rate])
-            if tally.effective_size >= self.options.min_judged_rows
+            if tally.effective_size >= self.options.groups.min_size
         ]
         if len(enough) >= 2:
             return enough, True

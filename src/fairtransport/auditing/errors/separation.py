@@ -19,7 +19,7 @@ from fairtransport.auditing._confidence_intervals import (
 from fairtransport.auditing._disparity_readings import disparity_readings
 from fairtransport.auditing._evidence import coarsen, with_label
 from fairtransport.auditing.proportions import Estimate
-from fairtransport.groups import make_groups
+from fairtransport.groups import GroupPolicy, make_groups
 from fairtransport.transport.line import wasserstein
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def estimate_separation(
     thresholds = histograms.grid.nodes if scale is None else scale.to_scores(histograms.grid.nodes)
     weights, squares = (sums.sum(axis=2) for sums in (histograms.by_class, histograms.squares_by_class))
     sizes = np.divide(weights**2, squares, out=np.zeros_like(weights), where=squares > 0)
-    compared = [np.flatnonzero(row >= options.min_judged_rows) for row in sizes]
+    compared = [np.flatnonzero(row >= options.groups.min_size) for row in sizes]
     judged = [groups.size >= 2 for groups in compared]
     compared = [
         groups if enough else np.flatnonzero(row > 0)
@@ -405,7 +405,7 @@ def _label_cells(histograms: GroupHistograms, compared: list[tuple[int, NDArray[
     squares = None
     if histograms.squares is not None:
         squares = np.concatenate([histograms.squares_by_class[label, groups] for label, groups in compared])[None]
-    cells = make_groups(np.arange(len(masses)), max_groups=len(masses))
+    cells = make_groups(np.arange(len(masses)), GroupPolicy(max_groups=len(masses)))
     rows = np.rint(masses.sum(axis=1)).astype(np.int64)
     return replace(histograms, groups=cells, masses=masses[None], squares=squares, rows=rows, members=None)
 

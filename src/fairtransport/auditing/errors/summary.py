@@ -140,7 +140,7 @@ def estimate_cross_auc(evidence: Evidence, options: Options, rng: np.random.Gene
         )
         for one in groups
     )
-    judged = [at for at, group in enumerate(groups) if sizes[:, group].min() >= options.min_judged_rows]
+    judged = [at for at, group in enumerate(groups) if sizes[:, group].min() >= options.groups.min_size]
     disparity, pair = _largest_difference(areas, judged, options, rng)
     return CrossAuc(groups, areas, disparity, None if pair is None else (groups[pair[0]], groups[pair[1]]))
 

@@ -312,7 +312,7 @@ def to_onnx(model: Any, *, people_per_point: int = PEOPLE_PER_POINT) -> Any:
     >>> import numpy as np, onnxruntime, fairtransport as ft
     >>> scores, sex = np.linspace(0, 1, 100), np.repeat(["F", "M"], 50)
     >>> repair = ft.QuantileRepair().fit(scores, sensitive_features=sex)
-    >>> session = onnxruntime.InferenceSession(ft.to_onnx(repair).SerializeToString())
+    >>> session = onnxruntime.InferenceSession(to_onnx(repair).SerializeToString())
     >>> session.run(None, {"scores": np.array([0.25]), "sensitive_feature_0": np.array(["F"])})[0].round(3)
     array([0.503])
     """

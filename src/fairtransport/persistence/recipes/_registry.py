@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fairtransport._validation import check_vector
+from fairtransport.groups import GroupPolicy
 from fairtransport.persistence._summaries import Change, summarise_quantiles
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import TARGET_SIZE
@@ -238,13 +239,7 @@ def is_target(value: Any) -> bool:
 
 
 #: Parameters of every estimator that compares groups.
-GROUP_PARAMS: dict[str, Check] = {
-    "grouping": is_word,
-    "min_group_size": is_count,
-    "missing": is_word,
-    "small_groups": is_word,
-    "target": is_target,
-}
+GROUP_PARAMS: dict[str, Check] = {"groups": any_of(is_none, instance_of(GroupPolicy)), "target": is_target}
 
 
 # Summaries of target distributions, which every family of models has.
@@ -257,7 +252,7 @@ def summarize_target(model: Any, people: int) -> dict[str, tuple[Any, Change]]:
         sizes = getattr(model, "group_sizes_", None)
         n_rows = 0.0 if sizes is None else float(np.min(sizes))
         summaries["target_"] = summarise_quantiles(model.target_, people, n_rows)
-    if _is_array_of_scores(model.target, _groups_of(model)):
+    if _is_array_of_scores(model.target, getattr(model, "groups_", None)):
         scores = _ascending(model.target)
         if scores.size <= TARGET_SIZE:  # distinct scores may be of one person each
             summaries["target"] = summarise_quantiles(scores, people, float(scores.size))
@@ -265,11 +260,6 @@ def summarize_target(model: Any, people: int) -> dict[str, tuple[Any, Change]]:
             points = Sample.from_values(scores).equal_mass(TARGET_SIZE)
             summaries["target"] = summarise_quantiles(points, people, 0.0)
     return summaries
-
-
-def _groups_of(model: Any) -> Groups | None:
-    groups: Groups | None = getattr(getattr(model, "repair_", None) or model, "groups_", None)
-    return groups
 
 
 def _is_array_of_scores(target: Any, groups: Groups | None) -> bool:

@@ -25,7 +25,6 @@ from fairtransport.persistence.recipes._registry import (
     is_estimator,
     is_none,
     is_seed,
-    is_word,
     label_array,
     number_array,
     number_in,
@@ -33,6 +32,7 @@ from fairtransport.persistence.recipes._registry import (
     summarize_target,
     tuple_of,
 )
+from fairtransport.repair import QuantileRepair
 from fairtransport.repair.group_maps import resolve_range
 from fairtransport.repair.randomized_maps import MIN_CLASS_ROWS, RandomizedMaps
 from fairtransport.repair.stratum_maps import StratumMaps
@@ -195,7 +195,6 @@ _PARAMS = {
     **GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
     "criterion": one_of(*CRITERIA),
-    "new_groups": is_word,
     "random_state": is_seed,
     "randomize": is_bool,
     "stratum_weight": one_of(None, *STRATUM_WEIGHTS),
@@ -251,12 +250,12 @@ RECIPES = (
         },
         required=("classes_", "estimator_", "repair_"),
         params={
-            **_PARAMS,
+            "amount": number_in(0.0, 1.0),
             "cv": any_of(is_none, count_up_to(1000), _is_splitter),
             "estimator": is_estimator,
+            "repair": any_of(is_none, instance_of(QuantileRepair)),
         },
         is_consistent=_is_consistent_classifier,
-        summarize=summarize_target,
     ),
     Recipe(
         "fairtransport.QuantileRepairRegressor",
@@ -266,11 +265,11 @@ RECIPES = (
         },
         required=("estimator_", "repair_"),
         params={
-            **{name: check for name, check in _PARAMS.items() if name not in {"randomize", "random_state"}},
+            "amount": number_in(0.0, 1.0),
             "cv": any_of(is_none, count_up_to(1000), _is_splitter),
             "estimator": is_estimator,
+            "repair": any_of(is_none, instance_of(QuantileRepair)),
         },
         is_consistent=_is_consistent_regressor,
-        summarize=summarize_target,
     ),
 )

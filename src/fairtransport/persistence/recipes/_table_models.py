@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
+from fairtransport.groups import GroupPolicy
 from fairtransport.persistence._values import ValueType, attributes_of
 from fairtransport.persistence.recipes._registry import (
     FEATURE_NAMES,
@@ -86,9 +87,7 @@ def _is_consistent_model(model: Any) -> bool:
     strata = model.known_strata
     fits &= strata is None or tuple(strata.columns) == tuple(model.strata)
     fits &= {*model.numeric_strata_} <= {*model.strata} and {*model.strata}.isdisjoint(names)
-    return bool(
-        labelled and fits and model.missing in {"set_aside", "group"} and model.estimator_.n_features_in_ == width
-    )
+    return bool(labelled and fits and model.estimator_.n_features_in_ == width)
 
 
 def _is_binary_classifier(value: Any) -> bool:
@@ -139,7 +138,7 @@ RECIPES = (
             "estimator": is_estimator,
             "label": is_text,
             "max_disparity": any_of(is_none, number_in(0.0, 1e300)),
-            "missing": is_word,
+            "groups": any_of(is_none, instance_of(GroupPolicy)),
             "positive": is_plain,
             "sensitive_features": any_of(is_text, _NAMES),
             "strata": _NAMES,

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairtransport.criteria import ContinuousDistance, DiscreteDistance
 from fairtransport.criteria.penalty import Duals
-from fairtransport.groups import Groups
+from fairtransport.groups import GroupPolicy, Groups
 from fairtransport.linear.online import OnlineMemory
 from fairtransport.linear.settings import OnlineSettings, SgdSettings
 from fairtransport.linear.sketches import POINTS, Sketches
@@ -161,7 +161,6 @@ _PARAMS = {
     "group_specific": is_bool,
     "max_disparity": any_of(is_none, _AMOUNT),
     "max_iter": count_up_to(1_000_000_000),
-    "new_groups": is_word,
     "online": any_of(is_none, instance_of(OnlineSettings)),
     "parity_weight": any_of(is_word, _AMOUNT),
     "scale": is_word,
@@ -260,6 +259,12 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 VALUE_TYPES = (
     ValueType(
         "groups", Groups, lambda groups: {"spec": groups.to_spec()}, lambda parts: Groups.from_spec(parts["spec"])
+    ),
+    ValueType(
+        "group_policy",
+        GroupPolicy,
+        attributes_of(*(one.name for one in fields(GroupPolicy))),
+        lambda parts: GroupPolicy(**parts),
     ),
     ValueType(
         "strata", Strata, lambda strata: {"spec": strata.to_spec()}, lambda parts: Strata.from_spec(parts["spec"])

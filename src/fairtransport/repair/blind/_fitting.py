@@ -21,7 +21,7 @@ from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, needs_labels, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
-from fairtransport.groups import make_groups
+from fairtransport.groups import check_policy, read_groups
 from fairtransport.repair.blind.group_model import (
     GroupModelReport,
     calibrate,
@@ -335,19 +335,20 @@ def read_rows(
         raise ValueError(
             f"{type(model).__name__} needs sensitive_features in fit: the group of each row. Predictions do without."
         )
-    groups = make_groups(sensitive_features, grouping=model.grouping, missing=model.missing)
+    policy = check_policy(model.groups)
+    groups = read_groups(sensitive_features, policy)
     check_length(range(groups.n_rows), size=size, name="sensitive_features")
     if groups.overlapping:
         raise ValueError(
-            "Blind repair needs groups that do not overlap: with grouping='each' a row belongs to one group of each "
-            f"of {len(groups.columns)} columns. Use grouping='crossed'."
+            "Blind repair needs groups that do not overlap: with crossed=False a row belongs to one group of each "
+            f"of {len(groups.columns)} columns. Use crossed=True."
         )
-    groups = groups.settle(model.small_groups, model.min_group_size)
-    groups.require(min_size=1, at_least=2)
+    groups = groups.settle(policy.small, policy.min_size)
+    groups.require()
     known = groups.codes < len(groups)
     if weights is not None:
         known &= weights > 0
-        groups.select(np.flatnonzero(known)).require(min_size=1, at_least=2)
+        groups.select(np.flatnonzero(known)).require()
     cells = None if strata is None else make_strata(strata, n_groups=len(groups))
     if cells is not None:
         check_length(range(cells.n_rows), size=size, name="strata")
@@ -417,7 +418,7 @@ def cross_fit_models(
         positive = np.unique(rows.target, return_inverse=True)[1] == 1
     else:
         positive = rows.target > np.median(rows.target)
-    remedy = " (small_groups='pool' or small_groups='drop')"
+    remedy = " (small='pool' or 'drop')"
     folds = make_folds(model.cv, rows.X, positive, rows.groups, rng=rng, weights=rows.weights, remedy=remedy)
     classes = rows.groups.codes * n_labels + (0 if rows.labels is None else rows.labels)
     n_classes = len(rows.groups) * n_labels
@@ -491,7 +492,7 @@ def _check_cells(classes: NDArray[np.int64], folds: list[Any], n_labels: int) ->
         what = "groups with one label" if n_labels > 1 else "groups"
         raise ValueError(
             f"{few} of {counts.size} {what} have a single row: a model that is fitted without it does not know them. "
-            "Merge small groups with others (small_groups='pool'), or drop them (small_groups='drop')."
+            "Merge small groups with others (small='pool'), or drop them (small='drop')."
         )
 
 
@@ -502,7 +503,7 @@ def _check_seen(probabilities: NDArray[np.float64], n_labels: int) -> None:
     if unseen:
         raise ValueError(
             f"group_estimator has not seen {unseen} of {highest.size} groups. Fit it with rows of every group, or "
-            "merge small groups with others (small_groups='pool')."
+            "merge small groups with others (small='pool')."
         )
 
 

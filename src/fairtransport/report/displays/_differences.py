@@ -136,7 +136,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         *,
         sensitive_features: Any,
         sample_weight: ArrayLike | None = None,
-        min_judged_rows: int = 30,
+        min_size: int = 30,
         most: int | None = MOST_NAMED,
         ax: Any = None,
     ) -> Self:
@@ -150,7 +150,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
             Sensitive features of the rows; several columns are crossed.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
-        min_judged_rows : int, default=30
+        min_size : int, default=30
             Groups with fewer rows are marked: they have too few to be judged.
         most : int or None, default=12
             With more groups than this only the largest are shown; None shows all.
@@ -163,7 +163,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         """
         groups = make_groups(sensitive_features, at_least=2)
         distances = pairwise_distances(scores, sensitive_features=groups, sample_weight=sample_weight)
-        judged = groups.counts >= min_judged_rows
+        judged = groups.counts >= min_size
         return cls(distances, groups.names, counts=groups.counts, judged=judged, most=most).plot(ax)
 
     def _check_and_size(self) -> tuple[float, float]:
@@ -261,7 +261,7 @@ class CausalEffectsDisplay(Display):
     >>> group = np.arange(200) % 2
     >>> table = {"group": group, "hours": 35 + 4 * group + np.sin(np.arange(200))}
     >>> transport = ft.causal.CounterfactualTransport({"group": ["hours"]}, sensitive="group")
-    >>> effects = ft.audit_counterfactual(lambda rows: rows["hours"], table, transport, n_bootstrap=0)
+    >>> effects = ft.causal.audit_counterfactual(lambda rows: rows["hours"], table, transport, n_bootstrap=0)
     >>> sorted(ft.report.CausalEffectsDisplay.from_effects(effects).positions_)
     ['group', 'hours', 'score']
     """
@@ -394,7 +394,7 @@ class AuditSeriesDisplay(Display):
     Parameters
     ----------
     series : AuditSeries
-        Result of `fairtransport.audit_by`.
+        Result of `fairtransport.audit_table` with ``by``.
 
     Attributes
     ----------
@@ -422,7 +422,7 @@ class AuditSeriesDisplay(Display):
     >>> from fairtransport.report import AuditSeriesDisplay
     >>> table = {"s": [0.1, 0.4, 0.3, 0.8] * 20, "g": ["a", "b"] * 40, "month": [1, 1, 2, 2] * 20}
     >>> import polars as pl
-    >>> series = ft.audit_by(pl.DataFrame(table), by="month", score="s", sensitive_features="g", random_state=0)
+    >>> series = ft.audit_table(pl.DataFrame(table), by="month", score="s", sensitive_features="g", random_state=0)
     >>> AuditSeriesDisplay.from_series(series).ax_.get_xlabel()
     'month'
     """

@@ -70,7 +70,25 @@ class ScoreDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any, ax: Any = None, **options: Any) -> Self:
-        """Draw the scores that a classifier predicts."""
+        """Draw the scores that a classifier predicts.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted, with ``predict_proba``.
+        X : table of shape (n_samples, n_features)
+            Rows to score.
+        sensitive_features : column, table or Groups
+            Sensitive features of the rows; several columns are crossed.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+        **options
+            Parameters of the display.
+
+        Returns
+        -------
+        Display
+        """
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(f"estimator must have predict_proba; {type(estimator).__name__} has none.")
         scores = score_with_groups(estimator, X, sensitive_features)
@@ -83,20 +101,34 @@ class HistogramDisplay(ScoreDisplay):
     score_title: str = "Score"
     in_units: bool = False  # whether distances are in units of the score, rather than shares of its range
 
-    def __init__(self, histograms: GroupHistograms, *, min_judged_rows: int = 30) -> None:
+    def __init__(self, histograms: GroupHistograms, *, min_size: int = 30) -> None:
         self.histograms = histograms
-        self.min_judged_rows = min_judged_rows
+        self.min_size = min_size
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """Groups with at least ``min_judged_rows`` effective rows."""
-        return self.histograms.effective_sizes >= self.min_judged_rows
+        """Groups with at least ``min_size`` effective rows."""
+        return self.histograms.effective_sizes >= self.min_size
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Any = None, **options: Any) -> Self:
-        """Draw the scores of an audit."""
+        """Draw the scores of an audit.
+
+        Parameters
+        ----------
+        audit : Audit
+            Result of `fairtransport.audit`.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+        **options
+            Parameters of the display.
+
+        Returns
+        -------
+        Display
+        """
         shown = shown_histograms(audit.histograms)
-        display = cls(shown, min_judged_rows=audit.settings.min_judged_rows, **options)
+        display = cls(shown, min_size=audit.settings.small_groups.min_size, **options)
         display.score_title = score_title(audit)
         display.in_units = not audit.settings.bounded
         return display.plot(ax)
@@ -112,7 +144,27 @@ class HistogramDisplay(ScoreDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw scores."""
+        """Draw scores.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+            Scores of the rows.
+        sensitive_features : column, table or Groups
+            Sensitive features of the rows; several columns are crossed.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        range : pair of float, default=None
+            Lowest and highest possible score; if None, 0 and 1, or those of scores outside.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+        **options
+            Parameters of the display.
+
+        Returns
+        -------
+        Display
+        """
         values = check_vector(scores, name="scores")
         in_units = range is None and bool(values.min() < 0 or values.max() > 1)
         shown_range = (float(values.min()), float(values.max())) if in_units else range
@@ -149,7 +201,7 @@ class GroupDistributionDisplay(HistogramDisplay):
     ----------
     histograms : GroupHistograms
         Histogram of the scores of each group; no group is empty.
-    min_judged_rows : int, default=30
+    min_size : int, default=30
         Groups with fewer rows are marked: they have too few to be judged.
     kind : {"density", "histogram"}, default="density"
         Kernel density estimates, or shares of the group in bins of equal width.
@@ -193,12 +245,12 @@ class GroupDistributionDisplay(HistogramDisplay):
         self,
         histograms: GroupHistograms,
         *,
-        min_judged_rows: int = 30,
+        min_size: int = 30,
         kind: str = "density",
         target: Any = "barycenter",
         n_bins: int = 20,
     ) -> None:
-        super().__init__(histograms, min_judged_rows=min_judged_rows)
+        super().__init__(histograms, min_size=min_size)
         self.kind = kind
         self.target = target
         self.n_bins = n_bins
@@ -278,7 +330,7 @@ class CdfDisplay(HistogramDisplay):
     ----------
     histograms : GroupHistograms
         Histogram of the scores of each group; no group is empty.
-    min_judged_rows : int, default=30
+    min_size : int, default=30
         Groups with fewer rows are marked: they have too few to be judged.
     pair : pair of labels or names, default=None
         Groups whose distance is shaded; if None, the two farthest apart among those that are judged.
@@ -324,10 +376,8 @@ class CdfDisplay(HistogramDisplay):
     area_: Any
     distance_: float
 
-    def __init__(
-        self, histograms: GroupHistograms, *, min_judged_rows: int = 30, pair: tuple[Any, Any] | None = None
-    ) -> None:
-        super().__init__(histograms, min_judged_rows=min_judged_rows)
+    def __init__(self, histograms: GroupHistograms, *, min_size: int = 30, pair: tuple[Any, Any] | None = None) -> None:
+        super().__init__(histograms, min_size=min_size)
         self.pair = pair
 
     def _draw(self, *, new_figure: bool) -> None:

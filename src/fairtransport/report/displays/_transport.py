@@ -78,7 +78,7 @@ class TransportMapDisplay(Display):
     >>> import fairtransport as ft
     >>> from fairtransport.report import TransportMapDisplay
     >>> scores, sex = [0.1, 0.3, 0.5, 0.7], ["F", "F", "M", "M"]
-    >>> repair = ft.QuantileRepair(min_group_size=1).fit(scores, sensitive_features=sex)
+    >>> repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=sex)
     >>> display = TransportMapDisplay.from_estimator(repair)
     >>> before, after = display.lines_[0].get_data()
     >>> before[[0, -1]], after[[0, -1]]
@@ -143,7 +143,7 @@ class TransportMapDisplay(Display):
         after: ArrayLike,
         *,
         sensitive_features: Any,
-        min_judged_rows: int = 30,
+        min_size: int = 30,
         ax: Any = None,
     ) -> Self:
         """Draw scores after against scores before of the same rows.
@@ -154,7 +154,7 @@ class TransportMapDisplay(Display):
             Scores within [0, 1] of the same rows: before and after repair, or of two models.
         sensitive_features : column, table or Groups
             Sensitive features of the rows; several columns are crossed.
-        min_judged_rows : int, default=30
+        min_size : int, default=30
             Groups with fewer rows are marked: they have too few to be judged.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
@@ -174,7 +174,7 @@ class TransportMapDisplay(Display):
             groups,
             bands=[(low, high) for _, low, _, high in quantiles],
             counts=groups.counts,
-            judged=groups.counts >= min_judged_rows,
+            judged=groups.counts >= min_size,
         ).plot(ax)
 
     @classmethod
@@ -197,9 +197,9 @@ class TransportMapDisplay(Display):
         Display
         """
         share = check_real(amount, name="amount", most=1.0)
-        min_group_size, shown = audit.settings.small_groups.min_group_size, shown_histograms(audit.histograms)
+        min_size, shown = audit.settings.small_groups.min_size, shown_histograms(audit.histograms)
         grid = shown.grid
-        reduced = reduce_histograms(shown, repair_target=target, min_group_size=min_group_size)
+        reduced = reduce_histograms(shown, repair_target=target, min_size=min_size)
         curves = []
         for group in reduced.groups:
             if group.images is None:
@@ -275,7 +275,7 @@ class DualDisplay(Display):
     See Also
     --------
     fairtransport.TransportClassifier : Classifier that learns dual variables.
-    fairtransport.solve_dual : Solve the dual problem of two distributions.
+    fairtransport.transport.solve_dual : Solve the dual problem of two distributions.
 
     Notes
     -----
@@ -293,7 +293,7 @@ class DualDisplay(Display):
     >>> import fairtransport as ft
     >>> from fairtransport.report import DualDisplay
     >>> rng = np.random.default_rng(0)
-    >>> solution = ft.solve_dual(rng.beta(2, 5, 500), rng.beta(5, 2, 500), n_updates=500, random_state=0)
+    >>> solution = ft.transport.solve_dual(rng.beta(2, 5, 500), rng.beta(5, 2, 500), n_updates=500, random_state=0)
     >>> len(DualDisplay.from_solution(solution, names=("low", "high")).lines_)
     2
     """
@@ -346,7 +346,7 @@ class DualDisplay(Display):
         Parameters
         ----------
         solution : DualSolution
-            Result of `fairtransport.solve_dual`.
+            Result of `fairtransport.transport.solve_dual`.
         names : pair of str, default=("x", "y")
             Names of the two distributions.
         points : array-like of shape (n_points,), default=None

@@ -50,7 +50,7 @@ def _lines(audit: Audit, title: str | None) -> Iterator[str]:
     yield from ("## How to read this", "")
     yield (
         f"Intervals have {audit.settings.confidence:.0%} confidence. Groups with fewer than "
-        f"{audit.settings.min_judged_rows} rows are shown and not judged. {DISCLAIMER}"
+        f"{audit.settings.small_groups.min_size} rows are shown and not judged. {DISCLAIMER}"
     )
 
 

@@ -449,7 +449,10 @@ def collect_method_notes(audit: Audit, what_if: WhatIf) -> list[tuple[str, str]]
         ("Resolution", _resolution(audit)),
         ("Intervals", intervals),
         ("Chance", _chance(audit)),
-        ("Few rows", f"Groups with fewer than {settings.min_judged_rows} effective rows are shown but not judged"),
+        (
+            "Few rows",
+            f"Groups with fewer than {settings.small_groups.min_size} effective rows are shown but not judged",
+        ),
         ("Sliders", _sliders(what_if)),
     ]
 

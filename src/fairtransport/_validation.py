@@ -1,10 +1,14 @@
-"""Validation of arguments.
+"""Validation of arguments, and errors as commands and servers may show them.
 
-Error messages contain names, counts and shapes, never a score, a group value or a row.
+Our own messages contain names, counts and shapes, never a score, a group value or a row. Those of other libraries may
+quote one: they reach Python callers as they are, and leave the process only through `describe_error`.
 """
 
 from __future__ import annotations
 
+import os
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +29,7 @@ __all__ = [
     "check_scores",
     "check_vector",
     "check_weights",
+    "describe_error",
 ]
 
 # Kinds of dtypes that NumPy converts to floats: by dropping the imaginary part, or by counting time units.
@@ -152,3 +157,21 @@ def check_real(
         limit = "" if np.isinf(most) else f" and at most {most:g}"
         raise ValueError(f"{name} must be {'a finite number ' if finite else ''}{bound}{limit}; got {number:g}.")
     return number
+
+
+# Errors whose messages have names of files and modules, or sizes, whoever raises them.
+_HARMLESS = (ImportError, MemoryError)
+_PACKAGE = f"{Path(__file__).parent}{os.sep}"
+
+
+def describe_error(error: BaseException) -> str:
+    """Return an error without values of a caller: its message if a ``raise`` of this package made it, else its type."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
+    frames = traceback.extract_tb(error.__traceback__)
+    # An error of compiled code, as from `float(text)`, has the frame of its caller, at a line that is no raise.
+    ours = frames and frames[-1].filename.startswith(_PACKAGE) and str(frames[-1].line).startswith("raise")
+    if ours or isinstance(error, _HARMLESS):
+        return str(error) or type(error).__name__
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}; its message is left out, because it may quote values."

@@ -1,0 +1,481 @@
+"""A classifier or a regressor that is repaired without the group at prediction."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from fairtransport._sklearn import RowScoring, fitted_summary_html, n_rows, real_targets, two_classes
+from fairtransport._validation import check_weights
+from fairtransport.criteria import needs_labels
+from fairtransport.repair.blind._fitting import (
+    check_base_estimator,
+    check_options,
+    cross_fit_models,
+    describe_blind_repair,
+    fit_slacks,
+    label_ranges,
+    read_rows,
+    repaired_predictions,
+    store_fit,
+    warn_of_fit,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.groups import GroupPolicy
+    from fairtransport.repair.blind._fitting import CrossFit
+
+
+class _BlindRepair(RowScoring, MetaEstimatorMixin, BaseEstimator):
+    """A fitted model, a model of the groups, and the map of both."""
+
+    estimator: Any
+    slack: Any
+    max_disparity: float | None
+
+    def _cross_fit(
+        self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None
+    ) -> CrossFit:
+        raise NotImplementedError
+
+    def _html_repr(self) -> str:
+        groups = self.groups_ if hasattr(self, "groups_") else None
+        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_blind_repair(self))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen in ``fit``."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features seen in ``fit``."""
+        return np.asarray(self.estimator_.feature_names_in_)
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit both models and the map.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever both models accept. The sensitive columns need not be, and usually are not, among the features.
+        y : array-like of shape (n,)
+            Two classes, of which the larger label is class 1; or real numbers, for a regressor.
+        sensitive_features : column, table or Groups
+            At least two groups; several columns are crossed.
+        strata : column or table, optional
+            Groups are compared within these strata only (conditional parity). Predictions need them, too.
+        sample_weight : array-like of shape (n,), optional
+            Weights for both models and the map.
+
+        Returns
+        -------
+        self
+        """
+        fitted = self._cross_fit(X, y, sensitive_features, strata, sample_weight).fit(self.slack, self.max_disparity)
+        store_fit(self, fitted)
+        warn_of_fit(self, fitted)
+        return self
+
+    def fit_path(
+        self,
+        X: Any,
+        y: ArrayLike,
+        slacks: Sequence[float],
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> list[Self]:
+        """Fit both models once, and the map for each of several slacks.
+
+        Parameters
+        ----------
+        X, y, sensitive_features, strata, sample_weight
+            As for ``fit``.
+        slacks : sequence of float
+            Descending, from little parity to much.
+
+        Returns
+        -------
+        list of estimators
+            Fitted copies, one for each slack, which share both models.
+        """
+        model = copy(self)
+        return fit_slacks(model, model._cross_fit(X, y, sensitive_features, strata, sample_weight), slacks)  # noqa: SLF001 - of this class
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):  # it takes what the model takes
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+class BlindRepairClassifier(ClassifierMixin, _BlindRepair):
+    r"""Binary classifier whose probabilities are repaired without the group at prediction.
+
+    A second model estimates the probability of each group from the features, and one function of both models'
+    predictions makes the distributions of the groups alike. The groups of people are needed in ``fit`` only.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A classifier with ``predict_proba``, or a pipeline that ends in one. Clones are fitted; wrap a fitted one in
+        :class:`sklearn.frozen.FrozenEstimator` to keep it, and fit the repair on rows that it has not seen.
+    group_estimator : classifier, optional
+        A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
+        default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
+        same preprocessing.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+        Among whom scores should have the same distribution in all groups: everyone, people with the same label, or
+        people with a positive label.
+    stratum_weight : {"equal", "share"}, optional
+        Weight of the two labels for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
+        of the rows, which leaves a larger difference to the rarer ones.
+    loss : {"squared", "log", "zero_one"}, default="squared"
+        What the repair keeps as low as it can: the squared or the logarithmic loss of the scores, with groups alike at
+        every threshold; or the error of decisions at one half, with groups alike at that threshold only.
+    slack : "auto" or float, default="auto"
+        Difference that the repair leaves between the share of each group above any score and a common one, so that
+        two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
+        rows; 0 is full parity on the training rows.
+    max_disparity : float, optional
+        Choose the largest slack at which the disparity of the criterion between the true groups of out-of-fold rows is
+        at most this. Leave ``slack`` at ``"auto"``.
+    amount : float, default=1.0
+        How much to repair, from 0 (no change) to 1. It may be set after ``fit``.
+    cv : int, splitter or iterable of splits, default=5
+        Folds by which both models are cross-fitted: the map is learned from predictions of rows that the models were
+        not trained on. Predictions come from models fitted on all rows.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups; several must be crossed. Every group needs at least as many rows as there
+        are folds.
+    random_state : int or None, default=0
+        Seed of the folds and of the default ``group_estimator``.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The model fitted on all rows.
+    group_estimator_ : classifier
+        The model of the groups fitted on all rows; where groups are compared within labels, of groups crossed with
+        labels, coded as group * n_labels + label.
+    group_calibration_ : Calibration
+        Applied to its probabilities.
+    cells_ : Cells
+        Groups that are compared, and their shares.
+    potentials_ : Potentials
+        The map.
+    report_ : GroupModelReport
+        What the features tell about the groups, whether their probabilities are calibrated, and what disparity the
+        repair leaves on out-of-fold rows; ``print`` it.
+    groups_ : Groups
+        The groups, without rows.
+    strata_ : Strata or None
+        The strata, without rows.
+    classes_ : ndarray of shape (2,)
+        The class labels; scores are probabilities of the second.
+    n_features_in_, feature_names_in_
+        Those of ``estimator_``, if it has them.
+
+    See Also
+    --------
+    QuantileRepairClassifier : Repairs with the group at prediction, which costs less accuracy.
+
+    Notes
+    -----
+    With the prediction :math:`\eta(x)` of the model and the probabilities of the groups, the repaired prediction is
+
+    .. math:: f(x) = \mathrm{argmin}_s \ell(\eta(x), s) + \sum_a \Big(\frac{P(a \mid x)}{P(a)} - 1\Big) \phi_a(s),
+
+    which has the least expected loss among all functions of x whose distribution is the same in all groups; the dual
+    potentials :math:`\phi_a` are piecewise linear functions and maximise a concave function. For two groups and
+    squared loss this is the optimal map of [1]_; with :math:`P(a, y \mid x)` for equalized odds and decisions instead
+    of scores, it is the rule of [2]_. A partial repair is
+    :math:`(1 - \mathrm{amount})\, \eta(x) + \mathrm{amount}\, f(x)`.
+
+    References
+    ----------
+    .. [1] Divol and Gaucher (2024), "Demographic parity in regression and classification within the unawareness
+           framework", arXiv:2409.02471.
+    .. [2] Xian and Zhao (2024), "A unified post-processing framework for group fairness in classification",
+           arXiv:2405.04025.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from fairtransport import BlindRepairClassifier
+    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.5]
+    >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
+    >>> model = BlindRepairClassifier(LogisticRegression(), LogisticRegression())
+    >>> model = model.fit(X, y, sensitive_features=group)
+    >>> before, after = model.estimator_.predict_proba(X)[:, 1], model.predict_proba(X)[:, 1]
+    >>> [round(strong_pairwise_disparity(scores, sensitive_features=group), 1) for scores in (before, after)]
+    [0.2, 0.0]
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        group_estimator: Any = None,
+        *,
+        criterion: str = "demographic_parity",
+        stratum_weight: str | None = None,
+        loss: str = "squared",
+        slack: Any = "auto",
+        max_disparity: float | None = None,
+        amount: float = 1.0,
+        cv: Any = 5,
+        groups: GroupPolicy | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.group_estimator = group_estimator
+        self.criterion = criterion
+        self.stratum_weight = stratum_weight
+        self.loss = loss
+        self.slack = slack
+        self.max_disparity = max_disparity
+        self.amount = amount
+        self.cv = cv
+        self.groups = groups
+        self.random_state = random_state
+
+    def _cross_fit(
+        self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None
+    ) -> CrossFit:
+        """Return the two models with their out-of-fold predictions."""
+        check_options(self)
+        check_base_estimator(self.estimator, regression=False)
+        labels, classes = two_classes(y, type(self).__name__)
+        weights = check_weights(sample_weight, size=labels.size)
+        positive = (labels == classes[1]).astype(np.int64) if needs_labels(self.criterion) else None
+        rows = read_rows(
+            self, X, labels, labels=positive, sensitive_features=sensitive_features, strata=strata, weights=weights
+        )
+        models = cross_fit_models(self, rows, bounds=(0.0, 1.0), predicts_label=True)
+        self.classes_ = classes
+        return models
+
+    def predict_proba(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
+        """Return the repaired probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            The features of ``fit``.
+        strata : column or table, optional
+            The stratum of each row; required if strata were given to ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        check_is_fitted(self)
+        positive = np.clip(repaired_predictions(self, X, strata, predicts_label=True), 0.0, 1.0)
+        return np.column_stack((1.0 - positive, positive))
+
+    def predict(self, X: Any, *, strata: Any = None) -> NDArray[Any]:
+        """Return class 1 where its repaired probability is above one half; see ``predict_proba``."""
+        above = self.predict_proba(X, strata=strata)[:, 1] > 0.5
+        return np.asarray(self.classes_[above.astype(int)])
+
+    def score(self, X: Any, y: ArrayLike, *, strata: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of ``predict``."""
+        return float(accuracy_score(y, self.predict(X, strata=strata), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class BlindRepairRegressor(RegressorMixin, _BlindRepair):
+    r"""Regressor whose predictions are repaired without the group at prediction.
+
+    A second model estimates the probability of each group from the features, and one function of both models'
+    predictions makes the distributions of the groups alike. The groups of people are needed in ``fit`` only.
+
+    Parameters
+    ----------
+    estimator : regressor
+        A regressor, or a pipeline that ends in one. Clones are fitted; wrap a fitted one in
+        :class:`sklearn.frozen.FrozenEstimator` to keep it, and fit the repair on rows that it has not seen.
+    group_estimator : classifier, optional
+        A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
+        default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
+        same preprocessing.
+    criterion : {"demographic_parity", "equalized_odds"}, default="demographic_parity"
+        Among whom predictions should have the same distribution in all groups: everyone, or people in the same range
+        of y, which is cut at quantiles. Equal opportunity needs a positive label, which real-valued y has not.
+    stratum_weight : {"equal", "share"}, optional
+        Weight of the ranges of y for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
+        of the rows, which leaves a larger difference to the rarer ones.
+    slack : "auto" or float, default="auto"
+        Difference that the repair leaves between the share of each group above any prediction and a common one, so that
+        two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
+        rows; 0 is full parity on the training rows.
+    max_disparity : float, optional
+        Choose the largest slack at which the disparity of the criterion between the true groups of out-of-fold rows is
+        at most this, in units of y. Leave ``slack`` at ``"auto"``.
+    amount : float, default=1.0
+        How much to repair, from 0 (no change) to 1. It may be set after ``fit``.
+    cv : int, splitter or iterable of splits, default=5
+        Folds by which both models are cross-fitted: the map is learned from predictions of rows that the models were
+        not trained on. Predictions come from models fitted on all rows.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups; several must be crossed. Every group needs at least as many rows as there
+        are folds.
+    random_state : int or None, default=0
+        Seed of the folds and of the default ``group_estimator``.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The model fitted on all rows.
+    group_estimator_ : classifier
+        The model of the groups fitted on all rows; where groups are compared within labels, of groups crossed with
+        labels, coded as group * n_labels + label.
+    group_calibration_ : Calibration
+        Applied to its probabilities.
+    cells_ : Cells
+        Groups that are compared, and their shares.
+    potentials_ : Potentials
+        The map.
+    report_ : GroupModelReport
+        What the features tell about the groups, whether their probabilities are calibrated, and what disparity the
+        repair leaves on out-of-fold rows; ``print`` it.
+    groups_ : Groups
+        The groups, without rows.
+    strata_ : Strata or None
+        The strata, without rows.
+    n_features_in_, feature_names_in_
+        Those of ``estimator_``, if it has them.
+
+    See Also
+    --------
+    QuantileRepairRegressor : Repairs with the group at prediction, which costs less accuracy.
+
+    Notes
+    -----
+    With the prediction :math:`\eta(x)` of the model and the probabilities of the groups, the repaired prediction is
+
+    .. math:: f(x) = \mathrm{argmin}_s \ell(\eta(x), s) + \sum_a \Big(\frac{P(a \mid x)}{P(a)} - 1\Big) \phi_a(s),
+
+    which has the least expected loss among all functions of x whose distribution is the same in all groups; the dual
+    potentials :math:`\phi_a` are piecewise linear functions and maximise a concave function. For two groups and
+    squared loss this is the optimal map of [1]_; with :math:`P(a, y \mid x)` for equalized odds and decisions instead
+    of scores, it is the rule of [2]_. A partial repair is
+    :math:`(1 - \mathrm{amount})\, \eta(x) + \mathrm{amount}\, f(x)`.
+
+    References
+    ----------
+    .. [1] Divol and Gaucher (2024), "Demographic parity in regression and classification within the unawareness
+           framework", arXiv:2409.02471.
+    .. [2] Xian and Zhao (2024), "A unified post-processing framework for group fairness in classification",
+           arXiv:2405.04025.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression, LogisticRegression
+    >>> from fairtransport import BlindRepairRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.5]
+    >>> y = X @ [1.0, 1.0, 0.5] + rng.normal(size=2000)
+    >>> model = BlindRepairRegressor(LinearRegression(), LogisticRegression())
+    >>> model = model.fit(X, y, sensitive_features=group)
+    >>> before, after = model.estimator_.predict(X), model.predict(X)
+    >>> [round(float(p[group == 1].mean() - p[group == 0].mean()), 1) for p in (before, after)]
+    [1.3, 0.1]
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        group_estimator: Any = None,
+        *,
+        criterion: str = "demographic_parity",
+        stratum_weight: str | None = None,
+        slack: Any = "auto",
+        max_disparity: float | None = None,
+        amount: float = 1.0,
+        cv: Any = 5,
+        groups: GroupPolicy | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.group_estimator = group_estimator
+        self.criterion = criterion
+        self.stratum_weight = stratum_weight
+        self.slack = slack
+        self.max_disparity = max_disparity
+        self.amount = amount
+        self.cv = cv
+        self.groups = groups
+        self.random_state = random_state
+
+    def _cross_fit(
+        self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None
+    ) -> CrossFit:
+        """Return the two models with their out-of-fold predictions."""
+        check_options(self)
+        check_base_estimator(self.estimator, regression=True)
+        if self.criterion == "equal_opportunity":
+            raise ValueError(
+                "criterion='equal_opportunity' compares people with a positive label, which real-valued y has not; use "
+                "'demographic_parity' or 'equalized_odds'."
+            )
+        if n_rows(X) == 1:
+            raise ValueError("BlindRepairRegressor needs several rows; n_samples=1.")
+        target = real_targets(y, type(self).__name__)
+        weights = check_weights(sample_weight, size=target.size)
+        rows = read_rows(self, X, target, sensitive_features=sensitive_features, strata=strata, weights=weights)
+        if needs_labels(self.criterion):
+            rows = replace(rows, labels=label_ranges(target, len(rows.groups)))
+        return cross_fit_models(self, rows, bounds=None, predicts_label=False)
+
+    def predict(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
+        """Return the repaired predictions.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            The features of ``fit``.
+        strata : column or table, optional
+            The stratum of each row; required if strata were given to ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        return repaired_predictions(self, X, strata, predicts_label=False)
+
+    def score(self, X: Any, y: ArrayLike, *, strata: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination of ``predict``."""
+        return float(r2_score(y, self.predict(X, strata=strata), sample_weight=sample_weight))

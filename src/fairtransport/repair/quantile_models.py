@@ -1,0 +1,688 @@
+"""A classifier or a regressor with quantile repair of its scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    RegressorMixin,
+    clone,
+    is_classifier,
+    is_regressor,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import KFold, check_cv, cross_val_predict
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from fairtransport._sklearn import (
+    RowScoring,
+    check_classes,
+    fitted_summary_html,
+    last_step,
+    model_scores,
+    n_rows,
+    positive_scores,
+    real_targets,
+    two_classes,
+)
+from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport.criteria import needs_labels
+from fairtransport.repair.group_checks import groups_to_repair, strata_to_repair, training_labels
+from fairtransport.repair.group_maps import LEARNED, UNIT
+from fairtransport.repair.quantile import QuantileRepair, describe_repair
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.groups import GroupPolicy
+
+
+class _RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
+    """A fitted model, ``estimator_``, and the repair of its scores, ``repair_``."""
+
+    estimator_: Any
+    repair_: QuantileRepair
+
+    def __init__(
+        self, estimator: Any, repair: QuantileRepair | None = None, *, cv: Any = None, amount: float = 1.0
+    ) -> None:
+        self.estimator = estimator
+        self.repair = repair
+        self.cv = cv
+        self.amount = amount
+
+    @property
+    def amount(self) -> float:
+        """How much to repair; setting it also changes a fitted repair."""
+        return self.__dict__["amount"]
+
+    @amount.setter
+    def amount(self, amount: float) -> None:
+        repair = vars(self).get("repair_")
+        if repair is not None:
+            repair.amount = check_real(amount, name="amount", most=1.0)
+        self.__dict__["amount"] = amount
+
+    @property
+    def criterion(self) -> str:
+        """The criterion of the repair."""
+        return self._new_repair().criterion
+
+    @property
+    def groups(self) -> GroupPolicy | None:
+        """How the repair makes groups of sensitive columns."""
+        return self._new_repair().groups
+
+    @property
+    def small_groups_(self) -> tuple[Any, ...]:
+        """Labels of the groups without a map of their own."""
+        check_is_fitted(self)
+        return self.repair_.small_groups_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen in ``fit``."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features seen in ``fit``."""
+        return np.asarray(self.estimator_.feature_names_in_)
+
+    def _new_repair(self) -> QuantileRepair:
+        """Return an unfitted repair with the parameters of ``repair``, and the amount of this model."""
+        if self.repair is not None and not isinstance(self.repair, QuantileRepair):
+            raise TypeError(f"repair must be a QuantileRepair or None; got a {type(self.repair).__name__}.")
+        repair = QuantileRepair() if self.repair is None else clone(self.repair)
+        return repair.set_params(amount=self.amount, range=UNIT if isinstance(self, ClassifierMixin) else LEARNED)
+
+    def _fit_repair(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        labels: NDArray[Any],
+        *,
+        sensitive_features: Any,
+        strata: Any,
+        sample_weight: ArrayLike | None,
+    ) -> Self:
+        """Fit the model to ``y``, unless it is fitted already, and the repair to its scores and ``labels``."""
+        repair, size = self._new_repair(), n_rows(X)
+        check_length(y, size=size, name="y")
+        weights = check_weights(sample_weight, size=size)
+        # Invalid groups raise before the model is fitted, which may take long.
+        groups = groups_to_repair(sensitive_features, n_rows=size, weights=weights, groups=repair.groups)
+        cells = strata_to_repair(
+            strata,
+            groups,
+            criterion=repair.criterion,
+            labels=training_labels(labels, groups, repair.criterion, weights),
+            weights=weights,
+            randomize=repair.randomize,
+        )
+        self._check_estimator(y)
+        model, scores = fit_and_score(
+            self.estimator, X, y, cv=self.cv, weights=weights, classifies=isinstance(self, ClassifierMixin)
+        )
+        self.repair_ = repair.fit(scores, labels, sensitive_features=groups, strata=cells, sample_weight=weights)
+        self.estimator_ = model
+        return self
+
+    def _check_estimator(self, y: NDArray[Any] | None = None) -> None:
+        raise NotImplementedError
+
+    def _repaired(self, X: Any, sensitive_features: Any, strata: Any, **options: Any) -> NDArray[np.float64]:
+        """Return the repaired scores of the fitted model."""
+        check_is_fitted(self)
+        if sensitive_features is None:
+            raise ValueError(
+                f"{type(self).__name__} needs sensitive_features at prediction, too: the repair of a score depends on "
+                "the group. Pass sensitive_features=, with the columns used in fit."
+            )
+        scores = model_scores(self.estimator_, X)
+        repaired = self.repair_.transform(scores, sensitive_features=sensitive_features, strata=strata, **options)
+        return np.asarray(repaired).ravel()
+
+    def _learn(self, X: Any, y: Any, sensitive_features: Any, sample_weight: ArrayLike | None) -> None:
+        """Update the fitted repair with one batch."""
+        scores = model_scores(self.estimator_, X)
+        changed = self._new_repair()
+        self.repair_.set_params(stream_half_life=changed.stream_half_life, groups=changed.groups)
+        self.repair_.partial_fit(scores, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+
+    def _html_repr(self) -> str:
+        groups = self.repair_.groups_ if hasattr(self, "repair_") else None
+        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_repair(self.repair_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):  # it takes what the model takes
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+class QuantileRepairClassifier(ClassifierMixin, _RepairedModel):
+    r"""Binary classifier whose probabilities are repaired by one quantile map for each group.
+
+    This is demographic parity by postprocessing (DPP); see :class:`QuantileRepair`.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A classifier with ``predict_proba``, or a pipeline that ends in one. A fitted one is used as it is; of an
+        unfitted one, a clone is fitted.
+    repair : QuantileRepair, optional
+        Criterion, target, groups and all other parameters of the repair; the default one when omitted. Its ``amount``
+        and ``range`` do not matter: the first is that of this estimator, the second is [0, 1].
+    cv : int, splitter, iterable of splits or None, default=None
+        Which scores the maps are computed from. None: those of the fitted classifier on the training rows. This suits
+        models that hardly overfit, such as logistic regression, and a fitted estimator with rows that it was not
+        trained on. Otherwise: out-of-fold scores, each by a model fitted without that row, while predictions still come
+        from the classifier fitted on all rows. Models that overfit (forests, deep trees, boosting, nearest neighbours)
+        need this: their training scores lie near 0 and 1, where the scores of new rows do not.
+    amount : float, default=1.0
+        How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier: ``estimator`` itself if it was fitted, otherwise a clone.
+    repair_ : QuantileRepair
+        The fitted repair of its scores.
+    small_groups_ : tuple
+        Labels of the groups without a map of their own.
+    classes_ : ndarray of shape (2,)
+        The class labels; scores are probabilities of the second.
+    n_features_in_, feature_names_in_
+        Those of ``estimator_``, if it has them.
+
+    See Also
+    --------
+    QuantileRepair : Repairs scores of any origin.
+    QuantileRepairRegressor : Repairs the predictions of a regressor.
+
+    Notes
+    -----
+    With the classifier's probability s of class 1 for a row of group a, the repaired probability is
+
+    .. math:: (1 - \mathrm{amount}) \, s + \mathrm{amount} \, F_{\bar S}^{-1}(F_a(s))
+
+    with the distribution function of the group and the quantile function of the target; see :class:`QuantileRepair`.
+    The features are passed to the classifier unchanged, so they may be whatever it accepts: DataFrames, text, missing
+    values. The group is needed at prediction and need not be a feature.
+
+    References
+    ----------
+    Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section "Results".
+    Jiang, Pacchiano, Stepleton, Jiang and Chiappa (2020), "Wasserstein Fair Classification", UAI.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from fairtransport import QuantileRepairClassifier
+    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
+    >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
+    >>> model = QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
+    >>> scores = model.predict_proba(X, sensitive_features=group)[:, 1]
+    >>> strong_pairwise_disparity(scores, sensitive_features=group) < 0.001
+    True
+    """
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the classifier, unless it is fitted already, and the repair of its scores.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the classifier accepts.
+        y : array-like of shape (n,)
+            Two classes; the larger label is class 1.
+        sensitive_features : column, table or Groups
+            At least two groups; several columns are crossed. They need not be among the features.
+        strata : column or table, optional
+            Groups are compared within these strata only (conditional parity); see `QuantileRepair.fit`. Predictions
+            need them, too.
+        sample_weight : array-like of shape (n,), optional
+            Weights for the classifier (for a pipeline: for its last step) and for the repair, where weight k
+            equals k copies of a row.
+
+        Returns
+        -------
+        self
+        """
+        self._new_repair().check_parameters()
+        labels, classes = two_classes(y, type(self).__name__)
+        positive = (labels == classes[1]).astype(np.int64)
+        self._fit_repair(
+            X, labels, positive, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
+        )
+        self.classes_ = classes
+        return self
+
+    def _check_estimator(self, y: NDArray[Any] | None = None) -> None:
+        if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type) and is_regressor(self.estimator):
+            raise TypeError(
+                f"{type(last_step(self.estimator)[1]).__name__} is a regressor; repair its predictions with "
+                "QuantileRepairRegressor."
+            )
+        if not hasattr(self.estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator must have predict_proba; {type(self.estimator).__name__} has none. Wrap it in "
+                "sklearn.calibration.CalibratedClassifierCV, which adds it."
+            )
+        if y is not None and is_fitted(self.estimator):
+            classes = np.unique(y)
+            if not np.array_equal(getattr(self.estimator, "classes_", classes), classes):
+                raise ValueError("estimator was fitted on other class labels than those of y.")
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        classes: ArrayLike | None = None,
+        *,
+        sensitive_features: Any,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Update the repair with one batch of a stream; the classifier stays the same.
+
+        Demographic parity needs no labels.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the classifier accepts; one or more rows.
+        y : array-like of shape (n,), optional
+            Needed in the first call, where nothing was fitted before, and by criteria that compare people with the same
+            label; see `QuantileRepair.partial_fit`.
+        classes : array-like of shape (2,), optional
+            The two classes, as in scikit-learn's ``partial_fit``. They are known from the first call's ``y`` and
+            only compared.
+        sensitive_features : column, table or Groups
+            The columns of ``fit``; see `QuantileRepair.partial_fit`.
+        sample_weight : array-like of shape (n,), optional
+            Weight k equals k copies of a row.
+
+        Returns
+        -------
+        self
+            Without a ``fit`` before, the first call fits the classifier, which needs ``y``, or, where the classifier is
+            fitted already, starts with its scores of the batch.
+        """
+        if not hasattr(self, "repair_"):
+            self._check_estimator()
+            if not is_fitted(self.estimator):
+                if y is None:
+                    raise ValueError(
+                        f"{type(self).__name__} has no model yet: pass y, with both classes, in the first call of "
+                        "partial_fit, call fit before it, or give a fitted classifier as estimator."
+                    )
+                check_classes(classes, two_classes(y, type(self).__name__)[1])
+                return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+            check_classes(classes, np.asarray(self.estimator.classes_))
+            scores, repair = model_scores(self.estimator, X), self._new_repair()
+            labels = self._batch_labels(y, self.estimator.classes_)
+            repair.partial_fit(scores, labels, sensitive_features=sensitive_features, sample_weight=sample_weight)
+            self.repair_, self.estimator_ = repair, self.estimator
+            self.classes_ = np.asarray(self.estimator.classes_)
+            return self
+        check_classes(classes, self.classes_)
+        self._learn(X, self._batch_labels(y, self.classes_), sensitive_features, sample_weight)
+        return self
+
+    def _batch_labels(self, y: Any, classes: ArrayLike) -> NDArray[np.int64] | None:
+        """Return the labels of a batch as 0 and 1; it need not have both."""
+        if y is None or not needs_labels(self.criterion):
+            return None
+        labels, known = np.asarray(y), np.asarray(classes)
+        if not np.isin(labels, known).all():
+            raise ValueError("y has labels that the classifier was not fitted with.")
+        return (labels == known[1]).astype(np.int64)
+
+    def predict_proba(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        strata: Any = None,
+        unknown_group: str = "error",
+        keys: Any = None,
+        expected: bool = False,
+    ) -> NDArray[np.float64]:
+        """Return the repaired probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the classifier accepts.
+        sensitive_features : column, table or Groups
+            The group of each row, which is required.
+        strata : column or table, optional
+            The stratum of each row; required if strata were given to ``fit``.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
+            ValueError, predict as for everyone pooled, or as for the largest group.
+        keys, expected
+            For ``randomize=True``; see `QuantileRepair.transform`.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        options = {"unknown_group": unknown_group, "keys": keys, "expected": expected}
+        positive = self._repaired(X, sensitive_features, strata, **options)
+        return np.column_stack((1.0 - positive, positive))
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        strata: Any = None,
+        unknown_group: str = "error",
+        keys: Any = None,
+    ) -> NDArray[Any]:
+        """Return class 1 where its repaired probability is above one half; see ``predict_proba``."""
+        options = {"sensitive_features": sensitive_features, "strata": strata, "keys": keys}
+        above = self.predict_proba(X, unknown_group=unknown_group, **options)[:, 1] > 0.5
+        return np.asarray(self.classes_[above.astype(int)])
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the accuracy of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features, strata=strata)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class QuantileRepairRegressor(RegressorMixin, _RepairedModel):
+    r"""Regressor whose predictions are repaired by one quantile map for each group.
+
+    With the default target this is the predictor with the least mean squared error among those with the same
+    distribution of predictions in all groups [1]_, [2]_, as far as the regressor estimates the conditional mean.
+
+    Parameters
+    ----------
+    estimator : regressor
+        Any regressor, or a pipeline that ends in one. A fitted one is used as it is, with ``cv=None``; of an unfitted
+        one, a clone is fitted.
+    repair : QuantileRepair, optional
+        Criterion, target, groups and all other parameters of the repair; the default one when omitted. Its ``amount``
+        and ``range`` do not matter: the first is that of this estimator, the second is learned.
+    cv : int, splitter, iterable of splits or None, default=5
+        Which predictions the maps are computed from. A number of folds, a splitter or splits: out-of-fold predictions,
+        each by a model fitted without that row, while predictions still come from the regressor fitted on all rows. A
+        number makes folds of rows in a fixed random order. None: those of the fitted regressor on the rows of ``fit``,
+        for models that hardly overfit, and for a fitted estimator with rows that it was not trained on.
+    amount : float, default=1.0
+        How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``. A share of
+        ``(1 - amount) ** 2`` of the squared Wasserstein-2 distances to the target is left.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The fitted regressor: ``estimator`` itself if it was fitted, otherwise a clone.
+    repair_ : QuantileRepair
+        The fitted repair of its predictions.
+    small_groups_ : tuple
+        Labels of the groups without a map of their own.
+    n_features_in_, feature_names_in_
+        Those of ``estimator_``, if it has them.
+
+    See Also
+    --------
+    QuantileRepair : Repairs scores of any origin.
+    QuantileRepairClassifier : Repairs the probabilities of a classifier.
+
+    Notes
+    -----
+    With the prediction s for a row of group a, the distribution function :math:`F_a` of the predictions of that group,
+    the quantile functions :math:`F_b^{-1}` and the shares :math:`p_b` of all groups, and ``amount=1``, the repaired
+    prediction is
+
+    .. math:: \sum_b p_b \, F_b^{-1}(F_a(s)).
+
+    Predictions beyond those that the maps were computed from are shifted as far as the last one of these, so that maps
+    are continuous, keep the order within a group, and commute with increasing affine maps of ``y``. The group is needed
+    at prediction and need not be a feature.
+
+    References
+    ----------
+    .. [1] Chzhen, Denis, Hebiri, Oneto and Pontil (2020), "Fair Regression with Wasserstein Barycenters", NeurIPS.
+    .. [2] Le Gouic, Loubes and Rigollet (2020), "Projection to Fairness in Statistical Learning", arXiv:2005.11720.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from fairtransport import QuantileRepairRegressor
+    >>> from fairtransport.metrics import kolmogorov_smirnov_disparity
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
+    >>> y = 1000 * (X @ [1.0, 1.0, 0.5] + rng.normal(size=2000))
+    >>> model = QuantileRepairRegressor(LinearRegression()).fit(X, y, sensitive_features=group)
+    >>> predictions = model.predict(X, sensitive_features=group)
+    >>> kolmogorov_smirnov_disparity(predictions, sensitive_features=group) < 0.03
+    True
+    """
+
+    def __init__(
+        self, estimator: Any, repair: QuantileRepair | None = None, *, cv: Any = 5, amount: float = 1.0
+    ) -> None:
+        super().__init__(estimator, repair, cv=cv, amount=amount)
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the regressor, unless it is fitted already, and the repair of its predictions.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the regressor accepts.
+        y : array-like of shape (n,)
+            Finite numbers.
+        sensitive_features : column, table or Groups
+            At least two groups; several columns are crossed. They need not be among the features.
+        strata : column or table, optional
+            Groups are compared within these strata only (conditional parity); see `QuantileRepair.fit`. Predictions
+            need them, too.
+        sample_weight : array-like of shape (n,), optional
+            Weights for the regressor (for a pipeline: for its last step) and for the repair, where weight k equals k
+            copies of a row.
+
+        Returns
+        -------
+        self
+        """
+        self._new_repair().check_parameters()
+        if n_rows(X) == 1:
+            raise ValueError("X has 1 sample; groups can be compared only where each has rows.")
+        values = real_targets(y, type(self).__name__)
+        return self._fit_repair(
+            X, values, values, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
+        )
+
+    def partial_fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Update the repair with one batch of a stream; the regressor stays the same.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the regressor accepts; one or more rows.
+        y : array-like of shape (n,), optional
+            Needed in the first call, where nothing was fitted before.
+        sensitive_features : column, table or Groups
+            The columns of ``fit``; see `QuantileRepair.partial_fit`.
+        sample_weight : array-like of shape (n,), optional
+            Weight k equals k copies of a row.
+
+        Returns
+        -------
+        self
+            Without a ``fit`` before, the first call fits the regressor, which needs ``y``, or, where the regressor is
+            fitted already, starts with its predictions of the batch.
+        """
+        criterion = self.criterion
+        if criterion != "demographic_parity":
+            raise ValueError(
+                f"A stream of predictions is repaired for demographic parity; with criterion={criterion!r}, fit "
+                "the repair again when predictions have changed."
+            )
+        if hasattr(self, "repair_"):
+            self._learn(X, None, sensitive_features, sample_weight)
+            return self
+        self._check_estimator()
+        if not is_fitted(self.estimator):
+            if y is None:
+                raise ValueError(
+                    f"{type(self).__name__} has no model yet: pass y in the first call of partial_fit, call fit before "
+                    "it, or give a fitted regressor as estimator."
+                )
+            return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        repair = self._new_repair()
+        repair.partial_fit(
+            model_scores(self.estimator, X), sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        self.repair_, self.estimator_ = repair, self.estimator
+        return self
+
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, strata: Any = None, unknown_group: str = "error"
+    ) -> NDArray[np.float64]:
+        """Return the repaired predictions.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the regressor accepts.
+        sensitive_features : column, table or Groups
+            The group of each row, which is required.
+        strata : column or table, optional
+            The stratum of each row; required if strata were given to ``fit``.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
+            ValueError, predict as for everyone pooled, or as for the largest group.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._repaired(X, sensitive_features, strata, unknown_group=unknown_group)
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the coefficient of determination of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features, strata=strata)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+    def _new_repair(self) -> QuantileRepair:
+        repair = super()._new_repair()
+        if repair.criterion == "equal_opportunity":
+            raise ValueError(
+                "criterion='equal_opportunity' compares people with the positive label, which a regression does not "
+                "have. Use 'equalized_odds', which compares people with similar y, or 'demographic_parity'."
+            )
+        return repair
+
+    def _check_estimator(self, y: NDArray[Any] | None = None) -> None:
+        del y
+        name = type(last_step(self.estimator)[1]).__name__
+        if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type) and is_classifier(self.estimator):
+            raise TypeError(f"{name} is a classifier; repair its probabilities with QuantileRepairClassifier.")
+        if not hasattr(self.estimator, "predict"):
+            raise TypeError(f"estimator must be a regressor, with predict; {name} has none.")
+
+
+# A model and the scores that its repair is computed from: of the rows of fit, or out of fold.
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Return whether an estimator is fitted."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def fit_and_score(
+    estimator: Any, X: Any, y: NDArray[Any], *, cv: Any, weights: NDArray[np.float64] | None, classifies: bool
+) -> tuple[Any, NDArray[np.float64]]:
+    """Return a fitted model and the scores to compute maps from."""
+    if is_fitted(estimator):
+        if cv is not None:
+            raise ValueError(
+                "cv needs an estimator that is not fitted, to fit it without the rows it scores. Pass an unfitted "
+                "one, or set cv=None and fit the repair on rows that the fitted estimator has not seen."
+            )
+        return estimator, model_scores(estimator, X)
+    splits = None if cv is None else check_cv(cv, y, classifier=classifies)
+    if not classifies and isinstance(cv, (int, np.integer)):  # rows may be sorted by y or by group
+        splits = KFold(int(cv), shuffle=True, random_state=0)
+    model = clone(estimator)
+    options = {} if weights is None else {_weight_option(model): weights}
+    with config_context(enable_metadata_routing=False):  # weights are passed by step name
+        model.fit(X, y, **options)
+        if splits is None:
+            return model, model_scores(model, X)
+        method = "predict_proba" if classifies else "predict"
+        out_of_fold = cross_val_predict(estimator, X, y, cv=splits, method=method, params=options or None)
+    return model, positive_scores(out_of_fold) if classifies else np.asarray(out_of_fold, dtype=np.float64)
+
+
+def _weight_option(model: Any) -> str:
+    """Return the name under which ``fit`` takes weights; a pipeline takes them for its last step."""
+    prefix, last = last_step(model)
+    if not has_fit_parameter(last, "sample_weight"):
+        raise ValueError(
+            f"{type(last).__name__} cannot be fitted with sample_weight. Fit it first, and pass it fitted: then "
+            "the weights are used for the repair only."
+        )
+    return f"{prefix}sample_weight"
