@@ -213,7 +213,7 @@ def test_the_audit_of_a_table_is_that_of_its_rows():
     with pytest.raises(ValueError, match=r"compares people with the same label, so it needs label="):
         ft.audit_table(frame, score="s", sensitive_features="sex", criterion="equalized_odds")
     with pytest.raises(ValueError, match="by compares all people"):
-        ft.audit_by(frame, by="few", score="s", sensitive_features="sex", label="y", criterion="equalized_odds")
+        ft.audit_table(frame, by="few", score="s", sensitive_features="sex", label="y", criterion="equalized_odds")
 
 
 # -------------------- Tables of scores without known bounds and of real-valued labels: the same figures on every engi
