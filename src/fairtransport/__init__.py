@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from fairtransport import datasets, metrics
     from fairtransport._warnings import FairnessWarning
-    from fairtransport.auditing import Audit, AuditComparison, AuditSeries, audit, audit_by, audit_table, compare
+    from fairtransport.auditing import Audit, AuditComparison, AuditSeries, audit, audit_table, compare
     from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
     from fairtransport.criteria import ContinuousDistance, DiscreteDistance
     from fairtransport.groups import GroupPolicy, make_groups
@@ -47,7 +47,6 @@ __all__ = [
     "TransportClassifier",
     "TransportRegressor",
     "audit",
-    "audit_by",
     "audit_table",
     "compare",
     "datasets",
@@ -77,7 +76,6 @@ _HOMES = {
     "TransportClassifier": "linear",
     "TransportRegressor": "linear",
     "audit": "auditing",
-    "audit_by": "auditing",
     "audit_table": "auditing",
     "compare": "auditing",
     "frontier": "selection",

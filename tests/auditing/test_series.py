@@ -22,7 +22,7 @@ def people(n=6000, months=6, shifted=(), seed=0):
 
 
 def series(frame, **options):
-    return ft.audit_by(frame, **{"by": "month", "score": "s", "sensitive_features": "sex", **FAST, **options})
+    return ft.audit_table(frame, **{"by": "month", "score": "s", "sensitive_features": "sex", **FAST, **options})
 
 
 def test_each_audit_is_that_of_the_rows_with_the_value():

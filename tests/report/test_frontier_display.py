@@ -88,7 +88,7 @@ def test_aware_and_blind_differ_in_label_and_dashes():
     assert len({line.get_color() for line in display.lines_}) == 3
     assert len({line.get_marker() for line in display.lines_}) == 3
     assert words(display)[3:] == ["Noise floor: chance alone", "Numbers: amount, parity_weight"]
-    assert words(drawn(made()))[0] == "ContinuousTransport, blind"
+    assert words(drawn(made()))[0] == "Transport, blind"
 
 
 @pytest.mark.parametrize("frontiers", [made(), THREE], ids=["one", "three"])

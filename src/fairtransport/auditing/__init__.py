@@ -4,8 +4,8 @@ Rows, tables or histograms become evidence (`_evidence`); from it all figures ar
 collected in an `Audit`, which is printed by `_audit_text`.
 """
 
-from fairtransport.auditing._audit import audit, audit_histograms
-from fairtransport.auditing._audit_table import audit_counts, audit_table
+from fairtransport.auditing._audit import audit, audit_counts, audit_histograms
+from fairtransport.auditing._audit_table import audit_table
 from fairtransport.auditing._comparison import AuditComparison, Change, ThresholdChange, compare
 from fairtransport.auditing.errors import (
     Calibration,
@@ -34,7 +34,7 @@ from fairtransport.auditing.records import (
     compare_rates,
 )
 from fairtransport.auditing.result import Audit
-from fairtransport.auditing.series import AuditSeries, SeriesPoint, audit_by, audit_counts_by
+from fairtransport.auditing.series import AuditSeries, SeriesPoint, audit_counts_by
 from fairtransport.auditing.verdict import Verdict
 
 __all__ = [
@@ -68,7 +68,6 @@ __all__ = [
     "Verdict",
     "WithinStrata",
     "audit",
-    "audit_by",
     "audit_counts",
     "audit_counts_by",
     "audit_histograms",

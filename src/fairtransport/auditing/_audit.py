@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._columns import read_columns
+from fairtransport._columns import read_columns, say_columns
 from fairtransport._labels import TASKS, infer_task, is_positive
 from fairtransport._validation import check_choice, check_vector, check_weights
 from fairtransport.auditing._estimation import AlikeRows, compare_within, estimate_audit
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing.result import Audit
     from fairtransport.groups import GroupPolicy, Groups
     from fairtransport.histograms import GroupHistograms
-    from fairtransport.tables.table_counts import ResidualSums
+    from fairtransport.tables.table_counts import ResidualSums, TableCounts
 
 # The validated rows of an audit.
 
@@ -444,3 +444,29 @@ def _check_weighted(histograms: GroupHistograms) -> None:
     n_empty = int(np.count_nonzero(~(histograms.weights > 0)))
     if n_empty:
         raise ValueError(f"sample_weight is zero in all rows of {n_empty} of {len(histograms.groups)} groups.")
+
+
+def audit_counts(counts: TableCounts, **options: Any) -> Audit:
+    """Audit the histograms that `fairtransport.tables.count_table` returns: the second half of `audit_table`."""
+    _check_groups(counts)
+    audit = audit_histograms(
+        counts.histograms,
+        strata=counts.strata,
+        strata_columns=counts.strata_columns,
+        set_aside=counts.set_aside,
+        residuals=counts.residuals,
+        **options,
+    )
+    return audit.with_provenance(strata_cuts=counts.cuts) if counts.cuts else audit
+
+
+def _check_groups(counts: TableCounts) -> None:
+    groups = counts.histograms.groups
+    if len(groups) < 2:
+        aside = "".join(f"; {n_rows} rows are set aside: {reason}" for reason, n_rows in counts.set_aside.items())
+        raise ValueError(
+            f"The rows fall into {len(groups)} group(s) of {say_columns(groups.columns)}; at least 2 are needed{aside}."
+        )
+    n_empty = int(np.count_nonzero(~(counts.histograms.weights > 0)))
+    if n_empty:
+        raise ValueError(f"Column {counts.weight!r} is zero in all rows of {n_empty} of {len(groups)} groups.")

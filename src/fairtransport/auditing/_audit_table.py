@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fairtransport._columns import say_columns
-from fairtransport.auditing._audit import audit_histograms
+from fairtransport.auditing._audit import audit_counts
 from fairtransport.auditing.options import MATERIALITY, check_options, requested_nodes
+from fairtransport.auditing.series import audit_counts_by, by_in_errors
 from fairtransport.criteria import needs_labels
 from fairtransport.histograms import DEFAULT_BINS, Grid
 from fairtransport.tables import count_table
@@ -16,11 +15,12 @@ from fairtransport.tables import count_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import ArrayLike
 
     from fairtransport.auditing.result import Audit
+    from fairtransport.auditing.series import AuditSeries
     from fairtransport.groups import GroupPolicy
-    from fairtransport.tables import TableCounts
 
 
 def audit_table(
@@ -30,6 +30,7 @@ def audit_table(
     sensitive_features: str | Sequence[str],
     label: str | None = None,
     strata: str | Sequence[str] | None = None,
+    by: str | None = None,
     weight: str | None = None,
     thresholds: ArrayLike | None = None,
     criterion: str = "demographic_parity",
@@ -46,7 +47,7 @@ def audit_table(
     pos_label: Any = None,
     favourable: str = "high",
     reference: Any = None,
-) -> Audit:
+) -> Audit | AuditSeries:
     """Audit a table on its engine, without collecting its rows.
 
     Parameters
@@ -65,6 +66,9 @@ def audit_table(
         Columns of a legitimate ground for differences, such as a region: people are compared only within strata
         (conditional parity). Missing values form a stratum. Columns with more than 12 different numbers are cut at
         quantiles, which the provenance of the audit lists.
+    by : str, optional
+        Column whose values, such as regions or months, are audited one by one, in one pass over the rows. Errors of
+        real-valued labels are those of all rows. Not with ``strata`` or another criterion.
     weight : str, optional
         Column of row weights; equal when omitted.
     thresholds, criterion, target, confidence, n_bootstrap, n_permutations, random_state
@@ -85,7 +89,7 @@ def audit_table(
 
     Returns
     -------
-    Audit
+    Audit, or AuditSeries with ``by``
         ``settings.set_aside`` has the number of rows without a score (null or NaN), group, label or weight.
 
     See Also
@@ -106,7 +110,20 @@ def audit_table(
     >>> result = audit_table(table, score="s", sensitive_features="sex", random_state=0)
     >>> result.metrics["strong_pairwise_disparity"], result.settings.set_aside
     (0.5, {'no score': 1})
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> sex, month = rng.choice(["F", "M"], 3000), rng.integers(1, 4, 3000)
+    >>> scores = rng.beta(2, np.where((sex == "F") & (month == 3), 4, 3))
+    >>> table = pl.DataFrame({"s": scores, "sex": sex, "month": month})
+    >>> series = audit_table(table, by="month", score="s", sensitive_features="sex", random_state=0)
+    >>> [point.value for point in series.points if point.outside]
+    ['3']
     """
+    if by is not None and strata is not None:
+        raise ValueError("by and strata cannot be combined; choose the rows of a stratum first.")
+    if by is not None and criterion != "demographic_parity":
+        raise ValueError("by compares all people; audit the rows of each value for another criterion.")
     options: dict[str, Any] = {
         "thresholds": thresholds,
         "target": target,
@@ -122,47 +139,24 @@ def audit_table(
     check_options(None if range is None else Grid.over(range, n_bins), **options)  # fail before the engine starts
     if needs_labels(criterion) and label is None:
         raise ValueError(f"criterion={criterion!r} compares people with the same label, so it needs label=.")
-    counts = count_table(
-        frame,
-        score=score,
-        sensitive_features=sensitive_features,
-        label=label,
-        strata=strata,
-        cut_strata=True,
-        weight=weight,
-        range=range,
-        n_bins=n_bins,
-        groups=groups,
-        pos_label=pos_label,
-        any_range=True,
-        nodes=requested_nodes(thresholds),
-        task=task,
-        within_labels=needs_labels(criterion),
-    )
-    return audit_counts(counts, random_state=random_state, **options)
-
-
-def audit_counts(counts: TableCounts, **options: Any) -> Audit:
-    """Audit the histograms that `fairtransport.tables.count_table` returns: the second half of `audit_table`."""
-    _check_groups(counts)
-    audit = audit_histograms(
-        counts.histograms,
-        strata=counts.strata,
-        strata_columns=counts.strata_columns,
-        set_aside=counts.set_aside,
-        residuals=counts.residuals,
-        **options,
-    )
-    return audit.with_provenance(strata_cuts=counts.cuts) if counts.cuts else audit
-
-
-def _check_groups(counts: TableCounts) -> None:
-    groups = counts.histograms.groups
-    if len(groups) < 2:
-        aside = "".join(f"; {n_rows} rows are set aside: {reason}" for reason, n_rows in counts.set_aside.items())
-        raise ValueError(
-            f"The rows fall into {len(groups)} group(s) of {say_columns(groups.columns)}; at least 2 are needed{aside}."
+    with nullcontext() if by is None else by_in_errors():
+        counts = count_table(
+            frame,
+            score=score,
+            sensitive_features=sensitive_features,
+            label=label,
+            strata=strata if by is None else by,
+            cut_strata=by is None,
+            weight=weight,
+            range=range,
+            n_bins=n_bins,
+            groups=groups,
+            pos_label=pos_label,
+            any_range=True,
+            nodes=requested_nodes(thresholds) if by is None else (),
+            task=task,
+            within_labels=needs_labels(criterion),
         )
-    n_empty = int(np.count_nonzero(~(counts.histograms.weights > 0)))
-    if n_empty:
-        raise ValueError(f"Column {counts.weight!r} is zero in all rows of {n_empty} of {len(groups)} groups.")
+    if by is not None:
+        return audit_counts_by(counts, by=by, random_state=random_state, **options)
+    return audit_counts(counts, random_state=random_state, **options)

@@ -15,13 +15,12 @@ import numpy as np
 from fairtransport._columns import say_columns
 from fairtransport._extras import make_frame, render
 from fairtransport._text import one_line, shorten, wrap
-from fairtransport.auditing._audit_table import audit_counts
+from fairtransport.auditing._audit import audit_counts
 from fairtransport.auditing.proportions import holm
 from fairtransport.auditing.result import plain_values
-from fairtransport.tables import count_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from fairtransport.auditing.result import Audit
     from fairtransport.tables import TableCounts
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 _ESTABLISHED = frozenset({"matters", "different", "small"})
 _CONTROL = 3.0  # standard errors from the centre line to the control limits
-_COUNTING = ("label", "weight", "range", "n_bins", "pos_label", "task")
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class SeriesPoint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditSeries:
-    """Audits of the rows with each value of a column, as returned by `audit_by`. ``print(series)`` shows them as text.
+    """Audits of the rows with each value of a column; ``print(series)`` shows them as text.
 
     Parameters
     ----------
@@ -83,7 +81,7 @@ class AuditSeries:
 
     See Also
     --------
-    audit_by : Audit a table by the values of a column.
+    audit_table : Audit a table; with ``by``, by the values of a column.
     """
 
     by: str
@@ -204,61 +202,6 @@ class AuditSeries:
         return "\n".join(_lines(self))
 
 
-def audit_by(
-    frame: Any, *, by: str, score: str, sensitive_features: str | Sequence[str], **options: Any
-) -> AuditSeries:
-    """Audit a table for each value of a column, in one pass over its rows.
-
-    Parameters
-    ----------
-    frame : table
-        A table of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark.
-    by : str
-        Column whose values are audited one by one, such as a region or a month.
-    score, sensitive_features
-        As in `fairtransport.audit_table`.
-    **options
-        Further parameters of `fairtransport.audit_table`, except ``strata`` and ``criterion``. Errors of real-valued
-        labels are those of all rows.
-
-    Returns
-    -------
-    AuditSeries
-
-    See Also
-    --------
-    fairtransport.audit_table : One audit of all rows; with ``strata``, of the disparities within strata.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import polars as pl
-    >>> rng = np.random.default_rng(0)
-    >>> sex, month = rng.choice(["F", "M"], 3000), rng.integers(1, 4, 3000)
-    >>> scores = rng.beta(2, np.where((sex == "F") & (month == 3), 4, 3))
-    >>> table = pl.DataFrame({"s": scores, "sex": sex, "month": month})
-    >>> series = audit_by(table, by="month", score="s", sensitive_features="sex", random_state=0)
-    >>> [point.value for point in series.points if point.outside]
-    ['3']
-    """
-    if "strata" in options:
-        raise ValueError("by and strata cannot be combined; choose the rows of a stratum first.")
-    if options.get("criterion", "demographic_parity") != "demographic_parity":
-        raise ValueError("by compares all people; audit the rows of each value for another criterion.")
-    counting = {"task": None} | {name: options.pop(name) for name in _COUNTING if name in options}
-    with by_in_errors():
-        counts = count_table(
-            frame,
-            score=score,
-            sensitive_features=sensitive_features,
-            strata=by,
-            any_range=True,
-            groups=options.get("groups"),
-            **counting,
-        )
-    return audit_counts_by(counts, by=by, **options)
-
-
 @contextmanager
 def by_in_errors() -> Iterator[None]:
     """Raise errors about strata as errors about ``by``."""
@@ -276,7 +219,7 @@ def by_in_errors() -> Iterator[None]:
 
 
 def audit_counts_by(counts: TableCounts, *, by: str, **options: Any) -> AuditSeries:
-    """Audit the histograms of each stratum: the second half of `audit_by`."""
+    """Audit the histograms of each stratum: the second half of `audit_table` with ``by``."""
     if len(counts.strata) < 2:
         raise ValueError(f"{say_columns([by]).capitalize()} has one value; at least 2 are needed to compare.")
     needed = math.ceil(2 * len(counts.strata) / (1 - options.get("confidence", 0.95)))

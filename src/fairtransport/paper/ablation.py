@@ -17,16 +17,15 @@ strength; one pair serves all numbers of features and all variances. A second fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._extras import load_extra
 from fairtransport.paper._methods import three_digits, train_on_adult
-from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, spread_of, start_figure, verdict
 from fairtransport.report.style.figures import THEMES, GroupStyle
 
 if TYPE_CHECKING:
@@ -83,13 +82,11 @@ _STRENGTHS, _QUICK_STRENGTHS = (0.1, 0.03, 0.01, 0.003), (0.1, 0.01)
 _RATIOS, _QUICK_RATIOS = (0.1, 1.0, 10.0), (1.0, 10.0)
 _FINE = 0.05  # a run whose Wass1 stays below this over its second half has succeeded
 _WASS1_MARKS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-_STYLES = MappingProxyType(
-    {
-        0.01: (GroupStyle("#0072b2"), "o"),
-        0.1: (GroupStyle("#e08a00", (5.0, 1.6)), "s"),
-        1.0: (GroupStyle("#009e73", (1.4, 1.3)), "^"),
-    }
-)
+_STYLES = {
+    0.01: (GroupStyle("#0072b2"), "o"),
+    0.1: (GroupStyle("#e08a00", (5.0, 1.6)), "s"),
+    1.0: (GroupStyle("#009e73", (1.4, 1.3)), "^"),
+}
 
 
 # ---------------------------------------------------------------- computing
@@ -116,7 +113,7 @@ def _sweep_name(kind: _Kind, strength: float, ratio: float) -> str:
 
 
 def _part(
-    name: str, kind: _Kind, *, features: int, variance: float, strength: float, ratio: float, seed: int, quick: bool
+    name: str, kind: _Kind, quick: bool, features: int = _ENOUGH, variance: float = 0.1, *, seed: int = 0
 ) -> Part:
     n_updates, step = _QUICK_BUDGET if quick else _BUDGET
     settings = {
@@ -129,11 +126,11 @@ def _part(
         "parameter_step": step,
         "seed": seed,
         "regularizer": kind.regularizer,
-        "strength": strength,
+        "strength": kind.strength,
         "opposite_duals": kind.opposite,
         "n_fourier_features": features,
         "kernel_variance": variance,
-        "dual_step": round(ratio * strength, 9),
+        "dual_step": kind.dual_step,
     }
     return Part(name, settings, partial(train_on_adult, settings), cost=1e-6 * n_updates * (25 + 0.1 * features))
 
@@ -143,34 +140,16 @@ def parts(*, quick: bool) -> list[Part]:
 
     With ``quick``: fewer numbers of features, one seed, fewer updates.
     """
+    strengths, ratios = _sweep(quick)
     grid = [
-        _part(
-            _name(kind, features, variance, seed),
-            kind,
-            features=features,
-            variance=variance,
-            strength=kind.strength,
-            ratio=kind.ratio,
-            seed=seed,
-            quick=quick,
-        )
+        _part(_name(kind, features, variance, seed), kind, quick, features, variance, seed=seed)
         for kind in _KINDS
         for features in _features(quick)
         for variance in _VARIANCES
         for seed in _seeds(quick)
     ]
-    strengths, ratios = _sweep(quick)
     sweep = [
-        _part(
-            _sweep_name(kind, strength, ratio),
-            kind,
-            features=_ENOUGH,
-            variance=0.1,
-            strength=strength,
-            ratio=ratio,
-            seed=0,
-            quick=quick,
-        )
+        _part(_sweep_name(kind, strength, ratio), replace(kind, strength=strength, ratio=ratio), quick)
         for kind in _KINDS
         for strength in strengths
         for ratio in ratios
@@ -245,8 +224,8 @@ def _table(outcomes: _Outcomes) -> Table:
                         features,
                         variance,
                         wass1.size,
-                        *(round(float(v), 5) for v in (wass1.mean(), wass1.min(), wass1.max())),
-                        *(round(float(v), 5) for v in (error.mean(), error.min(), error.max())),
+                        *spread_of(wass1),
+                        *spread_of(error),
                     )
                 )
     return Table(
@@ -373,10 +352,9 @@ def _constraint_claim(outcomes: _Outcomes) -> Claim:
 
 
 def _figure(outcomes: _Outcomes) -> Any:
-    mpl, theme = load_extra("matplotlib"), THEMES["light"]
+    theme = THEMES["light"]
     figure, axes = start_figure(len(_KINDS), 2, (7.6, 9.4), sharex=True, sharey="col")
-    with mpl.rc_context():
-        mpl.rcdefaults()
+    with default_style():
         for kind, row in zip(_KINDS, axes, strict=True):
             for axis, values in zip(row, (outcomes.wass1[kind], outcomes.error[kind]), strict=True):
                 _draw_variances(axis, outcomes.features, values)
@@ -418,11 +396,10 @@ def _draw_variances(axis: Any, features: tuple[int, ...], values: NDArray[np.flo
 
 
 def _sweep_figure(outcomes: _Outcomes) -> Any:
-    mpl, theme = load_extra("matplotlib"), THEMES["light"]
+    theme = THEMES["light"]
     figure, axes = start_figure(2, 2, (7.6, 5.6), sharex=True, sharey=True)
     norm = load_extra("matplotlib.colors").LogNorm(vmin=0.02, vmax=2.0, clip=True)
-    with mpl.rc_context():
-        mpl.rcdefaults()
+    with default_style():
         for kind in _KINDS:
             axis = axes[("l2", "entropy").index(kind.regularizer), 0 if kind.opposite else 1]
             worst = outcomes.worst[kind]

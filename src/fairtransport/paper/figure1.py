@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import norm
 
-from fairtransport._extras import load_extra
-from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.paper.finding import Claim, Finding, Part, Table, bin_table, default_style, start_figure, verdict
 from fairtransport.report.style.figures import THEMES, GroupStyle
 from fairtransport.transport.dual import solve_dual
 
@@ -30,15 +28,13 @@ if TYPE_CHECKING:
     from fairtransport.paper.finding import Result, Stop
 
 
-_MEANS = MappingProxyType({"X": -1.0, "Y": 1.0})
+_MEANS = {"X": -1.0, "Y": 1.0}
 _W1 = 2.0
 # phi(1) of each regularizer: what an independent coupling costs.
-_REGULARIZERS: Mapping[str, float] = MappingProxyType({"l2": 1.0, "entropy": -1.0})
-_WORDS = MappingProxyType({"l2": "L2", "entropy": "entropy"})
-_CONSTRAINTS = MappingProxyType({"free": False, "opposite": True})
-_SETTINGS = MappingProxyType(
-    {"strength": 0.2, "dual_step": 0.2, "n_fourier_features": 50, "kernel_variance": 4.0, "batch_size": 100}
-)
+_REGULARIZERS: Mapping[str, float] = {"l2": 1.0, "entropy": -1.0}
+_WORDS = {"l2": "L2", "entropy": "entropy"}
+_CONSTRAINTS = {"free": False, "opposite": True}
+_SETTINGS = {"strength": 0.2, "dual_step": 0.2, "n_fourier_features": 50, "kernel_variance": 4.0, "batch_size": 100}
 _UPDATES, _QUICK_UPDATES = 10_000, 3_000
 _SEEDS, _QUICK_SEEDS = 3, 1
 _GRID = np.linspace(-4.0, 4.0, 161)
@@ -46,9 +42,9 @@ _BINS = np.linspace(-5.0, 5.0, 51)
 _DRAWN = 10_000  # samples in each histogram
 _NEAR = 0.1
 
-_STYLES = MappingProxyType({"X": GroupStyle("#0072b2"), "Y": GroupStyle("#d55e00")})
-_MARKERS = MappingProxyType({"X": "o", "Y": "s"})
-_DASHES: Mapping[str, Any] = MappingProxyType({"l2": "solid", "entropy": (0, (4.0, 1.6))})
+_STYLES = {"X": GroupStyle("#0072b2"), "Y": GroupStyle("#d55e00")}
+_MARKERS = {"X": "o", "Y": "s"}
+_DASHES: Mapping[str, Any] = {"l2": "solid", "entropy": (0, (4.0, 1.6))}
 
 
 # ---------------------------------------------------------------- computing
@@ -163,13 +159,6 @@ def _curve_table(curves: _AllCurves) -> Table:
     return Table(("regularizer", "duals", "seed", "point", "x_dual", "y_dual"), tuple(rows))
 
 
-def _histogram_table(counts: Mapping[str, NDArray[np.float64]]) -> Table:
-    edges = [round(float(edge), 3) for edge in _BINS]
-    shares = zip(*(np.round(count, 3).tolist() for count in counts.values()), strict=True)
-    rows = tuple((low, high, *share) for low, high, share in zip(edges[:-1], edges[1:], shares, strict=True))
-    return Table(("from", "to", *(f"{name}_percent" for name in counts)), rows)
-
-
 def _value_table(curves: _AllCurves) -> Table:
     rows = []
     for (regularizer, constraint), solved in curves.items():
@@ -241,11 +230,9 @@ def _shares() -> dict[str, NDArray[np.float64]]:
 
 
 def _figure(curves: _AllCurves, shares: Mapping[str, NDArray[np.float64]]) -> Any:
-    mpl = load_extra("matplotlib")
     figure, ((left, center, right),) = start_figure(1, 3, (10.2, 3.7))
     center.sharey(right)
-    with mpl.rc_context():
-        mpl.rcdefaults()
+    with default_style():
         for name, share in shares.items():
             fill = {"facecolor": _STYLES[name].colour, "alpha": 0.35}
             left.stairs(share, _BINS, fill=True, linewidth=0, **fill)
@@ -306,7 +293,10 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
         "equal means. Surplus: how much higher a dual is, on average, under its own distribution than under the "
         "other.",
         figures={"figure1": _figure(curves, shares)},
-        tables={"figure1": _curve_table(curves), "figure1-histograms": _histogram_table(shares)},
+        tables={
+            "figure1": _curve_table(curves),
+            "figure1-histograms": bin_table(_BINS, {f"{name}_percent": share for name, share in shares.items()}),
+        },
         shown={"figure1": _value_table(curves)},
         claims=_claims(curves),
     )

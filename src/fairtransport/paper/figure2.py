@@ -16,14 +16,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._extras import load_extra
-from fairtransport.paper._methods import PUBLISHED, three_digits, train_on_adult
-from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.paper._methods import DUALS, PUBLISHED, three_digits, train_on_adult
+from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, spread_of, start_figure, verdict
 from fairtransport.report.style.figures import GroupStyle
 
 if TYPE_CHECKING:
@@ -36,41 +34,31 @@ if TYPE_CHECKING:
 
 _METHODS = ("COT", "DOT")
 # Panel -> sensitive columns and target.
-_PANELS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
-    {"race-sex": (("race", "sex"), "barycenter"), "sex": (("sex",), "Male")}
-)
+_PANELS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "race-sex": (("race", "sex"), "barycenter"),
+    "sex": (("sex",), "Male"),
+}
 # Batch size -> updates and step of theta.
-_BUDGETS: Mapping[int, tuple[int, float]] = MappingProxyType(
-    {
-        5: (100_000, 0.001),
-        10: (100_000, 0.001),
-        20: (100_000, 0.001),
-        50: (50_000, 0.002),
-        100: (20_000, 0.005),
-        200: (10_000, 0.01),
-        500: (5_000, 0.02),
-        1000: (5_000, 0.02),
-    }
-)
+_BUDGETS: Mapping[int, tuple[int, float]] = {
+    5: (100_000, 0.001),
+    10: (100_000, 0.001),
+    20: (100_000, 0.001),
+    50: (50_000, 0.002),
+    100: (20_000, 0.005),
+    200: (10_000, 0.01),
+    500: (5_000, 0.02),
+    1000: (5_000, 0.02),
+}
 _QUICK_BATCHES = (10, 20, 100, 1000)
 _SEEDS, _QUICK_SEEDS = 5, 2
 _TRACED = (10, 20)  # batch sizes whose evolution is drawn
 _RECORDS, _QUICK_RECORDS = (100, 10), (40, 4)  # of a run whose evolution is drawn, and of any other
-_COT = MappingProxyType(
-    {
-        "regularizer": "l2",
-        "strength": 0.1,
-        "opposite_duals": True,
-        "n_fourier_features": 50,
-        "kernel_variance": 0.1,
-        "dual_step": 0.3,
-    }
-)
+_COT = {**DUALS, "dual_step": 0.3}
 _SMALL, _LARGE = 20, 500  # batch sizes up to the first are small, from the second on large
 _SIMILAR = 0.01
 _MAGENTA = "#d100c9"
-_STYLES = MappingProxyType({"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (5.0, 1.6))})
-_MARKERS = MappingProxyType({"COT": "o", "DOT": "s"})
+_STYLES = {"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (5.0, 1.6))}
+_MARKERS = {"COT": "o", "DOT": "s"}
 
 
 # ---------------------------------------------------------------- computing
@@ -165,10 +153,6 @@ def _start(cells: _Cells, panel: str) -> tuple[float, float]:
     return float(traces["wass1"][0, 0]), float(traces["error"][0, 0])
 
 
-def _numbers(values: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(round(float(value), 5) for value in (values.mean(), values.min(), values.max()))
-
-
 _SPREAD = ("wass1_mean", "wass1_min", "wass1_max", "error_mean", "error_min", "error_max")
 
 
@@ -177,13 +161,13 @@ def _batch_table(cells: _Cells, quick: bool) -> Table:
     for panel, (columns, target) in _PANELS.items():
         wass1, error = (np.array([value]) for value in _start(cells, panel))
         rows.append(
-            (" x ".join(columns), target, "LR", None, None, None, 1, *_numbers(wass1), *_numbers(error)),
+            (" x ".join(columns), target, "LR", None, None, None, 1, *spread_of(wass1), *spread_of(error)),
         )
         for batch in _batches(quick):
             for method in _METHODS:
                 cell = cells[panel, method, batch]
                 budget = (batch, *_budget(batch, quick), cell.wass1.size)
-                spread = (*_numbers(cell.wass1), *_numbers(cell.error))
+                spread = (*spread_of(cell.wass1), *spread_of(cell.error))
                 rows.append((" x ".join(columns), target, method, *budget, *spread))
     head = ("groups", "target", "method", "batch_size", "updates", "parameter_step", "seeds", *_SPREAD)
     return Table(head, tuple(rows))
@@ -204,7 +188,7 @@ def _trace_table(cells: _Cells) -> Table:
     rows = []
     for method, batch, traces in _traced(cells):
         for position, update in enumerate(traces["update"][0]):
-            spread = (*_numbers(traces["wass1"][:, position]), *_numbers(traces["error"][:, position]))
+            spread = (*spread_of(traces["wass1"][:, position]), *spread_of(traces["error"][:, position]))
             rows.append((method, batch, int(update), *spread))
     return Table(("method", "batch_size", "update", *_SPREAD), tuple(rows))
 
@@ -303,10 +287,8 @@ def _claims(cells: _Cells, quick: bool) -> tuple[Claim, ...]:
 
 
 def _figure(cells: _Cells, quick: bool) -> Any:
-    mpl = load_extra("matplotlib")
     figure, ((left, right), (below_left, below_right)) = start_figure(2, 2, (8.4, 6.6))
-    with mpl.rc_context():
-        mpl.rcdefaults()
+    with default_style():
         _draw_batches(left, cells, "race-sex", quick)
         _draw_batches(right, cells, "sex", quick)
         _draw_traces(below_left, cells, "wass1")

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._extras import load_extra
-from fairtransport.paper._methods import Evaluator, paper_classifier, record_training, three_digits
-from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.paper._methods import DUALS, Evaluator, paper_classifier, record_training, three_digits
+from fairtransport.paper.finding import Claim, Finding, Part, Table, bin_table, default_style, start_figure, verdict
 from fairtransport.paper.splits import adult_by_sex, rows_at_rates
 from fairtransport.report.style.figures import THEMES
 from fairtransport.transport.line import wasserstein
@@ -34,18 +32,8 @@ __all__ = ["adult_by_sex", "assemble", "parts", "rows_at_rates"]
 _SEXES = ("Female", "Male")
 _MALE_RATE = 0.3
 # Row of the figure -> share of women in class 1. The model is trained at the first.
-_WORLDS: Mapping[str, float] = MappingProxyType({"same": 0.1, "changed": 0.4})
-_COT = MappingProxyType(
-    {
-        "regularizer": "l2",
-        "strength": 0.1,
-        "opposite_duals": True,
-        "n_fourier_features": 50,
-        "kernel_variance": 0.1,
-        "dual_step": 1.0,
-        "batch_size": 100,
-    }
-)
+_WORLDS: Mapping[str, float] = {"same": 0.1, "changed": 0.4}
+_COT = {**DUALS, "batch_size": 100}
 _BUDGET, _QUICK_BUDGET = (50_000, 0.002), (5_000, 0.01)  # updates and step of theta
 _SEEDS, _QUICK_SEEDS = 3, 1
 _RECORDS = 20
@@ -167,13 +155,10 @@ def _share(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return 100.0 * np.histogram(scores, _BINS)[0] / scores.size
 
 
-def _histogram_table(first: Result) -> Table:
+def _bin_table(first: Result) -> Table:
     columns = {"target": _share(first["target"])}
     columns |= {f"{world}_{sex}": _share(first[f"{world}-{sex}"]) for world in _WORLDS for sex in _SEXES}
-    edges = np.round(_BINS, 4).tolist()
-    shares = zip(*(np.round(share, 3).tolist() for share in columns.values()), strict=True)
-    rows = tuple((low, high, *share) for low, high, share in zip(edges[:-1], edges[1:], shares, strict=True))
-    return Table(("from", "to", *columns), rows)
+    return bin_table(_BINS, columns)
 
 
 def _short_table(gaps: _Gaps) -> Table:
@@ -240,10 +225,8 @@ def _claims(gaps: _Gaps, start: NDArray[np.float64]) -> tuple[Claim, ...]:
 
 
 def _figure(first: Result) -> Any:
-    mpl = load_extra("matplotlib")
     figure, axes = start_figure(2, 2, (8.4, 5.4), sharex=True, sharey=True)
-    with mpl.rc_context():
-        mpl.rcdefaults()
+    with default_style():
         for row, world in zip(axes, _WORLDS, strict=True):
             for axis, sex in zip(row, _SEXES, strict=True):
                 _draw(axis, first["target"], first[f"{world}-{sex}"])
@@ -282,7 +265,7 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
         "theta*). Bottom: the same model on test rows of which .4 of the women belong to class 1."
         + ("" if quick else f" The first of {_SEEDS} seeds is drawn; the table has means over the seeds."),
         figures={"figure3": _figure(first)},
-        tables={"figure3": _gap_table(gaps), "figure3-histograms": _histogram_table(first)},
+        tables={"figure3": _gap_table(gaps), "figure3-histograms": _bin_table(first)},
         shown={"figure3": _short_table(gaps)},
         claims=_claims(gaps, start),
     )

@@ -40,7 +40,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,8 +47,8 @@ from sklearn.linear_model import LogisticRegression
 
 from fairtransport._extras import load_extra
 from fairtransport.linear.sgd_problem import TrainingProblem
-from fairtransport.paper._methods import Evaluator, paper_classifier, three_digits
-from fairtransport.paper.finding import Claim, Finding, Part, Table, start_figure, verdict
+from fairtransport.paper._methods import DUALS, Evaluator, paper_classifier, three_digits
+from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, spread_of, start_figure, verdict
 from fairtransport.paper.splits import adult_by_sex, rows_at_rates
 from fairtransport.report.style.figures import THEMES, GroupStyle
 
@@ -69,16 +68,7 @@ ORIGINAL = 0.1
 _RATES = (0.2, 0.3, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.2, 0.3, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.2, 0.3, 0.3, 0.4)
 METHODS = ("COT", "DOT")
 _BATCH = 100
-_COT = MappingProxyType(
-    {
-        "regularizer": "l2",
-        "strength": 0.003,
-        "opposite_duals": False,
-        "n_fourier_features": 50,
-        "kernel_variance": 0.1,
-        "dual_step": 0.1,
-    }
-)
+_COT = {**DUALS, "strength": 0.003, "opposite_duals": False, "dual_step": 0.1}
 SEGMENT, _QUICK_SEGMENT = 5_000, 1_500  # updates
 _STEP, _QUICK_STEP = 0.005, 0.012  # of theta
 EVERY = 50  # updates between two records
@@ -406,14 +396,10 @@ def _extremes(duals: Mapping[str, NDArray[np.float64]]) -> Claim:
     )
 
 
-_STYLES = MappingProxyType({"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (3.0, 1.2))})
+_STYLES = {"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (3.0, 1.2))}
 
 
 # ---------------------------------------------------------------- tables
-
-
-def _numbers(values: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(round(float(value), 5) for value in (values.mean(), values.min(), values.max()))
 
 
 def _trace_table(runs: Mapping[str, Runs]) -> Table:
@@ -422,7 +408,7 @@ def _trace_table(runs: Mapping[str, Runs]) -> Table:
         for segment, rate in enumerate(all_rates()):
             for record, update in enumerate(run.update[segment]):
                 wass1, error = run.wass1[:, segment, record], run.error[:, segment, record]
-                spread = (*_numbers(wass1), round(float(error.mean()), 5))
+                spread = (*spread_of(wass1), round(float(error.mean()), 5))
                 rows.append((method, segment, rate, int(update), *spread))
     head = ("method", "segment", "female_rate", "update", "wass1_mean", "wass1_min", "wass1_max", "error_mean")
     return Table(head, tuple(rows))
@@ -465,11 +451,9 @@ def _dual_table(duals: Mapping[str, NDArray[np.float64]]) -> Table:
 
 
 def _figure(runs: Mapping[str, Runs], duals: Mapping[str, NDArray[np.float64]]) -> Any:
-    mpl = load_extra("matplotlib")
     figure, ((left, before, after),) = start_figure(1, 3, (11.8, 4.0), width_ratios=(3.5, 1, 1))
     before.sharey(after)
-    with mpl.rc_context():
-        mpl.rcdefaults()
+    with default_style():
         _draw_traces(left, runs)
         change = int(runs["COT"].update[SHOWN, 0])
         for axis, pairs in zip((before, after), duals.values(), strict=True):

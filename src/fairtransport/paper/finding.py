@@ -12,6 +12,7 @@ import warnings
 import zipfile
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -62,6 +63,18 @@ class Table:
         writer.writerow(self.columns)
         writer.writerows(self.rows)
         return text.getvalue()
+
+
+def bin_table(edges: NDArray[np.float64], columns: Mapping[str, NDArray[np.float64]]) -> Table:
+    """Return the percentages in the bins of histograms, one column for each."""
+    shares = np.round(list(columns.values()), 3).T.tolist()
+    bins = pairwise(np.round(edges, 4).tolist())
+    return Table(("from", "to", *columns), tuple((*ends, *share) for ends, share in zip(bins, shares, strict=True)))
+
+
+def spread_of(values: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return mean, minimum and maximum over seeds, as tables have them."""
+    return tuple(round(float(value), 5) for value in (values.mean(), values.min(), values.max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,11 +230,19 @@ def run_parts(
 # The common style of the reproduced figures.
 
 
-def start_figure(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, NDArray[Any]]:
-    """Return a figure and its axes in the common style, whatever matplotlib's settings are."""
-    mpl, theme = load_extra("matplotlib"), THEMES["light"]
+@contextlib.contextmanager
+def default_style() -> Iterator[None]:
+    """Draw with matplotlib's default settings, whatever the caller's are."""
+    mpl = load_extra("matplotlib")
     with mpl.rc_context():
         mpl.rcdefaults()
+        yield
+
+
+def start_figure(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, NDArray[Any]]:
+    """Return a figure and its axes in the common style, whatever matplotlib's settings are."""
+    theme = THEMES["light"]
+    with default_style():
         figure = load_extra("matplotlib.figure").Figure(figsize=size, layout="constrained", facecolor=theme.paper)
         figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05)
         axes = figure.subplots(rows, columns, squeeze=False, **options)

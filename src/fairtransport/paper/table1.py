@@ -9,7 +9,6 @@ import math
 import re
 import threading
 from dataclasses import asdict, dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -253,12 +252,8 @@ TABLE_METHODS = ("LR", "DPP", "DPP (W2)", "DOT", "COT (paper)", "COT (anchor)")
 _DETERMINISTIC = ("LR", "DPP", "DPP (W2)")
 
 # Runs of each data set: seeds of the training on Adult, whose split is given, and splits elsewhere.
-_RUNS = MappingProxyType(
-    {"Adult": 5, "German": 20, "Communities (crossed)": 10, "Communities (each)": 10, "Adult (binned)": 5}
-)
-_QUICK_RUNS = MappingProxyType(
-    {"Adult": 1, "German": 3, "Communities (crossed)": 1, "Communities (each)": 1, "Adult (binned)": 1}
-)
+_RUNS = {"Adult": 5, "German": 20, "Communities (crossed)": 10, "Communities (each)": 10, "Adult (binned)": 5}
+_QUICK_RUNS = {"Adult": 1, "German": 3, "Communities (crossed)": 1, "Communities (each)": 1, "Adult (binned)": 1}
 
 DATASETS = ("Adult", "German", "Communities (crossed)", "Communities (each)")
 """The paper's data sets, Communities and Crime in both readings of its eight groups."""

@@ -48,28 +48,18 @@ __all__ = [
     "write_comparison",
 ]
 
-_MODULES = {
-    "COMPARISON_FILES": "pages.methods",
-    "METRICS": "_comparison",
-    "AdjustmentDisplay": "displays._transport",
-    "AuditSeriesDisplay": "displays._differences",
-    "CausalEffectsDisplay": "displays._differences",
-    "CdfDisplay": "displays._distributions",
-    "Comparison": "_comparison",
-    "DualDisplay": "displays._transport",
-    "ErrorRateDisplay": "displays._errors",
-    "FrontierDisplay": "displays._frontier",
-    "GroupDistributionDisplay": "displays._distributions",
-    "MethodOutcome": "_comparison",
-    "PairwiseDisparityDisplay": "displays._differences",
-    "ReliabilityDisplay": "displays._errors",
-    "SeparationDisplay": "displays._errors",
-    "TransportMapDisplay": "displays._transport",
-    "WhatIf": "_what_if",
-    "distribution_figure": "displays._method_panels",
-    "verdict": "pages.methods",
-    "write_comparison": "pages.methods",
+_NAMES = {
+    "_comparison": ("METRICS", "Comparison", "MethodOutcome"),
+    "_what_if": ("WhatIf",),
+    "displays._differences": ("AuditSeriesDisplay", "CausalEffectsDisplay", "PairwiseDisparityDisplay"),
+    "displays._distributions": ("CdfDisplay", "GroupDistributionDisplay"),
+    "displays._errors": ("ErrorRateDisplay", "ReliabilityDisplay", "SeparationDisplay"),
+    "displays._frontier": ("FrontierDisplay",),
+    "displays._method_panels": ("distribution_figure",),
+    "displays._transport": ("AdjustmentDisplay", "DualDisplay", "TransportMapDisplay"),
+    "pages.methods": ("COMPARISON_FILES", "verdict", "write_comparison"),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Entries = Sequence[tuple[Any, str]]
     from numpy.typing import ArrayLike
 
+    from fairtransport.auditing import Audit
     from fairtransport.groups import Groups
 
 # Axes of the displays: font sizes that fit their width, labels, and a legend above them.
@@ -135,7 +136,17 @@ class Display(ABC):
     figure_: Any
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the display."""
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+
+        Returns
+        -------
+        Display
+        """
         size = self._check_and_size()
         self.ax_ = get_axes(ax, size)
         self.figure_ = self.ax_.figure
@@ -149,6 +160,38 @@ class Display(ABC):
     @abstractmethod
     def _draw(self, *, new_figure: bool) -> None:
         """Draw on ``ax_``; a new figure may grow with its legend."""
+
+
+class AuditDisplay(Display):
+    """Base class of the displays that keep an audit and draw its groups."""
+
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+
+    @classmethod
+    def from_audit(cls, audit: Audit, *, ax: Any = None, **options: Any) -> Self:
+        """Draw an audit with labels.
+
+        Parameters
+        ----------
+        audit : Audit
+            Result of `fairtransport.audit`.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+        **options
+            Parameters of the display.
+
+        Returns
+        -------
+        Display
+        """
+        return cls(audit, **options).plot(ax)
+
+    def _group_lines(self) -> GroupLines:
+        """Return the lines of the groups, faint where they have too few rows to judge."""
+        audit = self.audit
+        judged = [group.judged for group in audit.groups]
+        return GroupLines(audit.histograms.groups, audit.histograms.group_rows, judged)
 
 
 # Lines of groups: one style for each group, faint where it has few rows, and labels for the legend.

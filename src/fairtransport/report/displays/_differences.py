@@ -394,7 +394,7 @@ class AuditSeriesDisplay(Display):
     Parameters
     ----------
     series : AuditSeries
-        Result of `fairtransport.audit_by`.
+        Result of `fairtransport.audit_table` with ``by``.
 
     Attributes
     ----------
@@ -422,7 +422,7 @@ class AuditSeriesDisplay(Display):
     >>> from fairtransport.report import AuditSeriesDisplay
     >>> table = {"s": [0.1, 0.4, 0.3, 0.8] * 20, "g": ["a", "b"] * 40, "month": [1, 1, 2, 2] * 20}
     >>> import polars as pl
-    >>> series = ft.audit_by(pl.DataFrame(table), by="month", score="s", sensitive_features="g", random_state=0)
+    >>> series = ft.audit_table(pl.DataFrame(table), by="month", score="s", sensitive_features="g", random_state=0)
     >>> AuditSeriesDisplay.from_series(series).ax_.get_xlabel()
     'month'
     """

@@ -70,7 +70,25 @@ class ScoreDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any, ax: Any = None, **options: Any) -> Self:
-        """Draw the scores that a classifier predicts."""
+        """Draw the scores that a classifier predicts.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted, with ``predict_proba``.
+        X : table of shape (n_samples, n_features)
+            Rows to score.
+        sensitive_features : column, table or Groups
+            Sensitive features of the rows; several columns are crossed.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+        **options
+            Parameters of the display.
+
+        Returns
+        -------
+        Display
+        """
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(f"estimator must have predict_proba; {type(estimator).__name__} has none.")
         scores = score_with_groups(estimator, X, sensitive_features)
@@ -94,7 +112,21 @@ class HistogramDisplay(ScoreDisplay):
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Any = None, **options: Any) -> Self:
-        """Draw the scores of an audit."""
+        """Draw the scores of an audit.
+
+        Parameters
+        ----------
+        audit : Audit
+            Result of `fairtransport.audit`.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+        **options
+            Parameters of the display.
+
+        Returns
+        -------
+        Display
+        """
         shown = shown_histograms(audit.histograms)
         display = cls(shown, min_size=audit.settings.small_groups.min_size, **options)
         display.score_title = score_title(audit)
@@ -112,7 +144,27 @@ class HistogramDisplay(ScoreDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw scores."""
+        """Draw scores.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+            Scores of the rows.
+        sensitive_features : column, table or Groups
+            Sensitive features of the rows; several columns are crossed.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        range : pair of float, default=None
+            Lowest and highest possible score; if None, 0 and 1, or those of scores outside.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+        **options
+            Parameters of the display.
+
+        Returns
+        -------
+        Display
+        """
         values = check_vector(scores, name="scores")
         in_units = range is None and bool(values.min() < 0 or values.max() > 1)
         shown_range = (float(values.min()), float(values.max())) if in_units else range

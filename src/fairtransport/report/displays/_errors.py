@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from fairtransport.histograms import display_points
 from fairtransport.report._what_if import ERROR_RATES
 from fairtransport.report.displays._base import (
     THEME,
-    Display,
-    GroupLines,
+    AuditDisplay,
     label_axes,
     legend_above,
     percent_axis,
@@ -32,7 +31,7 @@ _TITLES = {
 }
 
 
-class ErrorRateDisplay(Display):
+class ErrorRateDisplay(AuditDisplay):
     """Error rates of each group at a threshold, with their confidence intervals.
 
     Use `from_audit` to create a display.
@@ -72,27 +71,8 @@ class ErrorRateDisplay(Display):
     points_: list[Any]
 
     def __init__(self, audit: Audit, *, threshold: float | None = None) -> None:
-        self.audit = audit
+        super().__init__(audit)
         self.threshold = threshold
-
-    @classmethod
-    def from_audit(cls, audit: Audit, *, threshold: float | None = None, ax: Any = None) -> Self:
-        """Draw the error rates of an audit with labels.
-
-        Parameters
-        ----------
-        audit : Audit
-            Result of `fairtransport.audit`.
-        threshold : float, default=None
-            One of the thresholds of the audit; if None, the first.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        ErrorRateDisplay
-        """
-        return cls(audit, threshold=threshold).plot(ax)
 
     @property
     def _rates(self) -> Any:
@@ -110,8 +90,7 @@ class ErrorRateDisplay(Display):
 
     def _draw(self, *, new_figure: bool) -> None:
         ax, rates = self.ax_, self._rates
-        judged = [group.judged for group in self.audit.groups]
-        drawn = GroupLines(self.audit.histograms.groups, self.audit.histograms.group_rows, judged)
+        drawn = self._group_lines()
         shown = [index for index, style in enumerate(drawn.styles) if style.named]
         offsets = np.linspace(-0.32, 0.32, len(shown)) if len(shown) > 1 else np.zeros(1)
         self.points_ = []
@@ -130,7 +109,7 @@ class ErrorRateDisplay(Display):
                     xerr=np.maximum(ends, 0.0),
                     fmt="o",
                     color=drawn.styles[index].colour,
-                    alpha=1.0 if judged[index] else 0.45,
+                    alpha=1.0 if drawn.judged[index] else 0.45,
                     markersize=4,
                     linewidth=1.2,
                 )
@@ -145,7 +124,7 @@ class ErrorRateDisplay(Display):
 # Display of the reliability curves of groups.
 
 
-class ReliabilityDisplay(Display):
+class ReliabilityDisplay(AuditDisplay):
     """Reliability curves: the share of positive rows among those with about the same score, by group.
 
     Use `from_audit` to create a display.
@@ -187,26 +166,6 @@ class ReliabilityDisplay(Display):
 
     lines_: list[Any]
 
-    def __init__(self, audit: Audit) -> None:
-        self.audit = audit
-
-    @classmethod
-    def from_audit(cls, audit: Audit, *, ax: Any = None) -> Self:
-        """Draw the reliability curves of an audit with labels.
-
-        Parameters
-        ----------
-        audit : Audit
-            Result of `fairtransport.audit`.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        ReliabilityDisplay
-        """
-        return cls(audit).plot(ax)
-
     def _check_and_size(self) -> tuple[float, float]:
         if self.audit.calibration is None:
             raise ValueError("The audit has no labels, so that there are no reliability curves; pass y_true to audit.")
@@ -216,15 +175,14 @@ class ReliabilityDisplay(Display):
         ax, audit = self.ax_, self.audit
         low, high = audit.settings.range
         (diagonal,) = ax.plot([low, high], [0, 1], color=THEME.quiet, linewidth=1, linestyle=(0, (4, 3)), zorder=2)
-        judged = np.array([group.judged for group in audit.groups])
-        drawn = GroupLines(audit.histograms.groups, audit.histograms.group_rows, judged)
+        drawn = self._group_lines()
         groups = () if audit.calibration is None else audit.calibration.groups
         for index, group in enumerate(groups):
             scores = [part.mean_score for part in group.bins]
             rates = [part.rate.value for part in group.bins]
             drawn.draw(ax, scores, rates)
             style = drawn.styles[index]
-            if style.named and judged[index]:
+            if style.named and drawn.judged[index]:
                 ends = [[part.rate.value - part.rate.low for part in group.bins]]
                 ends.append([part.rate.high - part.rate.value for part in group.bins])
                 ax.errorbar(
@@ -245,7 +203,7 @@ _SEPARATION_TITLES = {0: "Negative outcome", 1: "Positive outcome"}
 _PANEL_WIDTH, _GAP = 0.455, 0.09  # shares of the axes
 
 
-class SeparationDisplay(Display):
+class SeparationDisplay(AuditDisplay):
     r"""Cumulative distribution function of the scores of each group, among people with each outcome.
 
     Use `from_audit` to create a display.
@@ -291,26 +249,6 @@ class SeparationDisplay(Display):
     axes_: dict[int, Any]
     lines_: dict[int, list[Any]]
 
-    def __init__(self, audit: Audit) -> None:
-        self.audit = audit
-
-    @classmethod
-    def from_audit(cls, audit: Audit, *, ax: Any = None) -> Self:
-        """Draw the distribution functions of an audit with labels.
-
-        Parameters
-        ----------
-        audit : Audit
-            Result of `fairtransport.audit`.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        SeparationDisplay
-        """
-        return cls(audit).plot(ax)
-
     def _check_and_size(self) -> tuple[float, float]:
         if not self.audit.histograms.has_labels:
             raise ValueError("The audit has no labels, so that outcomes are not known; pass y_true to audit.")
@@ -321,11 +259,10 @@ class SeparationDisplay(Display):
         outer.set_axis_off()
         points = display_points(audit.histograms, _N_POINTS)
         curves = audit.error_curves(points)
-        judged = [group.judged for group in audit.groups]
         self.axes_, self.lines_ = {}, {}
         for label, rate in ((0, "false_positive_rate"), (1, "true_positive_rate")):
             panel = outer.inset_axes([label * (_PANEL_WIDTH + _GAP), 0, _PANEL_WIDTH, 1])
-            drawn = GroupLines(audit.histograms.groups, audit.histograms.group_rows, judged)
+            drawn = self._group_lines()
             for values in curves[rate]:
                 drawn.draw(panel, points, 1 - values)
             panel.set(xlim=(points[0], points[-1]), ylim=(0, 1))

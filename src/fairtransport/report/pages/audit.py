@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from fairtransport.report.pages.audit_sections import (
     collect_panels,
 )
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
-from fairtransport.report.pages.tables import collect_method_notes, collect_sheets, collect_tables
+from fairtransport.report.pages.tables import collect_method_notes, collect_sheets, collect_tables, pair_distances
 from fairtransport.report.style.figures import MOST_NAMED, GroupStyle, group_styles
 from fairtransport.report.style.web_pages import date_text, software_versions
 
@@ -75,18 +74,7 @@ def _repair(audit: Audit, what_if: WhatIf) -> str:
 # The main results of an audit, in large type at the top of its page.
 
 
-@dataclass(frozen=True)
-class Card:
-    """One result: its name, the value with its unit, and one or two lines of detail."""
-
-    name: str
-    value: str
-    detail: str
-    remark: str = ""
-    unit: str = ""
-
-
-def collect_cards(audit: Audit) -> list[Card]:
+def collect_cards(audit: Audit) -> list[dict[str, str]]:
     """Return the average and the largest gap, the ratio of selection rates, and the error rate if there are labels."""
     shown: Audit | WithinStrata = audit if audit.within is None else audit.within
     pairs, first, farthest = shown.readings[audit.settings.pairs_metric], audit.thresholds[0], shown.farthest
@@ -97,14 +85,14 @@ def collect_cards(audit: Audit) -> list[Card]:
     widest = farthest.estimate or Estimate(farthest.distance, 0.0, 1.0)
     between = " and ".join(score_text(score) for score in farthest.most_between)
     cards = [
-        Card(
+        _card(
             f"Average gap between two groups{criterion}",
             points_text(mean.value),
             f"{interval} {points_text(mean.low)} to {points_text(mean.high)}",
             f"uncorrected {points * pairs.value:.1f}, by chance alone {points * (pairs.floor or 0):.1f}",
             unit="points",
         ),
-        Card(
+        _card(
             ("Widest established gap" if audit.verdict.different else "Least certain gap") + criterion,
             points_text(widest.value),
             f"{interval} {points_text(widest.low)} to {points_text(widest.high)}",
@@ -118,20 +106,24 @@ def collect_cards(audit: Audit) -> list[Card]:
         name = f"Lowest over highest {rate}, {threshold_heading(audit, first)}"
         if first.top_share is None:
             name = f"Lowest over highest {rate} above {cut_text(audit, first.threshold)}"
-        cards.append(Card(name, f"{first.ratio.value:.2f}", detail, "four fifths is 0.80"))
+        cards.append(_card(name, f"{first.ratio.value:.2f}", detail, "four fifths is 0.80"))
     if "error_rate" in audit.readings:
         error = audit.readings["error_rate"]
         detail = f"{interval} {percent(error.low)} to {percent(error.high)}"
         area = "" if audit.auc is None else f"area under the ROC curve {audit.auc.value:.2f}"
         where = cut_text(audit, first.threshold)
-        cards.append(Card(f"Wrong decisions at {where}", percent(error.value), detail, area))
+        cards.append(_card(f"Wrong decisions at {where}", percent(error.value), detail, area))
     if audit.regression is not None and (root := audit.regression.overall["rmse"]) is not None:
         r2 = audit.regression.overall["r2"]
         detail = f"{interval} {score_text(root.low)} to {score_text(root.high)}"
         spread = f"R² {r2.value:.2f}, " if r2 is not None else ""
         remark = f"{spread}standard deviation of the label {score_text(audit.regression.label_deviation)}"
-        cards.append(Card("Root mean squared error", score_text(root.value), detail, remark))
+        cards.append(_card("Root mean squared error", score_text(root.value), detail, remark))
     return cards
+
+
+def _card(name: str, value: str, detail: str, remark: str = "", unit: str = "") -> dict[str, str]:
+    return {"name": name, "value": value, "detail": detail, "remark": remark, "unit": unit}
 
 
 # Distributions of the groups' scores among people with the same outcome, as small charts.
@@ -139,15 +131,6 @@ def collect_cards(audit: Audit) -> list[Card]:
 _N_POINTS = 101
 _SIZE = 100.0  # of the square that curves are drawn in
 _RATES = {0: "false_positive_rate", 1: "true_positive_rate"}
-
-
-@dataclass(frozen=True)
-class OutcomePanel:
-    """Distribution functions of all groups among people with one outcome, 100 by 100, origin at the top left."""
-
-    title: str
-    description: str
-    lines: tuple[tuple[int, str], ...]
 
 
 def collect_outcomes(audit: Audit) -> dict[str, object] | None:
@@ -162,18 +145,20 @@ def collect_outcomes(audit: Audit) -> dict[str, object] | None:
     }
 
 
-def _panel(audit: Audit, label: int) -> OutcomePanel:
+def _panel(audit: Audit, label: int) -> dict[str, Any]:
+    """Return distribution functions of all groups with one outcome, 100 by 100, origin at the top left."""
     points = np.linspace(0, 1, _N_POINTS)
     curves = 1 - audit.error_curves(audit.histograms.grid.from_unit(points))[_RATES[label]]
     middle = _N_POINTS // 2
     shown = [index for index in range(len(curves)) if not np.isnan(curves[index]).any()]
     halves = "; ".join(f"{one_line(audit.groups[index].name)}: {percent(curves[index][middle])}" for index in shown)
     title = "Positive outcome" if label else "Negative outcome"
-    return OutcomePanel(
-        title=title,
-        description=f"Distribution functions by group, {title.lower()}. Share in the lower half of scores: {halves}.",
-        lines=tuple((index, _path(points, curves[index])) for index in shown),
-    )
+    description = f"Distribution functions by group, {title.lower()}. Share in the lower half of scores: {halves}."
+    return {
+        "title": title,
+        "description": description,
+        "lines": [(index, _path(points, curves[index])) for index in shown],
+    }
 
 
 def _path(points: NDArray[np.float64], curve: NDArray[np.float64]) -> str:
@@ -189,29 +174,14 @@ LEVELS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 """Distances at which the shade of a cell changes: the same on every page, so that pages can be compared."""
 
 
-@dataclass(frozen=True)
-class DistanceMatrix:
-    """Distances between the largest groups."""
-
-    indices: tuple[int, ...]
-    distances: tuple[tuple[float, ...], ...]
-    levels: tuple[tuple[int, ...], ...]
-    left_out: int
-
-
-def collect_distance_matrix(audit: Audit) -> DistanceMatrix:
+def collect_distance_matrix(audit: Audit) -> dict[str, Any]:
     """Return the distances between the largest groups, at most twelve; of ranks, where scores have no known bounds."""
     rows = audit.histograms.group_rows
     indices = np.sort(np.argsort(-rows, kind="stable")[:MOST_NAMED])
-    whole = audit.distances if audit.rank_distances is None else audit.rank_distances
-    distances = whole[np.ix_(indices, indices)]
+    distances = pair_distances(audit)[np.ix_(indices, indices)]
     levels = np.searchsorted(LEVELS, distances, side="right")
-    return DistanceMatrix(
-        tuple(indices.tolist()),
-        tuple(map(tuple, distances.tolist())),
-        tuple(map(tuple, levels.tolist())),
-        len(rows) - indices.size,
-    )
+    shown = {"indices": indices, "distances": distances, "levels": levels}
+    return {name: values.tolist() for name, values in shown.items()} | {"left_out": len(rows) - indices.size}
 
 
 # Data of the page's script: histograms, names and colours, as one JSON value.
@@ -289,18 +259,7 @@ def _short_numbers(masses: NDArray[np.float64]) -> list[float]:
 # The table that follows the sliders, as it is before the reader moves them.
 
 
-@dataclass(frozen=True)
-class ThresholdRow:
-    """The row of a group, which the script keeps up to date."""
-
-    group: int
-    rates: tuple[str, ...]
-    intervals: tuple[str, ...]
-    ratios: tuple[str, ...]
-    errors: tuple[str, ...]
-
-
-def collect_threshold_rows(what_ifs: Sequence[WhatIf], indices: Sequence[Sequence[int]]) -> list[ThresholdRow]:
+def collect_threshold_rows(what_ifs: Sequence[WhatIf], indices: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
     """Return the rows at the first threshold, without repair."""
     threshold = what_ifs[0].audit.thresholds[0].threshold
     outcomes = [what_if.at(threshold) for what_if in what_ifs]
@@ -309,13 +268,13 @@ def collect_threshold_rows(what_ifs: Sequence[WhatIf], indices: Sequence[Sequenc
     for group in range(len(indices[0])):
         pairs = [(outcome, order[group]) for outcome, order in zip(outcomes, indices, strict=True)]
         rows.append(
-            ThresholdRow(
-                group=group,
-                rates=tuple(percent(outcome.rates[index].value) for outcome, index in pairs),
-                intervals=tuple(_interval(outcome, index) for outcome, index in pairs),
-                ratios=tuple(_ratio(outcome, index, high_is_favourable=high_is_favourable) for outcome, index in pairs),
-                errors=tuple(percent(outcome.errors[index]) for outcome, index in pairs if outcome.errors is not None),
-            )
+            {
+                "group": group,
+                "rates": [percent(outcome.rates[index].value) for outcome, index in pairs],
+                "intervals": [_interval(outcome, index) for outcome, index in pairs],
+                "ratios": [_ratio(outcome, index, high_is_favourable=high_is_favourable) for outcome, index in pairs],
+                "errors": [percent(outcome.errors[index]) for outcome, index in pairs if outcome.errors is not None],
+            }
         )
     return rows
 

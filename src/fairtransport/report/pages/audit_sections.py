@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,19 +23,7 @@ if TYPE_CHECKING:
 _SIZE = 100.0  # of the square that a curve is drawn in
 
 
-@dataclass(frozen=True)
-class Panel:
-    """The reliability curve of a group, in the coordinates of its chart: 100 by 100, the origin at the top left."""
-
-    group: int | None
-    title: str
-    description: str
-    points: tuple[tuple[float, float, float, float], ...]
-    line: str
-    everyone: str
-
-
-def collect_panels(audit: Audit) -> list[Panel]:
+def collect_panels(audit: Audit) -> list[dict[str, Any]]:
     """Return the reliability curves of everyone and of the largest groups that are judged; none without labels."""
     if audit.calibration is None:
         return []
@@ -48,17 +35,17 @@ def collect_panels(audit: Audit) -> list[Panel]:
     return [*panels, *(_panel(audit, audit.calibration.groups[index], index, everyone) for index in largest)]
 
 
-def _panel(audit: Audit, one: GroupCalibration, group: int | None, everyone: str) -> Panel:
+def _panel(audit: Audit, one: GroupCalibration, group: int | None, everyone: str) -> dict[str, Any]:
+    """Return a reliability curve in the coordinates of its chart: 100 by 100, the origin at the top left."""
     title = "Everyone" if group is None else one_line(one.name)
     bins = "; ".join(f"{score_text(part.mean_score)}: {percent(part.rate.value)}" for part in one.bins)
-    return Panel(
-        group=group,
-        title=title,
-        description=f"Reliability curve of {title}. Mean score and share that is positive, by bin: {bins}.",
-        points=tuple(_points(audit, one)),
-        line=_path(_points(audit, one)),
-        everyone="" if group is None else everyone,
-    )
+    return {
+        "group": group,
+        "description": f"Reliability curve of {title}. Mean score and share that is positive, by bin: {bins}.",
+        "points": _points(audit, one),
+        "line": _path(_points(audit, one)),
+        "everyone": "" if group is None else everyone,
+    }
 
 
 def _points(audit: Audit, one: GroupCalibration) -> list[tuple[float, float, float, float]]:
@@ -176,28 +163,18 @@ RATE_NAMES = {
 _DASH = "\N{EN DASH}"
 
 
-@dataclass(frozen=True)
-class ErrorRow:
-    """The rates of a group, or of everyone, which the script keeps up to date."""
-
-    group: int | None
-    cells: tuple[tuple[str, str, str], ...]
-
-
-def collect_error_rows(what_if: WhatIf) -> list[ErrorRow]:
+def collect_error_rows(what_if: WhatIf) -> list[dict[str, Any]]:
     """Return the rates at the first threshold, without repair; none without labels."""
     outcome = what_if.at(what_if.audit.thresholds[0].threshold)
     if outcome.error_rates is None or outcome.overall_rates is None:
         return []
-    rows = [
-        ErrorRow(group, tuple((rate, *_value_and_interval(rates[rate])) for rate in ERROR_RATES))
+    rows: list[dict[str, Any]] = [
+        {"group": group, "cells": [(rate, *_value_and_interval(rates[rate])) for rate in ERROR_RATES]}
         for group, rates in enumerate(outcome.error_rates)
     ]
     everyone = ((rate, outcome.overall_rates[rate]) for rate in ERROR_RATES)
-    return [
-        *rows,
-        ErrorRow(None, tuple((rate, _DASH if value is None else percent(value), "") for rate, value in everyone)),
-    ]
+    cells = [(rate, _DASH if value is None else percent(value), "") for rate, value in everyone]
+    return [*rows, {"group": None, "cells": cells}]
 
 
 def _value_and_interval(estimate: Estimate | None) -> tuple[str, str]:
@@ -357,41 +334,6 @@ _BOX, _SIDE = 126, 78  # widths of the boxes of mediators, and of the sensitive 
 _MOST_STROKE = 9.0
 
 
-@dataclass(frozen=True)
-class NodeBox:
-    """A node: its text and the box around it."""
-
-    text: str
-    x: float
-    y: float
-    width: float
-
-
-@dataclass(frozen=True)
-class EffectArrow:
-    """An edge: its path, and for an effect its width, its figure and the share of the gap."""
-
-    path: str
-    kind: str
-    stroke: float = 1.0
-    label: str = ""
-    share: str = ""
-    x: float = 0.0
-    y: float = 0.0
-
-
-@dataclass(frozen=True)
-class EffectsFigure:
-    """The graph of one group's effects."""
-
-    group: str
-    description: str
-    width: int
-    height: int
-    boxes: tuple[NodeBox, ...]
-    arrows: tuple[EffectArrow, ...]
-
-
 def collect_effects(effects: CounterfactualAudit | None) -> dict[str, object] | None:
     """Return what the page says about effects along paths; None without any."""
     if effects is None:
@@ -413,7 +355,7 @@ def collect_effect_tables(effects: CounterfactualAudit | None) -> list[Table]:
 # ------------------------------------------------------------------------------------------------------------- figure
 
 
-def _figure(effects: CounterfactualAudit, one: GroupEffects) -> EffectsFigure:
+def _figure(effects: CounterfactualAudit, one: GroupEffects) -> dict[str, Any]:
     through = {effect.name.removeprefix("through "): effect for effect in one.paths if effect.name != "direct"}
     nodes = [node for node in effects.graph.nodes if node in through]
     rows = {node: _TOP + index * _ROW for index, node in enumerate(nodes)}
@@ -422,47 +364,52 @@ def _figure(effects: CounterfactualAudit, one: GroupEffects) -> EffectsFigure:
     first, last = (_WIDTH - _BOX) / 2 + 28, (_WIDTH + _BOX) / 2 + 28
     largest = max(abs(effect.mean) for effect in one.paths) or 1.0
     arrows = [
-        EffectArrow(f"M{last} {rows[a]}C{last + 26} {rows[a]} {last + 26} {rows[b]} {last + 3} {rows[b]}", "passes")
+        _passing_arrow(f"M{last} {rows[a]}C{last + 26} {rows[a]} {last + 26} {rows[b]} {last + 3} {rows[b]}")
         for a, b in effects.graph.edges
         if a in rows and b in rows
     ]
-    arrows += [EffectArrow(f"M{last} {y}L{right - 3} {middle}", "passes") for y in rows.values()]
+    arrows += [_passing_arrow(f"M{last} {y}L{right - 3} {middle}") for y in rows.values()]
     for node, y in rows.items():
         bend = left + 46  # the rest is level, below the figures
         path = f"M{left} {middle}C{left + 26} {middle} {left + 16} {y} {bend} {y}H{first - 5}"
         arrows.append(_effect_arrow(through[node], one, path, largest, ((left + 30 + first) / 2, y)))
     over = f"M{_SIDE / 2} {middle - 15}V20H{_WIDTH - _SIDE / 2}V{middle - 19}"
     arrows.append(_effect_arrow(one.effects["direct"], one, over, largest, (_WIDTH / 2, 20.0)))
-    boxes = [
-        NodeBox(shorten(one_line(effects.sensitive), 12), 0.0, middle, _SIDE),
-        *(NodeBox(shorten(one_line(node), 18), first, y, _BOX) for node, y in rows.items()),
-        NodeBox("score", float(right), middle, _SIDE),
+    boxes: list[tuple[str, float, float, float]] = [
+        (shorten(one_line(effects.sensitive), 12), 0.0, middle, _SIDE),
+        *((shorten(one_line(node), 18), first, y, _BOX) for node, y in rows.items()),
+        ("score", float(right), middle, _SIDE),
     ]
     said = "; ".join(f"{one_line(effect.name)} {_signed_effect(effect.mean)}" for effect in one.paths)
     name = one_line(one.group)
-    return EffectsFigure(
-        name,
-        f"Effects on the mean score if {name} were {one_line(effects.to)}, under this graph: {said}.",
-        _WIDTH,
-        int(_TOP + max(len(nodes) - 1, 0) * _ROW + 34),
-        tuple(boxes),
-        tuple(arrows),
-    )
+    return {
+        "group": name,
+        "description": f"Effects on the mean score if {name} were {one_line(effects.to)}, under this graph: {said}.",
+        "width": _WIDTH,
+        "height": int(_TOP + max(len(nodes) - 1, 0) * _ROW + 34),
+        "boxes": [dict(zip(("text", "x", "y", "width"), box, strict=True)) for box in boxes],
+        "arrows": arrows,
+    }
+
+
+def _passing_arrow(path: str) -> dict[str, Any]:
+    """Return an edge that passes effects on."""
+    return {"path": path, "kind": "passes", "stroke": 1.0, "label": ""}
 
 
 def _effect_arrow(
     effect: PathEffect, one: GroupEffects, path: str, largest: float, place: tuple[float, float]
-) -> EffectArrow:
+) -> dict[str, Any]:
     stroke = 1.0 + (_MOST_STROKE - 1.0) * abs(effect.mean) / largest
-    return EffectArrow(
-        path,
-        "direct" if effect.name == "direct" else "effect",
-        round(stroke, 2),
-        _signed_effect(effect.mean),
-        _share(effect.mean, one.gap),
-        round(place[0], 1),
-        round(place[1] - stroke / 2 - 5.0, 1),
-    )
+    return {
+        "path": path,
+        "kind": "direct" if effect.name == "direct" else "effect",
+        "stroke": round(stroke, 2),
+        "label": _signed_effect(effect.mean),
+        "share": _share(effect.mean, one.gap),
+        "x": round(place[0], 1),
+        "y": round(place[1] - stroke / 2 - 5.0, 1),
+    }
 
 
 def _share(value: float, gap: float) -> str:
