@@ -323,8 +323,8 @@ def needs_groups(model: Any, X: Any = None, *, sensitive_features: Any = None) -
     each group (``coef_`` with several rows).
     """
     last = last_step(model)[1]
-    if not takes_groups(last):
-        return False
+    if not hasattr(last, "predict") or not takes_groups(last):
+        return not hasattr(last, "predict")  # a repair of scores
     if hasattr(last, "repair_"):
         return last.repair_ is not None
     if hasattr(last, "groups_") and hasattr(last, "coef_"):

@@ -34,7 +34,7 @@ MODELS = {
     "cot": lambda: ft.TransportClassifier(**AWARE).fit(X, Y, sensitive_features=G),
     "dot": lambda: ft.TransportRegressor(distance="discrete", **AWARE).fit(X, PAY, sensitive_features=G),
     "pipeline": lambda: make_pipeline(StandardScaler(), ft.TransportClassifier(**AWARE)).fit(
-        X, Y, continuoustransportclassifier__sensitive_features=G
+        X, Y, transportclassifier__sensitive_features=G
     ),
     "repair": lambda: ft.QuantileRepairClassifier(LogisticRegression()).fit(X, Y, sensitive_features=G),
     "regressor": lambda: ft.QuantileRepairRegressor(LinearRegression()).fit(X, PAY, sensitive_features=G),

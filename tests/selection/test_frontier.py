@@ -508,7 +508,7 @@ def test_a_pipeline_from_text_to_parity():
     for group_specific, situation in ((False, "blind"), (True, "aware")):
         model = make_pipeline(prepare, clone(COT).set_params(group_specific=group_specific))
         curve = frontier(model, frame, cv=2, parity_weights=[0, 3])
-        assert curve.parameter == "continuoustransportclassifier__parity_weight"
+        assert curve.parameter == "transportclassifier__parity_weight"
         assert curve.situation == situation
         options = {"sensitive_features": G} if group_specific else {}
         assert curve.choose(max_error=0.9).predict_proba(frame, **options).shape == (Y.size, 2)

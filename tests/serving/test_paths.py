@@ -14,6 +14,7 @@ import fairtransport as ft
 from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.persistence import make_keys
 from fairtransport.serving._counters import SCORE_BINS, RequestCounts, ScoreCounts, SharedCounts
+from fairtransport.tabular.rows import ReasonKind, RowReason
 
 
 def ask(client, rows, **headers):
@@ -75,7 +76,7 @@ def test_processes_share_their_counts_and_go_on_after_a_kill(tmp_path):
     first, second = (RequestCounts(SharedCounts(tmp_path, 2, index)) for index in range(2))
     first.add(200, 0.01)
     second.add(200, 0.02)
-    second.add_rows(7, ["no group in 'sex'"])
+    second.add_rows(7, [RowReason("no group in 'sex'", ReasonKind.NO_GROUP)])
     again = RequestCounts(SharedCounts(tmp_path, 2, 1))  # in place of the second
     again.add(599, 100.0)
     total = first.total()

@@ -44,7 +44,7 @@ def encoder():
 def aware_pipeline():
     model = ft.TransportClassifier(parity_weight=0.5, group_specific=True)
     pipe = make_pipeline(encoder(), model)
-    return pipe.fit(FRAME, Y, continuoustransportclassifier__sensitive_features=GROUPS)
+    return pipe.fit(FRAME, Y, transportclassifier__sensitive_features=GROUPS)
 
 
 def table_model(estimator):

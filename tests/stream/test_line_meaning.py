@@ -39,7 +39,7 @@ class World:
 
     def __init__(self, model, columns, sensitive, **options):
         self.schema = input_schema_for(model, sensitive=sensitive, **options)
-        self.scorer = scorer_for(self.schema.model)
+        self.scorer = scorer_for(self.schema.scorer.model)
         self.columns = columns  # name -> values to draw from
         self.tokens = sorted({_token(value) for values in columns.values() for value in values})
 
@@ -66,11 +66,11 @@ class World:
             return None, np.empty(0), []
         if not batch.accepted:
             return batch, np.empty(0), []
-        if self.schema.adopts_groups:  # scoring a new group changes the model; compare what it is given instead
+        if self.schema.scorer.adopts_groups:  # scoring a new group changes the model; compare what it is given instead
             scores = batch.X.sum(axis=1)
         else:
             scores = self.scorer.score(batch.X, batch.sensitive_features)
-        return batch, scores, batch.with_scores(scores).split(b"\n")[:-1]
+        return batch, scores, [line.removesuffix(b"\n") for line in batch.scored_lines(scores)]
 
 
 def group(batch, place):
@@ -238,7 +238,10 @@ def test_a_byte_order_mark_costs_no_row():
     schema = worlds()["numbers"].schema
     lines = b'{"x":1,"y":2,"z":3,"sex":"F"}\n' * 2
     _, batch = read_batch(MARK + lines, schema, "jsonl")
-    assert (batch.accepted, batch.with_scores(np.zeros(2))) == ([0, 1], lines.replace(b"}", b',"score":0.0}'))
+    assert (batch.accepted, b"".join(batch.scored_lines(np.zeros(2)))) == (
+        [0, 1],
+        lines.replace(b"}", b',"score":0.0}'),
+    )
     _, batch = read_batch(MARK + MARK + lines, schema, "jsonl")
     assert batch.rejected == [(1, "not JSON")]
     reader, batch = read_batch(MARK + b"x,y,z,sex\n1,2,3,F\n", schema, "csv")

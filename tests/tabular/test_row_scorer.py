@@ -61,7 +61,7 @@ def made():
     pipeline = make_pipeline(encoder(), LogisticRegression(max_iter=1000)).fit(FRAME, Y)
     yield "pipeline", pipeline, FRAME, {}
     fair = make_pipeline(encoder(), ft.TransportClassifier(parity_weight=0.5, group_specific=True))
-    fair.fit(FRAME, Y, continuoustransportclassifier__sensitive_features=GROUPS)
+    fair.fit(FRAME, Y, transportclassifier__sensitive_features=GROUPS)
     yield "aware pipeline", fair, FRAME, with_groups
     repair = ft.QuantileRepairClassifier(make_pipeline(encoder(), LogisticRegression(max_iter=1000)))
     yield "repair", repair.fit(FRAME, Y, **with_groups), FRAME, with_groups

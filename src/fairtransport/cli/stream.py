@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fairtransport.stream import AdjustmentReport, ContinualAdjuster
-    from fairtransport.stream.input import InputSchema, Source
+    from fairtransport.stream.input import InputSchema
     from fairtransport.stream.kafka import KafkaSettings, TopicOutput, TopicSource
     from fairtransport.stream.loop import RunOptions
 
@@ -414,7 +414,7 @@ def run_stream(
         schema = replace(schema, unknown_group=adjuster.unknown_group)  # of a store, that with which it was begun
         if page is not None:
             stack.enter_context(_page(adjuster, page))
-        source: Source
+        source: LineSource | TopicSource
         if topics:
             opened = topics.topics(follow=follow, stop=stop.is_set, delimiter=options.delimiter)
             source, output = stack.enter_context(opened)
@@ -484,9 +484,9 @@ def _adjuster(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StoreWarning)
         if resume and store is not None and ContinualAdjuster.is_store(store):
-            adjuster = ContinualAdjuster.resume(store, model=schema.model)
+            adjuster = ContinualAdjuster.resume(store, model=schema.scorer.model)
         else:
-            adjuster = ContinualAdjuster(schema.model, store=store, checkpoint_every=None, **options)
+            adjuster = ContinualAdjuster(schema.scorer.model, store=store, checkpoint_every=None, **options)
     for warning in caught:
         print_stderr(f"warning: {warning.message}")
     with warnings.catch_warnings(), adjuster:

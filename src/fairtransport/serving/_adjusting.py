@@ -39,6 +39,7 @@ from fairtransport.storage import write_atomically
 from fairtransport.stream import ContinualAdjuster, StoreError
 from fairtransport.stream.input import BatchReader, input_schema_for
 from fairtransport.stream.loop import MissingGroups
+from fairtransport.tabular.rows import RowReason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,7 +141,7 @@ class _Waiting:
     key: str | None
     check: int
     lines: list[bytes]
-    rejected: dict[int, str]
+    rejected: dict[int, RowReason]
     answer: Future[Answer]
 
 
@@ -161,7 +162,7 @@ class AdjustedScoring:
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self._adjuster = _open_store(schema.model, settings)
+            self._adjuster = _open_store(schema.scorer.model, settings)
         self._schema = replace(schema, unknown_group=self._adjuster.unknown_group)  # with which the store was begun
         optional = tuple(name for name in self._schema.columns if name not in self._schema.required)
         wanted = WantedColumns(tuple(self._schema.required), frozenset(self._schema.numeric), optional)
@@ -169,7 +170,7 @@ class AdjustedScoring:
         if settings.frozen != self._adjuster.frozen:
             (self._adjuster.freeze if settings.frozen else self._adjuster.thaw)()
         self._log = AnswerLog(settings.store / "answers.jsonl", settings.remembered, self._adjuster.batches)
-        n_groups = len(self._schema.groups)
+        n_groups = len(self._schema.scorer.groups)
         self._scores = ScoreCounts(n_groups) if n_groups else None
         self._report: AdjustmentReport | None = None
         self._reader = BatchReader(_Lines(settings.max_bytes), self._schema, "score", "jsonl", ",")  # type: ignore[arg-type]
@@ -206,7 +207,7 @@ class AdjustedScoring:
             "version": self.model.version,
             "loaded": True,
             "task": self.model.scorer.task,
-            "groups": self._schema.groups.names,
+            "groups": self._schema.scorer.groups.names,
             "scores": self._scores,
             "stream": self._report,
         }
@@ -321,13 +322,13 @@ class AdjustedScoring:
             self._requests.add_rows(len(waiting.lines), answer.reasons.values())
         return answers
 
-    def _adjust(self, lines: list[bytes]) -> tuple[Any, dict[int, str]]:
+    def _adjust(self, lines: list[bytes]) -> tuple[Any, dict[int, RowReason]]:
         """Return the scores of lines, and the reason of each that has none."""
         scores = np.full(len(lines), np.nan)
-        reasons: dict[int, str] = {}
+        reasons: dict[int, RowReason] = {}
         size = self._settings.batch
         for start in range(0, len(lines), size):
-            self._reader.source.lines_waiting = lines[start : start + size]  # type: ignore[attr-defined]
+            self._reader.source.lines_waiting = lines[start : start + size]  # type: ignore[union-attr]
             batch = self._reader.read(size)
             if batch is None:
                 continue
@@ -406,7 +407,7 @@ def _open_store(model: Any, settings: ServerSettings) -> ContinualAdjuster:
 
 def _lines_of(
     body: bytes, file_format: str, wanted: WantedColumns, max_rows: int
-) -> tuple[list[bytes], dict[int, str]]:
+) -> tuple[list[bytes], dict[int, RowReason]]:
     """Return the rows of a body as JSON lines; an empty one for a row that cannot be read, and its reason."""
     rows = read_rows(body, file_format, wanted, max_rows)
     table = rows.table
@@ -434,4 +435,6 @@ def _number(cell: Any) -> Any:
 
 def _answer_of(logged: LoggedAnswer) -> Answer:
     scores = np.array([np.nan if score is None else score for score in logged.scores], dtype=np.float64)
-    return Answer(scores, {int(row): reason for row, reason in logged.reasons.items()}, logged.version)
+    # Its rows were counted by kind when it was first given.
+    reasons = {int(row): RowReason(reason) for row, reason in logged.reasons.items()}
+    return Answer(scores, reasons, logged.version)

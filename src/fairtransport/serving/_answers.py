@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport.tabular.rows import RowReason
+
 
 _MEDIA_TYPES = {"json": "application/json", "jsonl": "application/x-ndjson", "csv": "text/csv"}
 
@@ -29,7 +31,7 @@ class Answer:
     """Scores of the rows of a request."""
 
     scores: NDArray[np.float64]
-    reasons: dict[int, str] = field(default_factory=dict)
+    reasons: dict[int, RowReason] = field(default_factory=dict)
     version: str = ""
 
     def scores_or_none(self) -> list[float | None]:
@@ -113,7 +115,9 @@ def _arrow(answer: Answer) -> bytes:
 _WRITERS: dict[str, Callable[[Answer], str]] = {"json": _json, "jsonl": _json_lines, "csv": _csv}
 
 
-def merge(n_rows: int, rejected: dict[int, str], scores: NDArray[np.float64], reasons: dict[int, str]) -> Any:
+def merge(
+    n_rows: int, rejected: dict[int, RowReason], scores: NDArray[np.float64], reasons: dict[int, RowReason]
+) -> Any:
     """Return scores and reasons of all rows, from those of the rows that could be read."""
     if not rejected:
         return scores, reasons

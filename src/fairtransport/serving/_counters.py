@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import mmap
 import os
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from fairtransport.tabular.rows import ReasonKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,43 +22,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport.tabular.rows import RowReason
+
 
 #: Upper bounds, in seconds, of the histogram of latencies; the last one is infinite.
 LATENCY_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 #: Statuses of responses that are counted; others are counted as the last one.
 STATUSES = (200, 400, 408, 413, 415, 422, 500, 503, 504, 0)
 #: Kinds of reasons for which a row has no score.
-REASONS = (
-    "no group",
-    "unknown group",
-    "unknown stratum",
-    "unknown category",
-    "missing value",
-    "missing column",
-    "not a number",
-    "not readable",
-    "other",
-)
+REASONS = tuple(kind for kind in ReasonKind if kind != ReasonKind.NO_LABEL)
 #: Kinds of cells that are replaced, so that a row has a score nevertheless; as in `RowScores`.
 REPLACED = ("unreadable", "unseen category", "rare or unseen category")
 #: Bins of the histograms of scores in [0, 1].
 SCORE_BINS = 50
-
-_PATTERNS = (
-    ("no group", r"^no group"),
-    ("unknown group", r"^unknown group"),
-    ("unknown stratum", r"^unknown stratum"),
-    ("unknown category", r"has an unknown category$"),
-    ("missing value", r"has no value$"),
-    ("missing column", r"^no column |^missing column "),
-    ("not a number", r"is not a (finite )?number$|outside the range|not a single value$"),
-    ("not readable", r"^not |^another number of fields|cannot be (read|converted)"),
-)
-
-
-def reason_kind(reason: str) -> str:
-    """Return the kind of a reason: one of a fixed list, as the labels of a metric must be."""
-    return next((kind for kind, pattern in _PATTERNS if re.search(pattern, reason)), "other")
 
 
 @dataclass(frozen=True)
@@ -93,7 +70,6 @@ class RequestCounts:
         self._by_status, self._by_latency, self._sums, self._by_reason, self._replaced = self._split(own)
         self._bounds = np.array(LATENCY_BOUNDS)
         self._status_index = {status: index for index, status in enumerate(STATUSES)}
-        self._reason_index = {reason: index for index, reason in enumerate(REASONS)}
 
     def _split(self, array: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         return np.split(array, np.cumsum(self._sizes)[:-1])
@@ -104,11 +80,11 @@ class RequestCounts:
         self._by_latency[int(self._bounds.searchsorted(seconds))] += 1.0
         self._sums[0] += seconds
 
-    def add_rows(self, n_rows: int, reasons: Iterable[str]) -> None:
+    def add_rows(self, n_rows: int, reasons: Iterable[RowReason]) -> None:
         """Count the rows of a request, and those of them that have no score."""
         self._sums[1] += n_rows
         for reason in reasons:
-            self._by_reason[self._reason_index[reason_kind(reason)]] += 1.0
+            self._by_reason[REASONS.index(reason.kind)] += 1.0
 
     def add_replaced(self, counts: Mapping[str, int]) -> None:
         """Count cells that were replaced."""

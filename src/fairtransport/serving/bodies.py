@@ -16,6 +16,7 @@ import numpy as np
 
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
+from fairtransport.tabular.rows import ReasonKind, RowReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,7 +52,7 @@ class RequestRows:
 
     n_rows: int
     table: Any
-    rejected: dict[int, str] = field(default_factory=dict)
+    rejected: dict[int, RowReason] = field(default_factory=dict)
 
 
 def missing_columns(names: Sequence[str]) -> RequestError:
@@ -59,7 +60,9 @@ def missing_columns(names: Sequence[str]) -> RequestError:
     return RequestError(422, f"The rows have no {say_columns(list(names))}, which the model needs.")
 
 
-def columns_of_rows(rows: Sequence[Any], wanted: WantedColumns, rejected: dict[int, str] | None = None) -> RequestRows:
+def columns_of_rows(
+    rows: Sequence[Any], wanted: WantedColumns, rejected: dict[int, RowReason] | None = None
+) -> RequestRows:
     """Return the wanted columns of rows that are dicts."""
     try:
         if not rejected:
@@ -67,7 +70,11 @@ def columns_of_rows(rows: Sequence[Any], wanted: WantedColumns, rejected: dict[i
     except (KeyError, TypeError, AttributeError, _NestedValueError):
         pass
     reasons = dict(rejected or {})
-    reasons |= {n: "not an object" for n, row in enumerate(rows) if n not in reasons and not isinstance(row, dict)}
+    reasons |= {
+        n: RowReason("not an object", ReasonKind.NOT_READABLE)
+        for n, row in enumerate(rows)
+        if n not in reasons and not isinstance(row, dict)
+    }
     objects = [(n, row) for n, row in enumerate(rows) if n not in reasons]
     absent = [name for name in wanted.needed if not any(name in row for _, row in objects)]
     if absent and objects:
@@ -75,12 +82,12 @@ def columns_of_rows(rows: Sequence[Any], wanted: WantedColumns, rejected: dict[i
     for n, row in objects:
         for name in wanted.needed:
             if name not in row:
-                reasons[n] = f"no column {name!r}"
+                reasons[n] = RowReason(f"no column {name!r}", ReasonKind.MISSING_COLUMN)
                 break
         else:
             nested = [name for name in (*wanted.needed, *wanted.optional) if isinstance(row.get(name), _NESTED)]
             if nested:
-                reasons[n] = f"column {nested[0]!r} is not a single value"
+                reasons[n] = RowReason(f"column {nested[0]!r} is not a single value", ReasonKind.NOT_A_NUMBER)
     kept = [row for n, row in objects if n not in reasons]
     return RequestRows(len(rows), _take_columns(kept, wanted), dict(sorted(reasons.items())))
 
@@ -270,13 +277,13 @@ def _read_json_lines(body: bytes, wanted: WantedColumns, max_rows: int) -> Reque
     lines = [line for line in body.splitlines() if line.strip()]
     _check_rows(len(lines), max_rows)
     rows: list[Any] = []
-    rejected = {}
+    rejected: dict[int, RowReason] = {}
     for n, line in enumerate(lines):
         try:
             rows.append(_load_json(line))
         except (ValueError, RecursionError):
             rows.append(None)
-            rejected[n] = "not JSON"
+            rejected[n] = RowReason("not JSON", ReasonKind.NOT_READABLE)
     return columns_of_rows(rows, wanted, rejected)
 
 
@@ -299,7 +306,8 @@ def _read_csv(body: bytes, wanted: WantedColumns, max_rows: int) -> RequestRows:
     absent = [name for name in wanted.needed if name not in positions]
     if absent:
         raise missing_columns(absent)
-    reason = f"another number of fields than the header, which has {len(header)}"
+    text = f"another number of fields than the header, which has {len(header)}"
+    reason = RowReason(text, ReasonKind.NOT_READABLE)
     rejected = {n: reason for n, row in enumerate(rows) if len(row) != len(header)}
     kept = [row for row in rows if len(row) == len(header)] if rejected else rows
     columns = [*wanted.needed, *(name for name in wanted.optional if name in positions)]

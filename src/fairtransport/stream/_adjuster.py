@@ -13,7 +13,7 @@ import numpy as np
 from fairtransport._validation import check_count
 from fairtransport.persistence import unpack_model
 from fairtransport.storage import ModelFileError
-from fairtransport.stream._errors import StoreError
+from fairtransport.stream._line_file import StoreError
 from fairtransport.stream._monitor import MONITOR_BINS
 from fairtransport.stream._state import AdjusterOptions, StreamState, Version, utc_now
 from fairtransport.stream._store import Store

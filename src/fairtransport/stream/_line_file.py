@@ -6,14 +6,30 @@ import errno
 import hashlib
 import os
 import stat
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairtransport.storage import sync_folder
-from fairtransport.stream._errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _HINT = "the last checkpoint is intact. Free disk space, then resume"
 _BLOCK = 1 << 20
 _IN_USE = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}
+
+
+class StoreError(ValueError):
+    """A store, or a file that its stream writes, that cannot be used.
+
+    It is in use by another process, belongs to another model, was changed by another program, or has no intact
+    checkpoint.
+    """
+
+
+class StoreWarning(UserWarning):
+    """Part of a store is damaged; the run continues from what is intact."""
 
 
 class LineFile:
@@ -35,16 +51,11 @@ class LineFile:
             self.length = self._size = self._locked_size()
             self._digest = hashlib.sha256()
             if self.length == 0:  # a new file must be durable before a checkpoint refers to it
-                self._sync_folder()
+                with self._explained_errors():
+                    sync_folder(self.path.parent)
         except BaseException:
             self.close()
             raise
-
-    def _sync_folder(self) -> None:
-        try:
-            sync_folder(self.path.parent)
-        except OSError as error:
-            raise self._explained(error) from error
 
     def _locked_size(self) -> int:
         status = os.fstat(self._handle)
@@ -92,10 +103,8 @@ class LineFile:
         """Truncate the file to so many bytes; only for content that no reader may rely on."""
         if length == self._size:
             return
-        try:
+        with self._explained_errors():
             os.ftruncate(self._handle, length)
-        except OSError as error:
-            raise self._explained(error) from error
         self._size = length
         self.length = min(self.length, length)
 
@@ -106,13 +115,11 @@ class LineFile:
         self.check()
         known = self._confirm(content) if self.ahead else 0
         left = memoryview(content)[known:]
-        try:
+        with self._explained_errors():
             while left:
                 written = os.write(self._handle, left)
                 self._size += written
                 left = left[written:]
-        except OSError as error:
-            raise self._explained(error) from error
         self.length += len(content)
         self._digest.update(content)
         self.check()
@@ -140,10 +147,8 @@ class LineFile:
     def sync(self) -> None:
         """Flush the file to the disk."""
         self.check()
-        try:
+        with self._explained_errors():
             os.fsync(self._handle)
-        except OSError as error:
-            raise self._explained(error) from error
 
     def close(self) -> None:
         """Close the file and release its lock; further calls do nothing."""
@@ -187,8 +192,12 @@ class LineFile:
 
     # ---------------------------------------------------------------- errors
 
-    def _explained(self, error: OSError) -> OSError:
-        return OSError(error.errno, f"{error.strerror}; {_HINT}", str(self.path))
+    @contextmanager
+    def _explained_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}; {_HINT}", str(self.path)) from error
 
     def _recovered(self, status: os.stat_result) -> str:
         """Write the content of a deleted file again, which this process still has; return the message of the error."""

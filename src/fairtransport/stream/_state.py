@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -184,10 +184,7 @@ class AdjustmentReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the scores and the names of groups, as JSON can represent it."""
-        names = (
-            *("batch", "rows", "rows_without_group", "disparity_before", "disparity_after", "noise_floor", "alarm"),
-            *("evidence", "updates", "moved", "at_border", "mean_change", "agreement", "frozen"),
-        )
+        names = [one.name for one in fields(self) if one.name not in {"scores", "groups"}]
         sizes = [round(group.size, 1) for group in self.groups]
         return {**{name: getattr(self, name) for name in names}, "sizes": sizes}
 
@@ -220,12 +217,6 @@ class AdjusterOptions:
             check_count(self.checkpoint_every, name="checkpoint_every")
         check_count(self.keep_checkpoints, name="keep_checkpoints")
         check_choice(self.unknown_group, UNKNOWN_GROUPS, name="unknown_group")
-
-    def n_updates(self, *, after_alarm: bool, frozen: bool) -> int:
-        """Return the number of updates for one batch."""
-        if frozen:
-            return 0
-        return self.alarm_updates if after_alarm else self.quiet_updates
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as JSON can represent them: an infinite radius becomes None."""
@@ -325,13 +316,14 @@ class StreamState:
         alarm_batches_left = self.options.alarm_batches if raised else max(0, self.alarm_batches_left - 1)
         known = groups.has_group
         fixed = self.frozen or not self.current.learns or not known.any()
-        updates = self.options.n_updates(after_alarm=alarm_batches_left > 0, frozen=fixed)
+        updates = self.options.alarm_updates if alarm_batches_left > 0 else self.options.quiet_updates
+        updates = 0 if fixed else updates
         if raised:
             monitor = monitor.shortened()
             if not self.frozen:
                 self.current.discount_past()
-        if not learned:
-            self._learn(X, groups, updates)
+        if not learned and known.any():
+            self.current.learn(*_with_group(X, groups), updates)
         at_border = not self.frozen and self.current.project(self.accepted, self.options.trust_radius)
         self.monitor, self.alarm, self.alarm_batches_left = monitor, alarm, alarm_batches_left
         self.batches, self.rows, self.alarms = self.batches + 1, self.rows + groups.n_rows, self.alarms + raised
@@ -339,13 +331,10 @@ class StreamState:
         self.updates, self.adjusted_batches = self.updates + updates, self.adjusted_batches + bool(updates)
         self.moved = self.current.distance(self.accepted)
         report = self._report(scores, groups, raised=raised, updates=updates, at_border=at_border)
-        self._record(report)
+        names = ("batch", "rows", "noise_floor", "alarm", "updates", "moved", "agreement")
+        values = {name: getattr(report, name) for name in names}
+        self.history.add(time=utc_now(), disparity=report.disparity_after, **values)
         return report
-
-    def _learn(self, X: Any, groups: Groups, updates: int) -> None:
-        """Learn from the rows of a known group."""
-        if groups.has_group.any():
-            self.current.learn(*_with_group(X, groups), updates)
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
@@ -399,19 +388,6 @@ class StreamState:
             mean_change=self.monitor.mean_change,
             agreement=self.monitor.mean_agreement,
             frozen=self.frozen,
-        )
-
-    def _record(self, report: AdjustmentReport) -> None:
-        self.history.add(
-            time=utc_now(),
-            batch=report.batch,
-            rows=report.rows,
-            disparity=report.disparity_after,
-            noise_floor=report.noise_floor,
-            alarm=report.alarm,
-            updates=report.updates,
-            moved=report.moved,
-            agreement=report.agreement,
         )
 
     def target_cdf(self) -> NDArray[np.float64] | None:

@@ -54,8 +54,7 @@ from fairtransport.storage import (
     write_atomically,
 )
 from fairtransport.storage.schema import from_json
-from fairtransport.stream._errors import StoreError, StoreWarning
-from fairtransport.stream._line_file import LineFile
+from fairtransport.stream._line_file import LineFile, StoreError, StoreWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairtransport._extras import load_extra
-from fairtransport.stream._errors import StoreError
+from fairtransport.stream._line_file import StoreError
 from fairtransport.stream.input import MAX_BATCH_BYTES
 
 if TYPE_CHECKING:
@@ -102,10 +102,7 @@ class TopicSource:
 
     def committed(self) -> dict[int, int | None]:
         """Return the offsets that the group has committed; None where there are none."""
-        try:
-            answer = self._consumer.committed(self._topic_partitions(self.offsets), timeout=self._settings.timeout)
-        except self._kafka.KafkaException as error:
-            raise self._explained(error.args[0]) from None
+        answer = self._ask(self._consumer.committed, self.topic_offsets())
         failed = [item.error for item in answer if item.error is not None]
         if failed:
             raise self._explained(failed[0])
@@ -113,20 +110,18 @@ class TopicSource:
 
     @property
     def group_metadata(self) -> Any:
-        """Metadata of the consumer group, for transactions."""
+        """Return the metadata of the consumer group, for transactions."""
         return self._consumer.consumer_group_metadata()
 
     def topic_offsets(self) -> list[Any]:
         """Return the offsets as the client library represents them."""
-        return self._topic_partitions(self.offsets)
+        topic, partition_of = self._settings.topic, self._kafka.TopicPartition
+        return [partition_of(topic, partition, offset) for partition, offset in sorted(self.offsets.items())]
 
     def _first_offsets(self) -> dict[int, int]:
         """Return where a new stream starts: at the group's offsets, else at one end of the topic."""
         settings = self._settings
-        try:
-            topic = self._consumer.list_topics(settings.topic, timeout=settings.timeout).topics[settings.topic]
-        except self._kafka.KafkaException as error:
-            raise self._explained(error.args[0]) from None
+        topic = self._ask(self._consumer.list_topics, settings.topic).topics[settings.topic]
         if topic.error is not None or not topic.partitions:
             raise ValueError(f"The brokers have no topic {settings.topic!r}. Create it, or check --topic.")
         wanted = settings.partitions or sorted(topic.partitions)
@@ -143,10 +138,7 @@ class TopicSource:
 
     def _end_of(self, partition: int, end: str) -> int:
         item = self._kafka.TopicPartition(self._settings.topic, partition)
-        try:
-            low, high = self._consumer.get_watermark_offsets(item, timeout=self._settings.timeout)
-        except self._kafka.KafkaException as error:
-            raise self._explained(error.args[0]) from None
+        low, high = self._ask(self._consumer.get_watermark_offsets, item)
         return int(low if end == "earliest" else high)
 
     # ---------------------------------------------------------------- messages
@@ -156,7 +148,9 @@ class TopicSource:
 
         There are also fewer if they would be longer than `MAX_BATCH_BYTES`, but at least one.
         """
-        self._assign()
+        if not self._assigned:
+            self._consumer.assign(self.topic_offsets())
+            self._assigned = True
         self._in_batch = set(self._repeated or self.offsets)
         chosen = self._take_repeated() if self._repeated else self._take_new(n_lines, wait)
         self.taken = sorted(chosen, key=lambda message: message[:2])
@@ -186,11 +180,6 @@ class TopicSource:
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()
-
-    def _assign(self) -> None:
-        if not self._assigned:
-            self._consumer.assign(self.topic_offsets())
-            self._assigned = True
 
     def _take_new(self, n_lines: int, wait: float | None) -> list[Message]:
         deadline = None
@@ -232,9 +221,8 @@ class TopicSource:
                 raise ValueError(
                     "Messages that were read before are not in the topic any more, or the brokers do not answer."
                 )
-        is_taken = [message.offset < ends.get(message.partition, 0) for message in self._ready]
-        taken = [message for message, chosen in zip(self._ready, is_taken, strict=True) if chosen]
-        self._ready = [message for message, chosen in zip(self._ready, is_taken, strict=True) if not chosen]
+        taken = [message for message in self._ready if message.offset < ends.get(message.partition, 0)]
+        self._ready = [message for message in self._ready if message.offset >= ends.get(message.partition, 0)]
         return taken
 
     def _has_reached(self, partition: int, end: int) -> bool:
@@ -269,9 +257,11 @@ class TopicSource:
 
     # ---------------------------------------------------------------- the client library
 
-    def _topic_partitions(self, offsets: Mapping[int, int]) -> list[Any]:
-        topic, partition_of = self._settings.topic, self._kafka.TopicPartition
-        return [partition_of(topic, partition, offset) for partition, offset in sorted(offsets.items())]
+    def _ask(self, question: Callable[..., Any], subject: Any) -> Any:
+        try:
+            return question(subject, timeout=self._settings.timeout)
+        except self._kafka.KafkaException as error:
+            raise self._explained(error.args[0]) from None
 
     def _explained(self, error: Any) -> Exception:
         settings = self._settings

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fairtransport._columns import say_columns
-from fairtransport.stream._errors import StoreError
-from fairtransport.stream._line_file import LineFile
+from fairtransport.stream._line_file import LineFile, StoreError
 from fairtransport.stream.input import BatchReader
 from fairtransport.tables.column_roles import suggest_names
 
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
 
     from fairtransport.stream._adjuster import ContinualAdjuster
     from fairtransport.stream._state import AdjustmentReport
-    from fairtransport.stream.input import InputBatch, InputSchema, Source
-    from fairtransport.stream.kafka import TopicOutput
+    from fairtransport.stream.input import InputBatch, InputSchema, LineSource
+    from fairtransport.stream.kafka import TopicOutput, TopicSource
+    from fairtransport.tabular.rows import RowReason
 
 # Warnings about an input without groups: its rows are scored, but the model cannot be adjusted to them.
 
@@ -48,7 +48,7 @@ class MissingGroups:
             return None
         self._checked = True
         lacking = f"input has no {say_columns(absent)}{self._hint(absent)}"
-        if self._schema.learns and not frozen and self._schema.unknown_group == "error":
+        if self._schema.scorer.learns and not frozen and self._schema.unknown_group == "error":
             raise ValueError(
                 f"The {lacking}, so the model cannot be adjusted to its groups. Correct the header, or use --freeze to "
                 "score the rows without adjusting the model."
@@ -60,7 +60,7 @@ class MissingGroups:
         if self._checked:
             return None
         self._checked = True
-        absent, known = self._reader.absent_columns, self._schema.sensitive if len(self._schema.groups) else ()
+        absent, known = self._reader.absent_columns, self._schema.sensitive if len(self._schema.scorer.groups) else ()
         none, consequence = (
             f"none of the first {len(report.scores)} rows has a",
             self._consequence(frozen=report.frozen),
@@ -79,7 +79,7 @@ class MissingGroups:
     def _consequence(self, *, frozen: bool) -> str:
         if self._schema.unknown_group == "common":
             return "Rows without a group count as rows of the largest group."
-        if self._schema.learns and not frozen:
+        if self._schema.scorer.learns and not frozen:
             return "Rows without a group are scored; the model is not adjusted to them."
         return "Rows without a group are scored; they are not monitored."
 
@@ -143,7 +143,7 @@ class StreamRun:
         self,
         adjuster: ContinualAdjuster,
         schema: InputSchema,
-        source: Source,
+        source: LineSource | TopicSource,
         options: RunOptions,
         reporter: Reporter,
         *,
@@ -336,11 +336,11 @@ class StreamRun:
 
     def _write_scored(self, batch: InputBatch, scores: NDArray[Any]) -> None:
         if self._topic is None:
-            self._out.add(batch.with_scores(scores))
+            self._out.add(b"".join(batch.scored_lines(scores)))
         else:
             self._topic.send(batch.accepted, [line.removesuffix(b"\n") for line in batch.scored_lines(scores)])
 
-    def _write_rejected(self, rejected: list[tuple[int, str]]) -> None:
+    def _write_rejected(self, rejected: list[tuple[int, RowReason]]) -> None:
         if not rejected:
             return
         entries = [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,36 +30,59 @@ if TYPE_CHECKING:
 
     from fairtransport.linear.online import OnlineState
 
-# Interface between the adjuster and its model.
+_UNNAMED = ("sensitive_feature_0",)
+_NAMES_OF_SCALE = (("y_mean_", "y_center_"), ("y_std_", "y_scale_"))  # of linear models, and of boosted trees
+_DEVIATIONS = 4.0
 
 
-class Scorer(ABC):
-    """A model as the adjuster uses it."""
+class Scorer:
+    """A model as the adjuster uses it; this class scores any model, monitors the groups it knows, and learns nothing.
+
+    Rows without a known group are scored where the model does not need the group, and belong to no histogram. A model
+    that was trained without groups has none to monitor; neither has a regressor whose range is unknown.
+    """
 
     #: Default radius of the trust region, in the unit of `distance`.
-    default_radius: float
+    default_radius = 1.0
     #: Whether the model learns from the stream.
-    learns = True
-    #: Whether a row without a known group cannot be scored.
-    needs_groups = True
+    learns = False
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        self._last = last_step(model)[1]
+        self._repair = vars(self._last).get("repair_")
+        #: Whether a row without a known group cannot be scored.
+        self.needs_groups = needs_groups(model)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise for a model that a stream cannot score, or cannot keep up to date."""
+        repair = self._last if hasattr(self._last, "potentials_") else self._repair
+        if getattr(repair, "strata_", None) is not None:
+            raise ValueError(_NO_STRATA)
+
+    @cached_property
+    def _range(self) -> Grid | None:
+        return _range_of_predictions(self._last, self._repair)
 
     @property
-    @abstractmethod
     def groups(self) -> Groups:
         """Groups that the model knows, without rows."""
+        known = vars(self._last).get("groups_") or getattr(self._repair, "groups_", None)
+        if isinstance(known, Groups) and (not is_regressor(self._last) or self._range is not None):
+            return known
+        return Groups((), (), (np.empty(0, dtype=short_type(0)),), _UNNAMED, "crossed", "error")
 
     @property
     def grid(self) -> Grid:
-        """Range of the scores."""
-        return Grid()
+        """Range of the scores: of a regressor that of most of the training rows, where it is known."""
+        return Grid() if self._range is None else self._range
 
     @property
     def group_sizes(self) -> NDArray[np.int64]:
-        """Training rows of each group."""
-        return np.asarray(self.model.group_sizes_)
+        """Training rows of each group; equal numbers where the model does not have them."""
+        sizes = getattr(self._repair, "group_sizes_", vars(self._last).get("group_sizes_"))
+        return np.ones(len(self.groups), dtype=np.int64) if sizes is None else np.asarray(sizes)
 
     def encode(self, sensitive_features: Any, unknown_group: str = "error") -> Groups:
         """Return the groups of new rows.
@@ -76,7 +99,7 @@ class Scorer(ABC):
     @property
     def adopts_groups(self) -> bool:
         """Whether groups that the model does not know are added to it."""
-        return policy_of(self.model).new == "adopt"
+        return self.learns and policy_of(self.model).new == "adopt"
 
     def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         """Return the scores of rows of known groups; raise ValueError if one of them is not a finite number."""
@@ -86,11 +109,10 @@ class Scorer(ABC):
             raise ValueError(f"{n_invalid} of {scores.size} scores are not finite numbers: features are too large.")
         return scores
 
-    @abstractmethod
     def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        """Return the scores, without checking them."""
+        given = groups if self.needs_groups else None
+        return model_scores(self.model, X, sensitive_features=given, unknown_group="pooled")
 
-    @abstractmethod
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
         """Learn from a batch by so many updates; 0 leaves the scores unchanged."""
 
@@ -98,35 +120,34 @@ class Scorer(ABC):
         """Learn from a batch with new groups, changing the scores as little as possible."""
         self.learn(X, groups, 0)
 
-    def discount_past(self) -> None:  # noqa: B027 - not every model has to
+    def discount_past(self) -> None:
         """Reduce the weight of rows before an alarm."""
 
-    @abstractmethod
     def add_groups(self, groups: Groups) -> None:
         """Add the groups that the model does not know, without learning from rows."""
 
-    @abstractmethod
-    def distance(self, other: Self) -> float:
+    def distance(self, other: Self) -> float:  # noqa: ARG002 - of models that learn
         """Return the distance to another state of the same model."""
+        return 0.0
 
-    @abstractmethod
-    def project(self, center: Self, radius: float) -> bool:
+    def project(self, center: Self, radius: float) -> bool:  # noqa: ARG002
         """Move the model into the trust region; return whether it was outside."""
+        return False
 
-    def restore_projection(self, center: Self, radius: float) -> None:  # noqa: B027 - most files store its result
+    def restore_projection(self, center: Self, radius: float) -> None:
         """Repeat the last `project` after `unpack`, where the file does not store its result."""
 
-    @abstractmethod
     def target(self) -> NDArray[np.float64] | None:
         """Return the fixed target as points of equal mass in [0, 1]; None without one."""
+        return None
 
-    def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:  # noqa: ARG002 - subclasses use it
+    def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:  # noqa: ARG002
         """Return each group's dual potential at these points; None for a model without."""
         return None
 
     def save_point(self) -> Callable[[], None]:
-        """Return a function that undoes all changes of the model since this call."""
-        saved = [(part, dict(vars(part))) for part in self._parts()]
+        """Return a function that undoes all changes of the model since this call; arrays are never changed in place."""
+        saved = [(part, dict(vars(part))) for part in (self, self.model, self._repair) if part is not None]
 
         def undo() -> None:
             for part, attributes in saved:
@@ -135,17 +156,13 @@ class Scorer(ABC):
 
         return undo
 
-    def _parts(self) -> tuple[Any, ...]:
-        """Return the objects whose attributes change; arrays are replaced, never changed in place."""
-        return self, self.model
-
     def copy(self) -> Self:
         """Return a copy."""
-        return type(self)(copy.deepcopy(self.model))
+        return type(self)(copy.deepcopy(self.model) if self.learns else self.model)
 
-    @abstractmethod
     def frozen(self) -> Self:
         """Return a copy with the same scores that does not learn."""
+        return self.copy()
 
     def pack(self) -> bytes:
         """Return the content of a model file."""
@@ -157,85 +174,7 @@ class Scorer(ABC):
         return cls(unpack_model(content))
 
 
-# Models in a stream that learn nothing from it.
-
-_UNNAMED = ("sensitive_feature_0",)
-_NAMES_OF_SCALE = (("y_mean_", "y_center_"), ("y_std_", "y_scale_"))  # of linear models, and of boosted trees
-_DEVIATIONS = 4.0
-
-
-class FixedScorer(Scorer):
-    """Scorer of any model that has scores: groups that it knows are monitored, and it is not adjusted.
-
-    Rows without a known group are scored where the model does not need the group, and belong to no histogram. A model
-    that was trained without groups has none to monitor; neither has a regressor whose range is unknown.
-    """
-
-    default_radius = 1.0
-    learns = False
-
-    def __init__(self, model: Any) -> None:
-        super().__init__(model)
-        self.needs_groups = needs_groups(model)
-        self._last = last_step(model)[1]
-        self._repair = vars(self._last).get("repair_")
-        self._range = _range_of_predictions(self._last, self._repair)
-        repair = self._last if hasattr(self._last, "potentials_") else self._repair
-        if getattr(repair, "strata_", None) is not None:
-            raise ValueError("A stream has no strata, and this repair was fitted within strata; fit one without them.")
-
-    @property
-    def groups(self) -> Groups:
-        """Groups that the model knows, without rows."""
-        known = vars(self._last).get("groups_") or getattr(self._repair, "groups_", None)
-        if isinstance(known, Groups) and (not is_regressor(self._last) or self._range is not None):
-            return known
-        return Groups((), (), (np.empty(0, dtype=short_type(0)),), _UNNAMED, "crossed", "error")
-
-    @property
-    def group_sizes(self) -> NDArray[np.int64]:
-        """Training rows of each group; equal numbers where the model does not have them."""
-        sizes = getattr(self._repair, "group_sizes_", vars(self._last).get("group_sizes_"))
-        return np.ones(len(self.groups), dtype=np.int64) if sizes is None else np.asarray(sizes)
-
-    @property
-    def adopts_groups(self) -> bool:
-        """Whether groups that the model does not know are added to it: they are not."""
-        return False
-
-    @property
-    def grid(self) -> Grid:
-        """Range of the scores: of a regressor that of most of the training rows, where it is known."""
-        return Grid() if self._range is None else self._range
-
-    def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        given = groups if self.needs_groups else None
-        return model_scores(self.model, X, sensitive_features=given, unknown_group="pooled")
-
-    def learn(self, X: Any, groups: Groups, updates: int) -> None:
-        """Do nothing."""
-
-    def add_groups(self, groups: Groups) -> None:
-        """Do nothing: there are no new groups."""
-
-    def distance(self, other: FixedScorer) -> float:  # noqa: ARG002
-        """Return 0: the model does not change."""
-        return 0.0
-
-    def project(self, center: FixedScorer, radius: float) -> bool:  # noqa: ARG002
-        """Return False: the model is where it was."""
-        return False
-
-    def target(self) -> None:
-        """Return None: there is no fixed target."""
-
-    def copy(self) -> FixedScorer:
-        """Return a scorer of the same model, which does not change."""
-        return type(self)(self.model)
-
-    def frozen(self) -> FixedScorer:
-        """Return a scorer of the same model."""
-        return self.copy()
+_NO_STRATA = "A stream has no strata, and this repair was fitted within strata; fit one without them."
 
 
 def _range_of_predictions(model: Any, repair: Any) -> Grid | None:
@@ -266,34 +205,23 @@ class LinearScorer(Scorer):
     """
 
     default_radius = 0.5
+    learns = True
 
-    def __init__(self, model: Any) -> None:
-        super().__init__(model)
-        self.needs_groups = needs_groups(model)
-        if needs_labels(model.criterion) or getattr(model, "strata_", None) is not None:
-            criterion = model.criterion.replace("_", " ") if needs_labels(model.criterion) else "conditional parity"
-            needed = "labels" if needs_labels(model.criterion) else "strata"
-            raise ValueError(
-                f"A stream without {needed} cannot maintain {criterion}, which this model was trained for. Update it "
-                f"with partial_fit, which takes {needed}, or train a model for demographic parity."
-            )
+    def _check(self) -> None:
+        criterion, needed = self.model.criterion, "labels"
+        if getattr(self.model, "strata_", None) is not None and not needs_labels(criterion):
+            criterion, needed = "conditional parity", "strata"
+        elif not needs_labels(criterion):
+            return
+        raise ValueError(
+            f"A stream without {needed} cannot maintain {criterion.replace('_', ' ')}, which this model was trained "
+            f"for. Update it with partial_fit, which takes {needed}, or train a model for demographic parity."
+        )
 
     @property
     def groups(self) -> Groups:
         """Groups that the model knows, without rows."""
         return self.model.groups_
-
-    @property
-    def grid(self) -> Grid:
-        """Range of the scores: of a regressor four standard deviations of y to both sides of its mean."""
-        if not is_regressor(self.model):
-            return Grid()
-        width = _DEVIATIONS * self.model.y_std_
-        return Grid(self.model.y_mean_ - width, self.model.y_mean_ + width)
-
-    def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        given = groups if self.needs_groups else None
-        return model_scores(self.model, X, sensitive_features=given, unknown_group="pooled")
 
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
         """Learn from a batch by so many updates; 0 leaves the scores unchanged."""
@@ -361,12 +289,21 @@ class RepairScorer(Scorer):
     """
 
     default_radius = 0.2
+    learns = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        _check_criterion(self.repair)
         self._center: RepairScorer | None = None
         self._weight = 1.0  # of the model against the center
+
+    def _check(self) -> None:
+        if needs_labels(self.repair.criterion):
+            raise ValueError(
+                f"A stream has no labels, and a repair with criterion={self.repair.criterion!r} learns from them: call "
+                "partial_fit with y when labels arrive, or use criterion='demographic_parity'."
+            )
+        if self.repair.strata_ is not None:
+            raise ValueError(_NO_STRATA)
 
     @property
     def repair(self) -> Any:
@@ -446,9 +383,6 @@ class RepairScorer(Scorer):
         self._center, self._weight = center, radius / distance
         return True
 
-    def target(self) -> None:
-        """Return None: the target of a repair follows the groups."""
-
     def restore_projection(self, center: RepairScorer, radius: float) -> None:
         """Repeat the last `project`: a file does not store the mixture."""
         self.project(center, radius)
@@ -478,9 +412,6 @@ class RepairScorer(Scorer):
             scorer.repair.resume(scorer.repair.online_state().refit())
         return scorer
 
-    def _parts(self) -> tuple[Any, ...]:
-        return self, self.model, self.repair
-
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores before repair."""
         if self.model is self.repair:
@@ -494,23 +425,9 @@ class RepairScorer(Scorer):
         return self._weight * repaired + (1.0 - self._weight) * self._center._repaired(scores, groups)  # noqa: SLF001
 
 
-def _check_criterion(repair: Any) -> None:
-    """Raise for a repair that a stream without labels and strata cannot keep up to date."""
-    if needs_labels(repair.criterion):
-        raise ValueError(
-            f"A stream has no labels, and a repair with criterion={repair.criterion!r} learns from them: call "
-            "partial_fit with y when labels arrive, or use criterion='demographic_parity'."
-        )
-    if repair.strata_ is not None:
-        raise ValueError("A stream has no strata, and this repair was fitted within strata; fit one without them.")
-
-
-_SCORERS: dict[type, type[Scorer]] = {
-    TransportClassifier: LinearScorer,
-    TransportRegressor: LinearScorer,
-    QuantileRepair: RepairScorer,
-    QuantileRepairClassifier: RepairScorer,
-    QuantileRepairRegressor: RepairScorer,
+_SCORERS: dict[tuple[type, ...], type[Scorer]] = {
+    (TransportClassifier, TransportRegressor): LinearScorer,
+    (QuantileRepair, QuantileRepairClassifier, QuantileRepairRegressor): RepairScorer,
 }
 
 
@@ -519,17 +436,13 @@ def scorer_for(model: Any) -> Scorer:
 
     Linear models and repairs learn from the stream, others do not.
     """
-    _check_fitted(model)
-    for kind, scorer in _SCORERS.items():
-        if isinstance(model, kind):
-            return scorer(model)
-    return FixedScorer(RowScorer(model).estimator_)
-
-
-def _check_fitted(model: Any) -> None:
     try:
         check_is_fitted(model)
     except TypeError:
         raise TypeError(f"A stream needs a fitted model; got a {type(model).__name__}.") from None
     except NotFittedError:
         raise ValueError(f"This {type(model).__name__} is not fitted; call fit first.") from None
+    for kinds, scorer in _SCORERS.items():
+        if isinstance(model, kinds):
+            return scorer(model)
+    return Scorer(RowScorer(model).estimator_)

@@ -22,8 +22,17 @@ from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular.column_plans import encode_text, read_table
 from fairtransport.tabular.input_columns import InputColumn
-from fairtransport.tabular.label_columns import ClassLabels, NumberLabels, order_labels
-from fairtransport.tabular.rows import NEW_STRATUM, NO_GROUP, RowReader, RowScores, TableRows, count_rows, find_numeric
+from fairtransport.tabular.label_columns import order_labels, read_classes, read_numbers
+from fairtransport.tabular.rows import (
+    ReasonKind,
+    RowReader,
+    RowReason,
+    RowScores,
+    TableRows,
+    count_rows,
+    find_numeric,
+    name_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +42,6 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
     from fairtransport.tabular.column_plans import ColumnPlan
-    from fairtransport.tabular.label_columns import LabelReader
 
 # Columns that give the label away.
 
@@ -48,58 +56,40 @@ def find_leaking_columns(plans: Sequence[ColumnPlan], X: Any, labels: NDArray[An
     the more frequent label among the *other* rows of the same category, so that many rare categories are no evidence.
     For numbers, they are judged by the correlation of ranks, and by the squared error of the mean of the other rows.
     """
-    judge = _ClassJudge(labels) if labels.dtype.kind in "iub" else _NumberJudge(labels)
-    if judge.n_rows < _MIN_ROWS:
+    classes = labels.dtype.kind in "iub"
+    by_number, by_category = (_separates, _predicts_classes) if classes else (_ranks_alike, _predicts_numbers)
+    if (min(np.count_nonzero(labels), np.count_nonzero(labels == 0)) if classes else labels.size) < _MIN_ROWS:
         return []
     columns, names, start = X.tocsc(), [], 0
     for plan in plans:
         block, start = columns[:, start : start + plan.width], start + plan.width
         if plan.kind == "words":
-            leaks = judge.told_by_category(block)
+            leaks = by_category(block, labels)
         else:
-            leaks = any(judge.told_by_number(block[:, [part]].toarray()[:, 0]) for part in range(block.shape[1]))
+            leaks = any(by_number(block[:, [part]].toarray()[:, 0], labels) for part in range(block.shape[1]))
         if leaks:
             names.append(plan.name)
     return names
 
 
-class _ClassJudge:
-    """Judges columns against labels 0 and 1."""
-
-    def __init__(self, positive: NDArray[np.int64]) -> None:
-        self._positive = positive
-        n_positive = int(positive.sum())
-        self.n_rows = min(n_positive, positive.size - n_positive)  # of the rarer label
-
-    def told_by_number(self, values: NDArray[np.float64]) -> bool:
-        return _separates(values, self._positive)
-
-    def told_by_category(self, block: Any) -> bool:
-        return _category_errors(block, self._positive) <= _MAX_ERROR * self.n_rows
+def _ranks_alike(values: NDArray[np.float64], labels: NDArray[np.float64]) -> bool:
+    """Return whether the rank correlation of values and labels is almost 1 or -1."""
+    ranks, others = (rankdata(one) - (one.size + 1) / 2 for one in (values, labels))
+    scale = float(np.sqrt((ranks @ ranks) * (others @ others)))
+    return bool(scale > 0 and abs(ranks @ others) >= (1 - _MAX_ERROR / 2) * scale)
 
 
-class _NumberJudge:
-    """Judges columns against numbers."""
-
-    def __init__(self, numbers: NDArray[np.float64]) -> None:
-        self._numbers = numbers - numbers.mean()
-        self._ranks = rankdata(numbers) - (numbers.size + 1) / 2
-        self.n_rows = numbers.size
-
-    def told_by_number(self, values: NDArray[np.float64]) -> bool:
-        ranks = rankdata(values) - (values.size + 1) / 2
-        scale = float(np.sqrt((ranks @ ranks) * (self._ranks @ self._ranks)))
-        return bool(scale > 0 and abs(ranks @ self._ranks) >= (1 - _MAX_ERROR / 2) * scale)
-
-    def told_by_category(self, block: Any) -> bool:
-        sizes, sums = np.asarray(block.sum(axis=0)).ravel(), np.asarray(block.T @ self._numbers).ravel()
-        squares = np.asarray(block.T @ self._numbers**2).ravel()
-        several = sizes > 1  # the only row of a category is predicted by nobody
-        means = sums[several] / sizes[several]
-        within = squares[several] - sizes[several] * means**2
-        errors = (within * (sizes[several] / (sizes[several] - 1)) ** 2).sum()
-        outside = self._numbers @ self._numbers - squares[several].sum()
-        return bool(errors + outside <= _MAX_ERROR * (self._numbers @ self._numbers))
+def _predicts_numbers(block: Any, labels: NDArray[np.float64]) -> bool:
+    """Return whether the mean label of the other rows of a category has almost no squared error."""
+    numbers = labels - labels.mean()
+    sizes, sums = np.asarray(block.sum(axis=0)).ravel(), np.asarray(block.T @ numbers).ravel()
+    squares = np.asarray(block.T @ numbers**2).ravel()
+    several = sizes > 1  # the only row of a category is predicted by nobody
+    means = sums[several] / sizes[several]
+    within = squares[several] - sizes[several] * means**2
+    errors = (within * (sizes[several] / (sizes[several] - 1)) ** 2).sum()
+    outside = numbers @ numbers - squares[several].sum()
+    return bool(errors + outside <= _MAX_ERROR * (numbers @ numbers))
 
 
 def _separates(values: NDArray[np.float64], positive: NDArray[np.int64]) -> bool:
@@ -111,15 +101,15 @@ def _separates(values: NDArray[np.float64], positive: NDArray[np.int64]) -> bool
     return max(auc, 1 - auc) >= 1 - _MAX_ERROR / 2
 
 
-def _category_errors(block: Any, positive: NDArray[np.int64]) -> int:
-    """Return how many rows the other rows of their category mispredict; rows without a category are one category."""
+def _predicts_classes(block: Any, positive: NDArray[np.int64]) -> bool:
+    """Return whether the other rows of a category predict almost all labels; rows without one are one category."""
     sizes, positives = np.asarray(block.sum(axis=0)).ravel(), np.asarray(block.T @ positive).ravel()
     sizes = np.append(sizes, positive.size - sizes.sum())
     positives = np.append(positives, positive.sum() - positives.sum())
     negatives = sizes - positives
     # Without the row itself, a tie or an empty category predicts nothing.
     wrong = np.where(positives - 1 <= negatives, positives, 0) + np.where(negatives - 1 <= positives, negatives, 0)
-    return int(wrong.sum())
+    return bool(wrong.sum() <= _MAX_ERROR * min(positives.sum(), negatives.sum()))
 
 
 # Checks of the parameters of a `TableModel`, and of its training table.
@@ -182,71 +172,6 @@ def check_columns(model: Any, columns: dict[str, Any]) -> None:
         absent = [name for name in names if name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)} ({role}).")
-
-
-# Scores of the rows of a raw table by a `TableModel`.
-
-
-def score_table(model: Any, table: Any, unknown_group: str, sensitive_features: Sequence[str] | None) -> RowScores:
-    """Return a score for each row of a raw table; see `TableModel.score_rows`."""
-    check_is_fitted(model)
-    check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
-    columns = _renamed(model, read_table(table), sensitive_features)
-    n_rows = len(columns[model.columns[0]])
-    kept = np.ones(n_rows, dtype=bool)
-    set_aside: dict[str, NDArray[np.bool_]] = {}
-    reader, known = model.reader(), model.known_cells()
-    if model.needs_groups_ and unknown_group == "error":
-        kept, set_aside = reader.usable(columns, kept, **known)
-    else:
-        kept, set_aside = reader.in_strata(columns, kept, known["strata"])
-    scores = np.full(n_rows, np.nan)
-    counts: dict[str, int] = {}
-    chosen = np.flatnonzero(kept)
-    if chosen.size:
-        features = {name: take_rows(columns[name], chosen) for name in model.encoder_.names}
-        X, counts = model.encoder_.transform_counted(features)
-        groups = reader.groups_of(columns, kept) if model.needs_groups_ else {}
-        strata = reader.strata_of(columns, kept) if model.needs_strata else None
-        rows = TableRows(kept, X, np.empty(0, np.int64), groups, {}, strata)
-        scores[kept] = model.score_encoded(rows, unknown_group=unknown_group)
-    return RowScores(scores, _reasons(model, set_aside), counts)
-
-
-def require_scores(result: RowScores) -> NDArray[np.float64]:
-    """Return the scores; raise ValueError unless every row has one."""
-    if result.reasons:
-        reasons = "; ".join(sorted({*result.reasons.values()}))
-        raise ValueError(
-            f"{len(result.reasons):,} of {result.scores.size:,} rows cannot be scored: {reasons}. Use score_rows, "
-            "which scores the others."
-        )
-    return result.scores
-
-
-def _renamed(model: Any, columns: dict[str, Any], sensitive_features: Sequence[str] | None) -> dict[str, Any]:
-    """Return the columns under the names of training; raise ValueError where some are absent."""
-    if sensitive_features is not None:
-        if len(sensitive_features) != len(model.sensitive_features):
-            raise ValueError(
-                f"The model has {len(model.sensitive_features)} sensitive columns; {len(sensitive_features)} are named."
-            )
-        renamed = dict(zip(model.sensitive_features, sensitive_features, strict=True))
-        columns |= {name: columns[here] for name, here in renamed.items() if here in columns}
-    absent = [name for name in model.columns if name not in columns]
-    if absent:
-        raise ValueError(f"The table has no {say_columns(absent)}, which the model needs.")
-    return columns
-
-
-def _reasons(model: Any, set_aside: dict[str, NDArray[np.bool_]]) -> dict[int, str]:
-    """Return why each row has no score."""
-    reasons: dict[int, str] = {}
-    for reason, rows in set_aside.items():
-        where = model.strata if reason == NEW_STRATUM else model.sensitive_features
-        text = f"{reason} in {', '.join(map(repr, where))}"
-        reasons |= dict.fromkeys(np.flatnonzero(rows).tolist(), text)
-    return dict(sorted(reasons.items()))
 
 
 _FOLDS = 3  # of the cross-validation that chooses a weight or an amount
@@ -377,11 +302,11 @@ class TableModel(BaseEstimator):
             words, codes = encode_text(columns[self.label], self.label)
             self.classes_ = order_labels(words, codes, self.label, self.positive)
         self.numeric_strata_ = find_numeric(columns, self.strata, categorical=self.categorical, decimal=self.decimal)
-        labels, has_label = self._labels().read(columns[self.label])
+        labels, has_label = self._read_labels(columns[self.label])
         reader = self.reader()
         kept, set_aside = reader.usable(columns, has_label)
-        if self._policy.missing == "error" and NO_GROUP in set_aside:
-            without = np.count_nonzero(set_aside[NO_GROUP])
+        if self._policy.missing == "error" and ReasonKind.NO_GROUP in set_aside:
+            without = np.count_nonzero(set_aside[ReasonKind.NO_GROUP])
             raise missing_values_error(f"{without} rows of {say_columns(self.sensitive_features)}")
         chosen = np.flatnonzero(kept)
         if not chosen.size:
@@ -419,23 +344,12 @@ class TableModel(BaseEstimator):
     ) -> Any:
         if self.max_disparity is not None:
             # The limit determines the weight of a method that would choose it itself, and the amount of others.
-            automatic = getattr(self.estimator, "parity_weight", None) == "auto" or not hasattr(
-                self.estimator, "amount"
-            )
+            weighs = getattr(self.estimator, "parity_weight", None) == "auto" or not hasattr(self.estimator, "amount")
+            path: Any = {"parity_weights": _PARITY_WEIGHTS} if weighs else {"amounts": _AMOUNTS}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FairnessWarning)  # of models that are tried, not of the chosen one
-                curve = frontier(
-                    self.estimator,
-                    X,
-                    labels,
-                    sensitive_features=sensitive,
-                    strata=strata,
-                    parity_weights=_PARITY_WEIGHTS if automatic else None,
-                    amounts=None if automatic else _AMOUNTS,
-                    cv=_FOLDS,
-                    random_state=0,
-                    verbose=self.verbose,
-                )
+                options: Any = {"cv": _FOLDS, "random_state": 0, "verbose": self.verbose, **path}
+                curve = frontier(self.estimator, X, labels, sensitive_features=sensitive, strata=strata, **options)
             return curve.choose(max_disparity=self.max_disparity)
         model = clone(self.estimator)
         if not trains_for_parity(model):
@@ -520,7 +434,7 @@ class TableModel(BaseEstimator):
         labels: NDArray[Any] = np.empty(0, dtype=np.int64)
         has_label = np.ones(len(columns[needed[0]]), dtype=bool)
         if labelled:
-            labels, has_label = self._labels().read(columns[self.label])
+            labels, has_label = self._read_labels(columns[self.label])
         reader = self.reader()
         kept, set_aside = reader.usable(columns, has_label, **({} if new_groups else self.known_cells()))
         chosen = np.flatnonzero(kept)
@@ -560,7 +474,58 @@ class TableModel(BaseEstimator):
         RowScores
             The score of a row does not depend on the other rows. NaN, and a reason, where a row cannot be scored.
         """
-        return score_table(self, table, unknown_group, sensitive_features)
+        check_is_fitted(self)
+        check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
+        columns = self._renamed(read_table(table), sensitive_features)
+        n_rows = len(columns[self.columns[0]])
+        kept, reader, known = np.ones(n_rows, dtype=bool), self.reader(), self.known_cells()
+        if self.needs_groups_ and unknown_group == "error":
+            kept, set_aside = reader.usable(columns, kept, **known)
+        else:
+            kept, set_aside = reader.in_strata(columns, kept, known["strata"])
+        scores = np.full(n_rows, np.nan)
+        counts: dict[str, int] = {}
+        if kept.any():
+            chosen = np.flatnonzero(kept)
+            features = {name: take_rows(columns[name], chosen) for name in self.encoder_.names}
+            X, counts = self.encoder_.transform_counted(features)
+            groups = reader.groups_of(columns, kept) if self.needs_groups_ else {}
+            strata = reader.strata_of(columns, kept) if self.needs_strata else None
+            rows = TableRows(kept, X, np.empty(0, np.int64), groups, {}, strata)
+            scores[kept] = self.score_encoded(rows, unknown_group=unknown_group)
+        reasons: dict[int, RowReason] = {}
+        for kind, left_out in set_aside.items():
+            where = self.strata if kind == ReasonKind.UNKNOWN_STRATUM else self.sensitive_features
+            reasons |= dict.fromkeys(np.flatnonzero(left_out).tolist(), name_columns(kind, where))
+        return RowScores(scores, dict(sorted(reasons.items())), counts)
+
+    def _renamed(self, columns: dict[str, Any], sensitive_features: Sequence[str] | None) -> dict[str, Any]:
+        """Return the columns under the names of training; raise ValueError where some are absent."""
+        if sensitive_features is not None:
+            if len(sensitive_features) != len(self.sensitive_features):
+                raise ValueError(
+                    f"The model has {len(self.sensitive_features)} sensitive columns; {len(sensitive_features)} are "
+                    "named."
+                )
+            renamed = dict(zip(self.sensitive_features, sensitive_features, strict=True))
+            columns |= {name: columns[here] for name, here in renamed.items() if here in columns}
+        absent = [name for name in self.columns if name not in columns]
+        if absent:
+            raise ValueError(f"The table has no {say_columns(absent)}, which the model needs.")
+        return columns
+
+    def _require_scores(
+        self, table: Any, unknown_group: str, sensitive_features: Sequence[str] | None
+    ) -> NDArray[np.float64]:
+        """Return the scores; raise ValueError unless every row has one."""
+        result = self.score_rows(table, unknown_group=unknown_group, sensitive_features=sensitive_features)
+        if result.reasons:
+            reasons = "; ".join(sorted({*result.reasons.values()}))
+            raise ValueError(
+                f"{len(result.reasons):,} of {result.scores.size:,} rows cannot be scored: {reasons}. Use score_rows, "
+                "which scores the others."
+            )
+        return result.scores
 
     def predict_proba(
         self, table: Any, *, unknown_group: str = "error", sensitive_features: Sequence[str] | None = None
@@ -571,7 +536,7 @@ class TableModel(BaseEstimator):
         """
         if self.task == "regression":
             raise AttributeError("A regressor has no predict_proba.")
-        positive = require_scores(score_table(self, table, unknown_group, sensitive_features))
+        positive = self._require_scores(table, unknown_group, sensitive_features)
         return np.column_stack((1.0 - positive, positive))
 
     def predict(
@@ -581,32 +546,28 @@ class TableModel(BaseEstimator):
 
         A row that cannot be scored raises ValueError.
         """
-        scores = require_scores(score_table(self, table, unknown_group, sensitive_features))
+        scores = self._require_scores(table, unknown_group, sensitive_features)
         return scores if self.task == "regression" else np.asarray(self.classes_[(scores > 0.5).astype(int)])
 
     @property
     def known_groups(self) -> Groups | None:
         """Groups of the training rows, with the treatment of small ones; None where no groups were used."""
-        holder = getattr(self.estimator_, "repair_", self.estimator_)
-        groups: Groups | None = getattr(holder, "groups_", None)
-        return groups
+        return getattr(getattr(self.estimator_, "repair_", self.estimator_), "groups_", None)
 
     @property
     def known_strata(self) -> Strata | None:
         """Strata of the training rows; None where no strata were used."""
-        holder = getattr(self.estimator_, "repair_", None) or self.estimator_
-        strata: Strata | None = getattr(holder, "strata_", None)
-        return strata
+        return getattr(getattr(self.estimator_, "repair_", None) or self.estimator_, "strata_", None)
 
     def known_cells(self) -> dict[str, Any]:
         """Return the groups, and the strata that scoring needs, of the training rows."""
         groups = self.known_groups
         return {"groups": groups, "strata": self.known_strata if groups is not None and self.needs_strata else None}
 
-    def _labels(self) -> LabelReader:
+    def _read_labels(self, column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if self.task == "regression":
-            return NumberLabels(self.label, self.decimal)
-        return ClassLabels(self.label, self.classes_)
+            return read_numbers(column, self.label, self.decimal)
+        return read_classes(column, self.label, self.classes_)
 
     def with_decimal(self, decimal: str) -> Self:
         """Return the model for tables in which numbers that are text have this decimal separator."""

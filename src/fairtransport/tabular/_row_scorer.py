@@ -19,7 +19,7 @@ from fairtransport.tables.column_roles import suggest_names
 from fairtransport.tabular._model import TableModel
 from fairtransport.tabular.column_plans import group_values, match_column, read_table
 from fairtransport.tabular.input_columns import FeatureReader, InputColumn, SetAside, feature_columns, feature_names
-from fairtransport.tabular.rows import RowScores, separate_failures
+from fairtransport.tabular.rows import ReasonKind, RowReason, RowScores, name_columns, separate_failures
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -99,12 +99,13 @@ class RowScorer:
         _check_model(model)
         if isinstance(model, TableModel) and decimal is not None:
             model = model.with_decimal(decimal)
+        self._repairs = isinstance(model, (QuantileRepair, TableRepair))  # a column of scores
         self.estimator_: Any = model
         self.unknown_group = check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
         self.decimal = decimal
         self._score_column = model.score if isinstance(model, TableRepair) else score
-        self.needs_groups_ = model.needs_groups_ if isinstance(model, TableModel) else _needs_groups(model)
-        self.task = model.task if isinstance(model, TableModel) else _task_of(model)
+        self.needs_groups_ = model.needs_groups_ if isinstance(model, TableModel) else needs_groups(model)
+        self.task = _task_of(model)
         self._groups, self._strata = _groups_of(model), _strata_of(model)
         needed = self._groups.columns if self.needs_groups_ and self._groups is not None else ()
         self.sensitive_columns = _renamed(needed, sensitive_features)
@@ -163,8 +164,12 @@ class RowScorer:
         n_rows = len(columns[self.columns[0].name]) if self.columns else 0
         set_aside = SetAside(n_rows)
         values = self._features.read(columns, set_aside)
-        if isinstance(self.estimator_, (QuantileRepair, TableRepair)):
-            self._check_range(values[self._score_column], set_aside)
+        repair = _repair_of(self.estimator_)
+        if self._repairs and not repair.extrapolates:
+            low, high = repair.range_
+            outside = (values[self._score_column] < low) | (values[self._score_column] > high)
+            text = f"column {self._score_column!r} is outside the range of scores"
+            set_aside.add(outside, RowReason(text, ReasonKind.NOT_A_NUMBER))
         groups = self._read_groups(columns, set_aside)
         strata = self._read_strata(columns, set_aside)
         scores = np.full(n_rows, np.nan)
@@ -175,16 +180,21 @@ class RowScorer:
             options: dict[str, Any] = {role: take_rows(part, chosen) or None for role, part in parts.items()}
             if groups and self.unknown_group != "error":
                 options["unknown_group"] = self.unknown_group
-            return self._score(self._features.features(values, chosen), options)
+            X = self._features.features(values, chosen)
+            if not self._repairs:
+                return model_scores(self.estimator_, X, **options)
+            given = {name: value for name, value in options.items() if value is not None}
+            return np.asarray(repair.transform(np.ravel(X), **given), dtype=np.float64).ravel()
 
         kept, result, failures = separate_failures(set_aside.kept.tolist(), score)
         for row, error in failures:
-            set_aside.add(np.array([row]), f"cannot be scored ({type(error).__name__})")
+            reason = RowReason(f"cannot be scored ({type(error).__name__})", ReasonKind.OTHER)
+            set_aside.add(np.array([row]), reason)
         if result is not None:
             scores[kept] = result
             infinite = ~np.isfinite(scores)
             scores[infinite] = np.nan
-            set_aside.add(infinite, "the score is not a finite number")
+            set_aside.add(infinite, RowReason("the score is not a finite number", ReasonKind.NOT_A_NUMBER))
         return RowScores(scores, set_aside.reasons)
 
     def check_columns(self, names: Collection[str], *, of: str = "table") -> None:
@@ -201,20 +211,6 @@ class RowScorer:
             close = f"; {suggest_names(absent[0], list(names))}" if len(absent) == 1 else "."
             raise ValueError(f"The {of} has no {say_columns(absent)}, which the model needs{close}")
 
-    def _score(self, X: Any, options: dict[str, Any]) -> NDArray[np.float64]:
-        if isinstance(self.estimator_, (QuantileRepair, TableRepair)):
-            model = _repair_of(self.estimator_)
-            options = {name: value for name, value in options.items() if value is not None}
-            return np.asarray(model.transform(np.ravel(X), **options), dtype=np.float64).ravel()
-        return model_scores(self.estimator_, X, **options)
-
-    def _check_range(self, scores: NDArray[Any], set_aside: SetAside) -> None:
-        repair = _repair_of(self.estimator_)
-        if not repair.extrapolates:
-            low, high = repair.range_
-            outside = (scores < low) | (scores > high)
-            set_aside.add(outside, f"column {self._score_column!r} is outside the range of scores")
-
     def _read_groups(self, columns: dict[str, Any], set_aside: SetAside) -> dict[str, NDArray[Any]]:
         if not self.needs_groups_ or self._groups is None:
             return {}
@@ -223,10 +219,9 @@ class RowScorer:
             groups[name], gaps, _ = match_column(columns[here], here, group_values(self._groups, index))
             missing = missing | gaps
         if self.unknown_group == "error":
-            named = ", ".join(map(repr, self.sensitive_columns))
             unknown = ~self._groups.is_known(groups)
-            set_aside.add(unknown & missing, f"no group in {named}")
-            set_aside.add(unknown, f"unknown group in {named}")
+            set_aside.add(unknown & missing, name_columns(ReasonKind.NO_GROUP, self.sensitive_columns))
+            set_aside.add(unknown, name_columns(ReasonKind.UNKNOWN_GROUP, self.sensitive_columns))
         return groups
 
     def _read_strata(self, columns: dict[str, Any], set_aside: SetAside) -> dict[str, NDArray[Any]]:
@@ -239,14 +234,14 @@ class RowScorer:
             else:
                 strata[name] = self._features.numbers(columns[name], name, set_aside)
         unknown = self._strata.encode(strata).codes == len(self._strata)
-        set_aside.add(unknown, f"unknown stratum in {', '.join(map(repr, self.strata_columns))}")
+        set_aside.add(unknown, name_columns(ReasonKind.UNKNOWN_STRATUM, self.strata_columns))
         return strata
 
     # ------------------------------------------------------------------------------------------------------ columns
 
     def _check_features(self, features: Sequence[str]) -> None:
         model = self.estimator_
-        if isinstance(model, (QuantileRepair, TableRepair, TableModel)):
+        if self._repairs or isinstance(model, TableModel):
             return
         fitted = feature_names(model)
         if fitted is not None and [*features] != fitted:
@@ -257,15 +252,13 @@ class RowScorer:
     @cached_property  # names of a million columns take memory, and not everyone asks for them
     def _features(self) -> FeatureReader:
         model, decimal = self.estimator_, self.decimal or "."
-        if isinstance(model, (QuantileRepair, TableRepair)):
+        if self._repairs:
             return FeatureReader([InputColumn(self._score_column, allows_missing=False)], named=False, decimal=decimal)
         if isinstance(model, TableModel):
             return FeatureReader([], named=False)
         fitted = feature_names(model)
-        if fitted is not None:
-            return FeatureReader(feature_columns(model, fitted), named=True, decimal=decimal)
-        names = [*(self._given_features or [f"x{index}" for index in range(int(model.n_features_in_))])]
-        return FeatureReader(feature_columns(model, names), named=False, decimal=decimal)
+        names = fitted or self._given_features or [f"x{index}" for index in range(int(model.n_features_in_))]
+        return FeatureReader(feature_columns(model, [*names]), named=fitted is not None, decimal=decimal)
 
     @cached_property
     def columns(self) -> tuple[InputColumn, ...]:
@@ -287,20 +280,19 @@ def _check_model(model: Any) -> None:
         check_is_fitted(model)
     except NotFittedError:
         raise ValueError(f"This {type(model).__name__} is not fitted; call fit first.") from None
-    scores = isinstance(model, (QuantileRepair, TableRepair, TableModel))
-    if not scores and not hasattr(model, "predict_proba") and not is_regressor(last_step(model)[1]):
+    if isinstance(model, (QuantileRepair, TableRepair, TableModel)) or is_regressor(last_step(model)[1]):
+        return
+    if not hasattr(model, "predict_proba"):
         raise TypeError(
             f"A {type(model).__name__} gives no scores: a model needs predict_proba, or predict of a regressor."
         )
-    if not scores and not is_regressor(last_step(model)[1]) and np.size(model.classes_) != 2:
+    if np.size(model.classes_) != 2:
         raise TypeError(f"Scores are those of two classes; this {type(model).__name__} has {np.size(model.classes_)}.")
 
 
-def _needs_groups(model: Any) -> bool:
-    return isinstance(model, (QuantileRepair, TableRepair)) or needs_groups(model)
-
-
 def _task_of(model: Any) -> str:
+    if isinstance(model, TableModel):
+        return model.task
     if isinstance(model, (QuantileRepair, TableRepair)):
         return "classification" if _repair_of(model).range == (0.0, 1.0) else "regression"
     return "regression" if is_regressor(last_step(model)[1]) else "classification"
@@ -316,9 +308,7 @@ def _repair_of(model: Any) -> Any:
 def _groups_of(model: Any) -> Groups | None:
     if isinstance(model, TableModel):
         return model.known_groups
-    holder = _repair_of(model) or last_step(model)[1]
-    groups: Groups | None = getattr(holder, "groups_", None)
-    return groups
+    return getattr(_repair_of(model) or last_step(model)[1], "groups_", None)
 
 
 def _strata_of(model: Any) -> Strata | None:
@@ -329,8 +319,7 @@ def _strata_of(model: Any) -> Strata | None:
     holder = _repair_of(model)
     if holder is None and hasattr(last, "potentials_"):  # a blind repair
         holder = last
-    strata: Strata | None = getattr(holder, "strata_", None)
-    return strata
+    return getattr(holder, "strata_", None)
 
 
 def _renamed(names: Sequence[str], here: Sequence[str] | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -307,66 +308,47 @@ def plan_column(name: str, column: Any, rules: ColumnRules, *, categorical: bool
     """Return the encoding of a column and the number of unreadable cells; raise `LeftOut` for a useless column."""
     if is_nested(column):
         raise LeftOut("lists or records")
-    if not categorical:
-        if has_numeric_type(column):
-            return _number_plan(name, column, rules)
-        if has_date_type(column):
-            return _date_plan(name, column, "", rules)
+    if not categorical and has_numeric_type(column):
+        return _number_plan(name, column, rules)
+    if not categorical and has_date_type(column):
+        return _date_plan(name, column, "", rules)
     values, codes = distinct_values(column, name)
-    cells = np.bincount(codes[codes >= 0], minlength=len(values))
-    distinct = _DistinctCells(values, cells)
-    if not distinct.n_present:
+    sizes = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
+    present = [(value, word, n) for value, n in zip(values, sizes, strict=True) if (word := normalize_text(value))]
+    counts: Counter[str] = Counter()
+    for _, word, size in present:
+        counts[word] += size
+    if not counts.total():
         raise LeftOut("no values")
+
+    def is_readable(parse: Callable[[Any], float | None]) -> bool:
+        return sum(n for value, _, n in present if parse(value) is not None) / counts.total() >= _MIN_SHARE
+
     are_codes = has_leading_zeros(values) or any(isinstance(value, bool) for value in values)
-    if not categorical and not are_codes and distinct.readable_share(number_parser(rules.decimal)) >= _MIN_SHARE:
+    if not categorical and not are_codes and is_readable(number_parser(rules.decimal)):
         return _number_plan(name, column, rules)
     for pattern in () if categorical else DATE_PATTERNS:
-        if distinct.readable_share(date_parser(pattern)) >= _MIN_SHARE:
+        if is_readable(date_parser(pattern)):
             return _date_plan(name, column, pattern, rules)
-    return _words_plan(name, distinct, len(codes), rules), 0
-
-
-class _DistinctCells:
-    """The distinct cells of a column, and how often each occurs."""
-
-    def __init__(self, values: list[Any], cells: NDArray[np.int64]) -> None:
-        words = [*map(normalize_text, values)]
-        self.values = [value for value, word in zip(values, words, strict=True) if word is not None]
-        self.words = [word for word in words if word is not None]
-        self.cells = np.array([size for size, word in zip(cells, words, strict=True) if word is not None], dtype=int)
-        self.n_present = int(self.cells.sum())
-
-    def readable_share(self, parse: Any) -> float:
-        """Return the share of the present cells that a parser can read."""
-        readable = np.array([parse(value) is not None for value in self.values], dtype=bool)
-        return float(self.cells[readable].sum() / self.n_present)
-
-    def counts(self) -> dict[str, int]:
-        """Return how often each text occurs."""
-        counts: dict[str, int] = {}
-        for word, size in zip(self.words, self.cells.tolist(), strict=True):
-            counts[word] = counts.get(word, 0) + size
-        return counts
+    return _words_plan(name, counts, len(codes), rules), 0
 
 
 def _number_plan(name: str, column: Any, rules: ColumnRules) -> tuple[ColumnPlan, int]:
     floats, unreadable = parse_numbers(column, name, rules.decimal)
-    n_unreadable = int(np.count_nonzero(unreadable))
     present = floats[np.isfinite(floats)]
     if present.size == 0:
         raise LeftOut("no values")
     if _is_row_number(present, floats.size):
         raise LeftOut("it numbers the rows")
-    return _scaled_plan(name, "number", floats[:, None], ("",), rules=rules), n_unreadable
+    return _scaled_plan(name, "number", floats[:, None], ("",), rules=rules), int(unreadable.sum())
 
 
 def _date_plan(name: str, column: Any, pattern: str, rules: ColumnRules) -> tuple[ColumnPlan, int]:
     days, unreadable = parse_dates(column, name, pattern)
-    n_unreadable = int(np.count_nonzero(unreadable))
     if not np.isfinite(days).any():
         raise LeftOut("no values")
     parts = _date_parts(days, _DATE_PARTS)
-    return _scaled_plan(name, "date", parts, _DATE_PARTS, rules=rules, pattern=pattern), n_unreadable
+    return _scaled_plan(name, "date", parts, _DATE_PARTS, rules=rules, pattern=pattern), int(unreadable.sum())
 
 
 def _scaled_plan(
@@ -384,14 +366,13 @@ def _scaled_plan(
     return ColumnPlan(name, kind, kept, centre[varies], scale[varies], pattern, missing=missing)
 
 
-def _words_plan(name: str, distinct: _DistinctCells, n_rows: int, rules: ColumnRules) -> ColumnPlan:
-    counts = distinct.counts()
-    if distinct.n_present >= _MIN_ROWS_OF_IDENTIFIER and len(counts) > distinct.n_present / 2:
+def _words_plan(name: str, counts: Counter[str], n_rows: int, rules: ColumnRules) -> ColumnPlan:
+    n_present = counts.total()
+    if n_present >= _MIN_ROWS_OF_IDENTIFIER and len(counts) > n_present / 2:
         raise LeftOut("almost every row has a text of its own")
     frequent = sorted((word for word in counts if counts[word] >= rules.min_frequency), key=lambda w: (-counts[w], w))
     kept = tuple(sorted(frequent[: rules.max_categories]))
-    n_missing = n_rows - distinct.n_present
-    missing = n_missing >= rules.min_frequency
+    missing = n_rows - n_present >= rules.min_frequency
     other = len(kept) < len(counts)
     if not kept:
         raise LeftOut(f"no text occurs in {rules.min_frequency} rows")

@@ -88,11 +88,8 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
     rows = models[last].read_rows(table)
     if not rows.labels.size:
         raise ValueError("No held-out row has a label and a group that the training rows have.")
-    sensitive, set_aside, compared = (
-        rows.sensitive_features,
-        dict(rows.set_aside),
-        np.ones(rows.labels.size, dtype=bool),
-    )
+    sensitive, set_aside = rows.sensitive_features, dict(rows.set_aside)
+    compared = np.ones(rows.labels.size, dtype=bool)
     known = models[last].known_groups
     groups = make_groups(sensitive)
     if known is not None and (known.pooled or known.dropped):  # small groups are treated as in training
@@ -104,14 +101,10 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
     labels = rows.labels[compared]
     regression = models[last].task == "regression"
     scored = {name: model.score_encoded(rows)[compared] for name, model in models.items()}
-    errors_of = _errors_of_numbers if regression else _errors
-    figures = {name: errors_of(scores, labels) for name, scores in scored.items()}
+    figures = {name: _errors(scores, labels, regression=regression) for name, scores in scored.items()}
     metrics = _DISPARITIES
     if regression:  # in units of the predictions
-        metrics = {
-            name: metric if metric is rank_disparity else partial(metric, scale="score")
-            for name, metric in metrics.items()
-        }
+        metrics = {n: m if m is rank_disparity else partial(m, scale="score") for n, m in metrics.items()}
     large = groups.counts >= MIN_GROUP_SIZE
     if np.count_nonzero(large) > 1 and not large.all():
         judged = np.flatnonzero(large[groups.codes])
@@ -172,20 +165,12 @@ def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[n
     return _CriterionDisparity(name, metric, (2 * within + labels).astype(str))
 
 
-def _errors(scores: NDArray[np.float64], positive: NDArray[np.int64]) -> dict[str, float | None]:
-    both = 0 < int(positive.sum()) < positive.size
-    return {
-        "error_rate": error_rate(positive, scores),
-        "auc": float(roc_auc_score(positive, scores)) if both else None,
-    }
-
-
-def _errors_of_numbers(predictions: NDArray[np.float64], labels: NDArray[np.float64]) -> dict[str, float | None]:
-    varies = np.ptp(labels) > 0.0
-    return {
-        "rmse": float(np.sqrt(np.mean((predictions - labels) ** 2))),
-        "r2": float(r2_score(labels, predictions)) if varies else None,
-    }
+def _errors(scores: NDArray[np.float64], labels: NDArray[Any], *, regression: bool) -> dict[str, float | None]:
+    varies = np.ptp(labels) > 0
+    if regression:
+        rmse = float(np.sqrt(np.mean((scores - labels) ** 2)))
+        return {"rmse": rmse, "r2": float(r2_score(labels, scores)) if varies else None}
+    return {"error_rate": error_rate(labels, scores), "auc": float(roc_auc_score(labels, scores)) if varies else None}
 
 
 def _disparities(

@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import take_rows
 from fairtransport.tabular.column_plans import known_categories, match_column, parse_numbers
+from fairtransport.tabular.rows import ReasonKind, RowReason, UnscorableRowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -110,7 +111,7 @@ def _describe(branch: _Branch, index: int) -> InputColumn:
             continue
         categories = _categories(step, index, len(branch.names))
         if categories is not None:
-            return _with_categories(column, categories, step, imputed=_is_imputed(branch.steps))
+            return _with_categories(column, categories, step, imputed=any(map(_is_imputer, branch.steps)))
     return replace(column, allows_missing=_tolerates_missing(branch.steps))
 
 
@@ -155,10 +156,6 @@ def _is_imputer(step: Any) -> bool:
     return type(step).__name__.endswith("Imputer")
 
 
-def _is_imputed(steps: Sequence[Any]) -> bool:
-    return any(map(_is_imputer, steps))
-
-
 def _tolerates_missing(steps: Sequence[Any]) -> bool:
     """Return whether a number may be missing: until a step replaces it, each must let it through."""
     for step in steps:
@@ -175,18 +172,14 @@ def _tolerates_missing(steps: Sequence[Any]) -> bool:
 # Columns of a raw table -> the features that a fitted estimator takes, and the rows for which that fails.
 
 
-class UnscorableRowError(ValueError):
-    """A row that cannot be scored; the message is the reason, without any value of the row."""
-
-
 class SetAside:
     """Rows that cannot be scored, each with its first reason."""
 
     def __init__(self, n_rows: int) -> None:
-        self._reasons: list[str] = []
+        self._reasons: list[RowReason] = []
         self._codes = np.full(n_rows, -1, dtype=np.int64)
 
-    def add(self, rows: NDArray[Any], reason: str) -> None:
+    def add(self, rows: NDArray[Any], reason: RowReason) -> None:
         """Set rows aside, as a mask or as indices; a row that already is keeps its reason."""
         chosen = np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
         chosen = chosen[self._codes[chosen] < 0]
@@ -200,7 +193,7 @@ class SetAside:
         return np.flatnonzero(self._codes < 0)
 
     @property
-    def reasons(self) -> dict[int, str]:
+    def reasons(self) -> dict[int, RowReason]:
         """The reason of each row that is set aside, by its number from 0."""
         rows = np.flatnonzero(self._codes >= 0)
         return {int(row): self._reasons[self._codes[row]] for row in rows}
@@ -220,7 +213,7 @@ class FeatureReader:
         set_aside = SetAside(n_rows)
         values = self.read(table, set_aside)
         for reason in set_aside.reasons.values():
-            raise UnscorableRowError(reason)
+            raise UnscorableRowError(reason, reason.kind)
         return self.features(values, set_aside.kept)
 
     def read(self, table: Mapping[str, Any], set_aside: SetAside) -> dict[str, NDArray[Any]]:
@@ -244,28 +237,29 @@ class FeatureReader:
 
     def _read_column(self, column: InputColumn, cells: Any, set_aside: SetAside) -> NDArray[Any]:
         name = column.name
+        new = RowReason(f"column {name!r} has an unknown category", ReasonKind.UNKNOWN_CATEGORY)
         values: NDArray[Any]
         if column.kind == "number":
             values = self.numbers(cells, name, set_aside)
             missing = np.isnan(values)
             if column.categories is not None and not column.allows_unknown:
                 known = np.array([float(value) for value in column.categories if value == value])  # noqa: PLR0124
-                set_aside.add(~missing & ~np.isin(values, known), f"column {name!r} has an unknown category")
+                set_aside.add(~missing & ~np.isin(values, known), new)
         else:
             marker = None if column.categories is not None and None in column.categories else np.nan
             values, missing, unknown = match_column(cells, name, column.categories, marker)
             if column.is_category:
                 values[unknown] = marker  # as the library itself treats it
             elif not column.allows_unknown:
-                set_aside.add(unknown, f"column {name!r} has an unknown category")
+                set_aside.add(unknown, new)
         if not column.allows_missing:
-            set_aside.add(missing, f"column {name!r} has no value")
+            set_aside.add(missing, RowReason(f"column {name!r} has no value", ReasonKind.MISSING_VALUE))
         return values
 
     def numbers(self, cells: Any, name: str, set_aside: SetAside) -> NDArray[np.float64]:
         """Return a column as numbers; rows with something else are set aside."""
         values, unreadable = parse_numbers(cells, name, self.decimal)
-        set_aside.add(unreadable, f"column {name!r} is not a number")
+        set_aside.add(unreadable, RowReason(f"column {name!r} is not a number", ReasonKind.NOT_A_NUMBER))
         return values
 
     def features(self, values: dict[str, NDArray[Any]], rows: NDArray[np.int64]) -> Any:

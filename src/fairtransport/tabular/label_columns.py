@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,50 +13,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class LabelReader(Protocol):
-    """Reads a column of labels."""
-
-    def read(self, column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return the label of each row as a model takes it, and whether it has one."""
-
-
-@dataclass(frozen=True, eq=False)
-class ClassLabels:
-    """Reads a column of two classes: 1 for the positive one, 0 for the other."""
-
-    name: str
-    classes: NDArray[Any]
-
-    def read(self, column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return 1 where a row has the positive label, and whether it has a label; other labels raise."""
-        words, codes = encode_text(column, self.name)
-        n_unknown = len({*words} - {*self.classes.tolist()})
-        if n_unknown:
-            raise ValueError(
-                f"Column {self.name!r} has {n_unknown} label{'s' * (n_unknown > 1)} that the training rows did "
-                "not have; write them as they were there."
-            )
-        positive = [int(word == self.classes[1]) for word in words]
-        return np.array([*positive, 0], dtype=np.int64)[codes], codes >= 0
+def read_classes(column: Any, name: str, classes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return 1 where a row has the positive label, the second, and whether it has a label; other labels raise."""
+    words, codes = encode_text(column, name)
+    n_unknown = len({*words} - {*classes.tolist()})
+    if n_unknown:
+        raise ValueError(
+            f"Column {name!r} has {n_unknown} label{'s' * (n_unknown > 1)} that the training rows did not have; write "
+            "them as they were there."
+        )
+    positive = [int(word == classes[1]) for word in words]
+    return np.array([*positive, 0], dtype=np.int64)[codes], codes >= 0
 
 
-@dataclass(frozen=True, eq=False)
-class NumberLabels:
-    """Reads a column of numbers."""
-
-    name: str
-    decimal: str
-
-    def read(self, column: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the number of each row, and whether it has one; text that is no number raises."""
-        values, unreadable = parse_numbers(column, self.name, self.decimal)
-        n_unreadable = int(np.count_nonzero(unreadable))
-        if n_unreadable:
-            raise ValueError(
-                f"Column {self.name!r} has {n_unreadable:,} labels that are not numbers; a regressor predicts numbers."
-            )
-        known = np.isfinite(values)
-        return np.where(known, values, 0.0), known
+def read_numbers(column: Any, name: str, decimal: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the number of each row, and whether it has one; text that is no number raises."""
+    values, unreadable = parse_numbers(column, name, decimal)
+    n_unreadable = int(np.count_nonzero(unreadable))
+    if n_unreadable:
+        raise ValueError(
+            f"Column {name!r} has {n_unreadable:,} labels that are not numbers; a regressor predicts numbers."
+        )
+    known = np.isfinite(values)
+    return np.where(known, values, 0.0), known
 
 
 def infer_task(column: Any, name: str, decimal: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from fairtransport.tabular.column_plans import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,22 +45,45 @@ def find_numeric(
     return numeric
 
 
-def read_strata(
-    columns: dict[str, Any], names: Sequence[str], rows: NDArray[np.int64], *, numeric: Collection[str], decimal: str
-) -> dict[str, NDArray[Any]]:
-    """Return some rows of these columns as `fairtransport.strata.make_strata` takes them, missing values as such."""
-    strata: dict[str, NDArray[Any]] = {}
-    for name in names:
-        column = take_rows(columns[name], rows)
-        if name in numeric:
-            strata[name] = parse_numbers(column, name, decimal)[0]
-        else:
-            words, codes = encode_text(column, name)
-            strata[name] = np.array([*words, None], dtype=object)[codes]
-    return strata
+class ReasonKind(StrEnum):
+    """Kinds of reasons for which a row is not used, or has no score; a server counts them."""
+
+    NO_LABEL = "no label"
+    NO_GROUP = "no group"
+    UNKNOWN_GROUP = "unknown group"
+    UNKNOWN_STRATUM = "unknown stratum"
+    UNKNOWN_CATEGORY = "unknown category"
+    MISSING_VALUE = "missing value"
+    MISSING_COLUMN = "missing column"
+    NOT_A_NUMBER = "not a number"
+    NOT_READABLE = "not readable"
+    OTHER = "other"
 
 
-NO_LABEL, NO_GROUP, NEW_GROUP, NEW_STRATUM = "no label", "no group", "unknown group", "unknown stratum"
+class RowReason(str):
+    """Why a row has no score, without any value of the row, and the kind of that reason."""
+
+    __slots__ = ("kind",)
+    kind: ReasonKind
+
+    def __new__(cls, text: str, kind: ReasonKind = ReasonKind.OTHER) -> Self:
+        """Return a sentence with its kind."""
+        reason = super().__new__(cls, text)
+        reason.kind = kind
+        return reason
+
+
+def name_columns(kind: ReasonKind, columns: Iterable[str]) -> RowReason:
+    """Return the reason that is in some columns, such as "no group in 'sex'"."""
+    return RowReason(f"{kind} in {', '.join(map(repr, columns))}", kind)
+
+
+class UnscorableRowError(ValueError):
+    """A row that cannot be scored, with the reason."""
+
+    def __init__(self, text: str, kind: ReasonKind = ReasonKind.NOT_READABLE) -> None:
+        super().__init__(text)
+        self.reason = RowReason(text, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +133,7 @@ class RowScores:
     """
 
     scores: NDArray[np.float64]
-    reasons: dict[int, str] = field(default_factory=dict)
+    reasons: dict[int, RowReason] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
 
@@ -130,7 +154,7 @@ class RowReader:
         *,
         groups: Groups | None = None,
         strata: Strata | None = None,
-    ) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
+    ) -> tuple[NDArray[np.bool_], dict[ReasonKind, NDArray[np.bool_]]]:
         """Return which rows have a label and a usable group, and the others by reason.
 
         With ``groups``, or ``strata``, rows of others than these are not usable.
@@ -140,24 +164,24 @@ class RowReader:
             for name in self.sensitive_features:
                 has_group &= encode_text(columns[name], name)[1] >= 0
         usable = has_label & has_group
-        set_aside = {NO_LABEL: ~has_label, NO_GROUP: has_label & ~has_group}
+        set_aside = {ReasonKind.NO_LABEL: ~has_label, ReasonKind.NO_GROUP: has_label & ~has_group}
         if groups is not None and usable.any():
             is_known = np.zeros(has_label.size, dtype=bool)
             is_known[usable] = groups.is_known(self.groups_of(columns, usable))
-            set_aside[NEW_GROUP] = usable & ~is_known
+            set_aside[ReasonKind.UNKNOWN_GROUP] = usable & ~is_known
             usable &= is_known
         usable, new = self.in_strata(columns, usable, strata)
         return usable, {reason: rows for reason, rows in {**set_aside, **new}.items() if rows.any()}
 
     def in_strata(
         self, columns: dict[str, Any], usable: NDArray[np.bool_], strata: Strata | None
-    ) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
+    ) -> tuple[NDArray[np.bool_], dict[ReasonKind, NDArray[np.bool_]]]:
         """Return which of the usable rows have a known stratum, and the others."""
         if strata is None or not usable.any():
             return usable, {}
         new = np.zeros(usable.size, dtype=bool)
         new[usable] = strata.encode(self.strata_of(columns, usable)).codes == len(strata)
-        return usable & ~new, {NEW_STRATUM: new}
+        return usable & ~new, {ReasonKind.UNKNOWN_STRATUM: new}
 
     def groups_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
         """Return the sensitive columns as text; a missing value is the text "missing"."""
@@ -171,14 +195,20 @@ class RowReader:
         """Return the columns of the strata, or None without any."""
         if not self.strata:
             return None
-        return read_strata(
-            columns, self.strata, np.flatnonzero(kept), numeric=self.numeric_strata, decimal=self.decimal
-        )
+        strata: dict[str, NDArray[Any]] = {}
+        for name in self.strata:
+            column = take_rows(columns[name], np.flatnonzero(kept))
+            if name in self.numeric_strata:
+                strata[name] = parse_numbers(column, name, self.decimal)[0]
+            else:
+                words, codes = encode_text(column, name)
+                strata[name] = np.array([*words, None], dtype=object)[codes]
+        return strata
 
 
-def count_rows(set_aside: dict[str, NDArray[np.bool_]]) -> dict[str, int]:
+def count_rows(set_aside: dict[ReasonKind, NDArray[np.bool_]]) -> dict[str, int]:
     """Return how many rows are set aside, by reason."""
-    return {reason: int(np.count_nonzero(rows)) for reason, rows in set_aside.items()}
+    return {str(reason): int(np.count_nonzero(rows)) for reason, rows in set_aside.items()}
 
 
 # Search for the rows of a batch that make an operation fail.

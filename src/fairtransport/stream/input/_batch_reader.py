@@ -15,8 +15,7 @@ from fairtransport._columns import short_type
 from fairtransport._sklearn import take_rows
 from fairtransport.stream.input._line_source import MAX_LINE_BYTES
 from fairtransport.tabular.column_plans import group_values, normalize_text, values_of_texts
-from fairtransport.tabular.input_columns import UnscorableRowError
-from fairtransport.tabular.rows import separate_failures
+from fairtransport.tabular.rows import ReasonKind, RowReason, UnscorableRowError, name_columns, separate_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
-    from fairtransport.stream.input._line_source import Source
+    from fairtransport.stream.input._line_source import LineSource
     from fairtransport.stream.input._schema import InputSchema
+    from fairtransport.stream.kafka import TopicSource
 
 # Rows of a batch, and their conversion to the input of the model.
 
@@ -44,14 +44,12 @@ def convert_rows(schema: InputSchema, rows: Sequence[Row]) -> tuple[Any, Groups 
     numbers = np.array([row.numbers for row in rows], dtype=np.float64).reshape(len(rows), len(schema.numeric))
     columns = dict(zip(schema.numeric, numbers.T, strict=True))
     columns |= {name: object_array([row.cells[j] for row in rows]) for j, name in enumerate(schema.raw)}
-    return schema.to_features(columns), _groups_of(schema, rows)
-
-
-def _groups_of(schema: InputSchema, rows: Sequence[Row]) -> Groups | dict[str, NDArray[Any]]:
-    if schema.adopts_groups:
-        return {name: object_array([row.group[j] for row in rows]) for j, name in enumerate(schema.sensitive)}
-    codes = np.array([row.group for row in rows], dtype=short_type(len(schema.groups)))
-    return replace(schema.groups, memberships=tuple(np.ascontiguousarray(column) for column in codes.T))
+    features = schema.to_features(columns)
+    if schema.scorer.adopts_groups:
+        return features, {name: object_array([row.group[j] for row in rows]) for j, name in enumerate(schema.sensitive)}
+    groups = schema.scorer.groups
+    codes = np.array([row.group for row in rows], dtype=short_type(len(groups)))
+    return features, replace(groups, memberships=tuple(np.ascontiguousarray(column) for column in codes.T))
 
 
 def object_array(values: Sequence[Any]) -> NDArray[Any]:
@@ -66,64 +64,56 @@ def object_array(values: Sequence[Any]) -> NDArray[Any]:
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-class RejectedLineError(ValueError):
-    """A line that cannot be scored; the message is the reason."""
-
-
 class GroupParser:
     """Finder of the groups of one row, as `Groups.encode` finds those of a table."""
 
     def __init__(self, schema: InputSchema) -> None:
-        self._schema = schema
-        self._columns = ", ".join(repr(name) for name in schema.sensitive)
-        self._unknown = self._codes_of_unknown()
+        self._names, self._policy = schema.sensitive, schema.unknown_group
+        self._groups, self._adopts = schema.scorer.groups, schema.scorer.adopts_groups
+        self._required = schema.scorer.needs_groups and schema.unknown_group == "error"
+        self._unknown = self._codes_of_unknown(schema.scorer.group_sizes)
         self._codes: dict[tuple[Any, ...], tuple[int, ...]] = {}  # of known groups, so it cannot grow without limit
 
     def parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the codes of the row's groups; where new groups are adopted, the values."""
-        if not self._schema.sensitive:
+        if not self._names:
             return self._unknown
-        try:
-            return self._parse(values)
-        except RejectedLineError:
-            if self._schema.needs_groups and self._schema.unknown_group == "error":
-                raise
-            return self._unknown
-
-    def _parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         scalar = _SCALARS.issuperset(map(type, values))
-        if not scalar or any(type(value) is float and not math.isfinite(value) for value in values):
-            raise RejectedLineError(f"no group in {self._columns}")
-        if self._schema.groups.missing == "error" and None in values:
-            raise RejectedLineError(f"no group in {self._columns}")
-        if self._schema.adopts_groups:
+        if (
+            not scalar
+            or any(type(value) is float and not math.isfinite(value) for value in values)
+            or (self._groups.missing == "error" and None in values)
+        ):
+            return self._without_group(ReasonKind.NO_GROUP)
+        if self._adopts:
             return values
         codes = self._codes.get(values)
         if codes is None:
-            codes = self._codes[values] = self._encode(values)
+            table = {name: object_array([value]) for name, value in zip(self._names, values, strict=True)}
+            try:
+                groups = self._groups.encode(table)
+            except (ValueError, TypeError):
+                return self._without_group(ReasonKind.UNKNOWN_GROUP)
+            codes = self._codes[values] = tuple(int(codes[0]) for codes in groups.memberships)
         return codes
 
-    def _encode(self, values: tuple[Any, ...]) -> tuple[int, ...]:
-        names = self._schema.sensitive
-        table = {name: object_array([value]) for name, value in zip(names, values, strict=True)}
-        try:
-            groups = self._schema.groups.encode(table)
-        except (ValueError, TypeError):
-            raise RejectedLineError(f"unknown group in {self._columns}") from None
-        return tuple(int(codes[0]) for codes in groups.memberships)
+    def _without_group(self, kind: ReasonKind) -> tuple[Any, ...]:
+        if self._required:
+            raise UnscorableRowError(name_columns(kind, self._names), kind)
+        return self._unknown
 
-    def _codes_of_unknown(self) -> tuple[int | None, ...]:
+    def _codes_of_unknown(self, sizes: NDArray[np.int64]) -> tuple[int | None, ...]:
         """Return the codes of rows of no known group: those of no group, or of the largest.
 
         Where new groups are adopted, a row has values instead of codes, and these rows have none.
         """
-        groups = self._schema.groups
-        if self._schema.adopts_groups:
-            return (None,) * len(self._schema.sensitive)
-        if self._schema.unknown_group != "common" or not len(groups):
+        groups = self._groups
+        if self._adopts:
+            return (None,) * len(self._names)
+        if self._policy != "common" or not len(groups):
             return (len(groups),) * len(groups.memberships)
         missing = {name: object_array([None]) for name in groups.columns}
-        found = groups.encode(missing, unknown_group="common", sizes=self._schema.group_sizes)
+        found = groups.encode(missing, unknown_group="common", sizes=sizes)
         return tuple(int(codes[0]) for codes in found.memberships)
 
 
@@ -144,36 +134,36 @@ class Parser(ABC):
         self._low, self._high = max(schema.low, -largest), min(schema.high, largest)
         self._unlimited = (self._low, self._high) == (-largest, largest)
 
-    def parse(self, lines: Sequence[bytes]) -> tuple[list[Row], list[tuple[int, str]]]:
+    def parse(self, lines: Sequence[bytes]) -> tuple[list[Row], list[tuple[int, RowReason]]]:
         """Return a row for each line that can be scored, and index and reason for each of the others."""
         rows, rejected = [], []
         for index, line in enumerate(lines):
             try:
                 rows.append(self.parse_line(line, index))
-            except RejectedLineError as error:
-                rejected.append((index, str(error)))
+            except UnscorableRowError as error:
+                rejected.append((index, error.reason))
             except MemoryError:
                 raise
             except Exception as error:  # noqa: BLE001 - no line may end a stream
-                rejected.append((index, f"cannot be read ({type(error).__name__})"))
+                rejected.append((index, _failure("cannot be read", error)))
         return rows, rejected
 
     def parse_line(self, line: bytes, index: int = 0) -> Row:
-        """Return the row of one line; raise `RejectedLineError` if it cannot be scored."""
+        """Return the row of one line; raise `UnscorableRowError` if it cannot be scored."""
         if not line.strip():
-            raise RejectedLineError("empty line")
+            raise UnscorableRowError("empty line")
         if len(line) > self.max_line_bytes:
-            raise RejectedLineError(f"longer than {self.max_line_bytes} bytes")
+            raise UnscorableRowError(f"longer than {self.max_line_bytes} bytes")
         if b"\r" in line:
-            raise RejectedLineError("a carriage return within the line")
+            raise UnscorableRowError("a carriage return within the line")
         if b"\n" in line:  # in a message
-            raise RejectedLineError("a newline within the line")
+            raise UnscorableRowError("a newline within the line")
         if b"\0" in line:
-            raise RejectedLineError("a NUL character")
+            raise UnscorableRowError("a NUL character")
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            raise RejectedLineError("not UTF-8") from None
+            raise UnscorableRowError("not UTF-8") from None
         fields = self._fields(text)
         numbers = self._numbers(fields, text) if self.schema.numeric else ()
         if not (self._unlimited and math.isfinite(sum(numbers))):  # a finite sum has finite terms
@@ -205,9 +195,9 @@ class Parser(ABC):
     def _check_range(self, numbers: Sequence[float]) -> None:
         for name, number in zip(self.schema.numeric, numbers, strict=True):
             if not math.isfinite(number):
-                raise RejectedLineError(f"column {name!r} is not a finite number")
+                raise UnscorableRowError(f"column {name!r} is not a finite number", ReasonKind.NOT_A_NUMBER)
             if not self._low <= number <= self._high:
-                raise RejectedLineError(f"column {name!r} is outside the range of scores")
+                raise UnscorableRowError(f"column {name!r} is outside the range of scores", ReasonKind.NOT_A_NUMBER)
 
 
 # Parser of CSV with one row per line.
@@ -231,9 +221,9 @@ class CsvParser(Parser):
         self._delimiter = delimiter
         try:
             if not header.strip() or b"\r" in header or b"\0" in header:
-                raise RejectedLineError("not a header")  # noqa: TRY301
+                raise UnscorableRowError("not a header")  # noqa: TRY301
             self.header = self._split(header.decode())
-        except (UnicodeDecodeError, RejectedLineError):
+        except (UnicodeDecodeError, UnscorableRowError):
             raise ValueError("The first line is not the header of a CSV file in UTF-8.") from None
         self._check_header()
         self.unused = tuple(name for name in self.header if name not in schema.columns)
@@ -241,7 +231,7 @@ class CsvParser(Parser):
         self._index = {name: self.header.index(name) for name in schema.columns if name in self.header}
         self._numeric = [self._index[name] for name in schema.numeric]
         self._parsed_values = {
-            name: values_of_texts(group_values(schema.groups, j)) for j, name in enumerate(schema.sensitive)
+            name: values_of_texts(group_values(schema.scorer.groups, j)) for j, name in enumerate(schema.sensitive)
         }
 
     def _check_header(self) -> None:
@@ -273,7 +263,7 @@ class CsvParser(Parser):
     def _fields(self, text: str) -> list[str]:
         fields = self._split(text)
         if len(fields) != len(self.header):
-            raise RejectedLineError(f"has {len(fields)} fields; the header has {len(self.header)}")
+            raise UnscorableRowError(f"has {len(fields)} fields; the header has {len(self.header)}")
         return fields
 
     def _split(self, text: str) -> list[str]:
@@ -286,13 +276,13 @@ class CsvParser(Parser):
                 fields.append(text[start + 1 : stop].replace('""', '"'))
                 stop += 1
                 if stop < end and text[stop] != self._delimiter:
-                    raise RejectedLineError("text after a closing quote")
+                    raise UnscorableRowError("text after a closing quote")
             else:
                 stop = text.find(self._delimiter, start)
                 stop = end if stop < 0 else stop
                 fields.append(text[start:stop])
                 if '"' in fields[-1]:
-                    raise RejectedLineError("a quote in a field that is not quoted")
+                    raise UnscorableRowError("a quote in a field that is not quoted")
             if stop == end:
                 return fields
             start = stop + 1
@@ -323,7 +313,7 @@ def _closing_quote(text: str, start: int) -> int:
     while stop >= 0 and text.startswith('"', stop + 1):
         stop = text.find('"', stop + 2)
     if stop < 0:
-        raise RejectedLineError("a quote that is not closed in the line")
+        raise UnscorableRowError("a quote that is not closed in the line")
     return stop
 
 
@@ -333,7 +323,7 @@ def _number(cell: str, name: str) -> float:
             return float(cell)
     except ValueError:
         pass
-    raise RejectedLineError(f"column {name!r} is not a number")
+    raise UnscorableRowError(f"column {name!r} is not a number", ReasonKind.NOT_A_NUMBER)
 
 
 # Parser of JSON lines.
@@ -357,17 +347,17 @@ class JsonParser(Parser):
     def _fields(self, text: str) -> dict[str, Any]:
         try:
             fields = self._decode(text)
-        except RejectedLineError:
+        except UnscorableRowError:
             raise
         except (ValueError, RecursionError):
-            raise RejectedLineError("not JSON") from None
+            raise UnscorableRowError("not JSON") from None
         if not isinstance(fields, dict):
-            raise RejectedLineError("not a JSON object")
+            raise UnscorableRowError("not a JSON object")
         if self.score_column in fields:
-            raise RejectedLineError(f"already has a column {self.score_column!r}; name another one with --column")
+            raise UnscorableRowError(f"already has a column {self.score_column!r}; name another one with --column")
         if not self._required <= fields.keys():
             missing = next(name for name in self.schema.required if name not in fields)
-            raise RejectedLineError(f"missing column {missing!r}")
+            raise UnscorableRowError(f"missing column {missing!r}", ReasonKind.MISSING_COLUMN)
         if self.unused is None:
             self.unused = tuple(name for name in fields if name not in self._columns)
         if self.absent:
@@ -390,7 +380,7 @@ class JsonParser(Parser):
         if value is None or isinstance(value, bool):
             return value
         if not isinstance(value, str):
-            raise RejectedLineError(f"column {name!r} is not a single value")
+            raise UnscorableRowError(f"column {name!r} is not a single value", ReasonKind.NOT_A_NUMBER)
         _check_unicode(value, name)
         return value
 
@@ -406,13 +396,13 @@ class JsonParser(Parser):
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise RejectedLineError("a key is repeated")
+        raise UnscorableRowError("a key is repeated")
     return fields
 
 
 def _json_number(value: Any, name: str) -> float:
     if type(value) not in _NUMBERS:
-        raise RejectedLineError(f"column {name!r} is not a number")
+        raise UnscorableRowError(f"column {name!r} is not a number", ReasonKind.NOT_A_NUMBER)
     try:
         return float(value)
     except OverflowError:
@@ -424,7 +414,7 @@ def _check_unicode(value: str, name: str) -> None:
         try:
             value.encode()
         except UnicodeEncodeError:  # half of a surrogate pair
-            raise RejectedLineError(f"column {name!r} is not valid Unicode") from None
+            raise UnscorableRowError(f"column {name!r} is not valid Unicode") from None
 
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -439,15 +429,11 @@ class InputBatch:
     X: Any
     sensitive_features: Any
     accepted: list[int]
-    rejected: list[tuple[int, str]]
+    rejected: list[tuple[int, RowReason]]
     parser: Parser
 
-    def with_scores(self, scores: NDArray[Any]) -> bytes:
-        """Return the accepted lines, each with its score in the fewest digits that restore it."""
-        return b"".join(self.scored_lines(scores))
-
     def scored_lines(self, scores: NDArray[Any]) -> list[bytes]:
-        """Return the lines of `with_scores` one by one."""
+        """Return the accepted lines, each with its score in the fewest digits that restore it, and a newline."""
         append, lines = self.parser.append_score, self.lines
         pairs = zip(self.accepted, scores.tolist(), strict=True)
         return [append(lines[index], repr(score).encode()) for index, score in pairs]
@@ -459,7 +445,8 @@ class InputBatch:
             return self
         X, sensitive_features = self._select(kept) if kept else (None, None)
         reasons = [
-            (self.first + self.accepted[row], f"cannot be scored ({type(error).__name__})") for row, error in failures
+            (self.first + self.accepted[row], _failure("cannot be scored", error, ReasonKind.OTHER))
+            for row, error in failures
         ]
         return replace(
             self,
@@ -474,15 +461,23 @@ class InputBatch:
         return take_rows(self.X, index), take_rows(groups, index)
 
 
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, UnscorableRowError) else f"cannot be converted ({type(error).__name__})"
+def _failure(text: str, error: Exception, kind: ReasonKind = ReasonKind.NOT_READABLE) -> RowReason:
+    """Return the reason of a row that makes a step fail: its own, or else the type of the error."""
+    if isinstance(error, UnscorableRowError):
+        return error.reason
+    return RowReason(f"{text} ({type(error).__name__})", kind)
 
 
 class BatchReader:
     """Reader of batches in one format; `open` comes first."""
 
     def __init__(
-        self, source: Source, schema: InputSchema, score_column: str, file_format: str, delimiter: str
+        self,
+        source: LineSource | TopicSource,
+        schema: InputSchema,
+        score_column: str,
+        file_format: str,
+        delimiter: str,
     ) -> None:
         self.source = source
         self._schema, self._score_column, self._delimiter = schema, score_column, delimiter
@@ -534,7 +529,7 @@ class BatchReader:
             lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
         rows, rejected = self._opened.parse(lines)
         rows, converted, failures = separate_failures(rows, lambda some: convert_rows(self._schema, some))
-        rejected += [(row.line, _reason(error)) for row, error in failures]
+        rejected += [(row.line, _failure("cannot be converted", error)) for row, error in failures]
         X, groups = converted or (None, None)
         numbered = sorted((first + index, reason) for index, reason in rejected)
         return InputBatch(lines, first, X, groups, [row.line for row in rows], numbered, self._opened)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.groups import Groups
-    from fairtransport.histograms import Grid
     from fairtransport.stream.scorers import Scorer
 
 
@@ -28,20 +27,15 @@ if TYPE_CHECKING:
 class InputSchema:
     """Columns to read from each line, and the function that turns them into the model's input."""
 
-    model: Any
-    numeric: tuple[str, ...]
+    scorer: Scorer
     sensitive: tuple[str, ...]
-    groups: Groups
+    unknown_group: str
     to_features: Callable[[Mapping[str, NDArray[Any]]], Any]
+    numeric: tuple[str, ...] = ()
+    raw: tuple[str, ...] = ()
     low: float = -np.inf
     high: float = np.inf
-    raw: tuple[str, ...] = ()
     label_of: Callable[[Any], Any] | None = None
-    needs_groups: bool = True
-    unknown_group: str = "error"
-    group_sizes: tuple[int, ...] = ()
-    adopts_groups: bool = False
-    learns: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -51,11 +45,9 @@ class InputSchema:
     @property
     def required(self) -> tuple[str, ...]:
         """The columns without which no line can be scored."""
-        return (
-            self.columns
-            if self.needs_groups and self.unknown_group == "error"
-            else tuple(dict.fromkeys((*self.numeric, *self.raw)))
-        )
+        if self.scorer.needs_groups and self.unknown_group == "error":
+            return self.columns
+        return tuple(dict.fromkeys((*self.numeric, *self.raw)))
 
 
 def input_schema_for(
@@ -71,47 +63,28 @@ def input_schema_for(
         model = model.estimator_
     inner = model.estimator_ if isinstance(model, TableModel) else model
     scorer = scorer_for(inner)
-    shared: dict[str, Any] = {
-        "model": inner,
-        "sensitive": _sensitive_columns(scorer, sensitive),
-        "groups": scorer.groups,
-        "needs_groups": scorer.needs_groups,
-        "unknown_group": unknown_group,
-        "group_sizes": tuple(scorer.group_sizes.tolist()),
-        "adopts_groups": scorer.adopts_groups,
-        "learns": scorer.learns,
-    }
+    schema = partial(InputSchema, scorer, _sensitive_columns(scorer, sensitive), unknown_group)
     if isinstance(model, QuantileRepair):
-        return _schema_of_repair(model, score, scorer.grid, shared)
+        if score is None:
+            raise ValueError("A QuantileRepair needs the column of the scores: pass it as --score.")
+        low, high = (-np.inf, np.inf) if model.extrapolates else (scorer.grid.low, scorer.grid.high)
+        return schema(lambda columns: columns[score], numeric=(score,), low=low, high=high)
     if score is not None:
         raise ValueError("--score is for a QuantileRepair; this model computes its scores from features.")
     if isinstance(model, TableModel):
         encoder = model.encoder_
         names = tuple(encoder.names)
-        return InputSchema(
-            numeric=(),
+        return schema(
+            lambda columns: encoder.transform({name: columns[name] for name in names}),
             raw=names,
-            to_features=lambda columns: encoder.transform({name: columns[name] for name in names}),
             label_of=lambda value: normalize_text(value) or "missing",
-            **shared,
         )
     names = _feature_names(model, features)
     columns = feature_columns(model, names)
     if all(_is_plain_number(column) for column in columns):
-        return InputSchema(
-            numeric=names,
-            to_features=lambda values: np.column_stack([values[name] for name in names]),
-            **shared,
-        )
+        return schema(lambda values: np.column_stack([values[name] for name in names]), numeric=names)
     reader = FeatureReader(columns, named=feature_names(model) is not None)
-    return InputSchema(numeric=(), raw=tuple(column.name for column in columns), to_features=reader.require, **shared)
-
-
-def _schema_of_repair(model: QuantileRepair, score: str | None, grid: Grid, shared: dict[str, Any]) -> InputSchema:
-    if score is None:
-        raise ValueError("A QuantileRepair needs the column of the scores: pass it as --score.")
-    low, high = (-np.inf, np.inf) if model.extrapolates else (grid.low, grid.high)
-    return InputSchema(numeric=(score,), to_features=lambda columns: columns[score], low=low, high=high, **shared)
+    return schema(reader.require, raw=tuple(column.name for column in columns))
 
 
 def _is_plain_number(column: InputColumn) -> bool:
