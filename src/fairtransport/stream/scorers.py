@@ -299,8 +299,8 @@ class RepairScorer(Scorer):
     def _check(self) -> None:
         if needs_labels(self.repair.criterion):
             raise ValueError(
-                f"A stream has no labels, and a repair with criterion={criterion_name(self.repair.criterion)!r} learns from them: call "
-                "partial_fit with y when labels arrive, or use criterion='demographic_parity'."
+                f"A stream has no labels, and a repair with criterion={criterion_name(self.repair.criterion)!r} learns "
+                "from them: call partial_fit with y when labels arrive, or use criterion='demographic_parity'."
             )
         if self.repair.strata_ is not None:
             raise ValueError(_NO_STRATA)
