@@ -125,6 +125,6 @@ def test_data_in_the_place_of_an_option_is_not_shown():
 
 
 def test_a_warning_names_the_line_of_the_call():
-    with pytest.warns(UserWarning, match="min_group_size") as caught:
+    with pytest.warns(UserWarning, match="min_size") as caught:
         ft.QuantileRepair().fit([0.1, 0.2, 0.3, 0.4], sensitive_features=[*"aabb"])
     assert caught[0].filename == __file__

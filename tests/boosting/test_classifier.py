@@ -229,7 +229,6 @@ def test_frontier_varies_the_weight_and_the_repair(data):
         ({"groups": GroupPolicy(small="drop", min_size=10_000)}, "at least 2 needed"),
         ({"groups": "none"}, "groups must be a GroupPolicy"),
         ({"criterion": "odds"}, "criterion must be one of 'demographic_parity', 'equalized_odds'"),
-        ({"stratum_weight": "big"}, "stratum_weight must be one of 'equal', 'share'"),
     ],
 )
 def test_invalid_parameters(data, options, message):

@@ -193,7 +193,7 @@ def test_early_stopping_is_on_the_distances_within_labels(trees):
     )
     model.fit(X, y, sensitive_features=group, eval_set=new[:3])
     # The labels count by how reliably the plain model's differences can be told from chance.
-    comparisons = TrainingData(new[0], new[1], make_groups(new[2])).compare("equalized_odds", None).comparisons(None)
+    comparisons = TrainingData(new[0], new[1], make_groups(new[2])).compare("equalized_odds").comparisons(None)
     weights = weigh_by_reliability(comparisons, model.initial_estimator_.predict_proba(new[0])[:, 1]).weights
     last = weights @ within(model.predict_proba(new[0])[:, 1], new[2], new[1])
     assert model.history_["disparity"][-1] == pytest.approx(last, rel=5e-3)  # 256 slices
@@ -212,7 +212,7 @@ def test_probabilities_are_given_the_label(trees):
     X = rng.normal(size=(6000, 2)) + np.outer(codes * labels, [1.0, 0.0])
     rows = TrainingData(X, labels, make_groups(codes))
     probabilities = estimate_group_probabilities(
-        library_of(trees, "classification"), trees, rows, rows.compare("equalized_odds", None), 0
+        library_of(trees, "classification"), trees, rows, rows.compare("equalized_odds"), 0
     )
     truth = np.where(labels == 1, logistic(X[:, 0] - 0.5), 0.5)
     assert np.abs(probabilities[:, 1] - truth).mean() < 0.085

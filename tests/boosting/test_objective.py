@@ -269,7 +269,6 @@ def test_it_can_be_pickled():
         ({"group_probabilities": np.full((400, 3), 2.0)}, "must be numbers from 0 to 1"),
         ({"group_probabilities": np.eye(3)[np.zeros(400, int)]}, "a group with probability 0 in all rows"),
         ({"criterion": "odds"}, "criterion must be one of"),
-        ({"stratum_weight": "odd"}, "stratum_weight must be one of"),
         ({"strata": np.arange(399) % 2}, "strata has 399 rows"),
         ({"strata": make_rows()[2]}, "no stratum has rows of two groups"),
         ({"sensitive_features": None}, "needs sensitive_features"),

@@ -164,7 +164,6 @@ def test_ten_threads_fit_and_predict_at_once(name):
 
 BAD = {
     "criterion": ["parity", None, 1],
-    "stratum_weight": ["rows", 2],
     "randomize": ["yes", 1, None, True],  # the last without equalized odds
     "parity_weight": [-1.0, "3", None, np.nan],
     "max_disparity": [-0.1, "low", np.nan, 0.1],  # the last with a weight beside it

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairtransport.criteria import resolve_criterion
+from fairtransport.criteria import DemographicParity, EqualizedOdds, EqualOpportunity, as_criterion, resolve_criterion
 from fairtransport.groups import make_groups
 from fairtransport.strata import make_strata
 
@@ -39,7 +39,7 @@ def test_strata_count_by_share_and_labels_the_same():
     both = resolve_criterion("equalized_odds", groups, labels=labels, strata=strata).compared
     for label in (0, 1):
         assert sum(part.weight for part in both if part.label == label) == pytest.approx(0.5)
-    equal = resolve_criterion("demographic_parity", groups, strata=strata, stratum_weight="equal").compared
+    equal = resolve_criterion(DemographicParity(stratum_weight="equal"), groups, strata=strata).compared
     assert [part.weight for part in equal] == pytest.approx([0.2] * 5)
 
 
@@ -68,9 +68,29 @@ def test_targets_belong_to_strata():
         ({"criterion": "equalized_odds", "labels": [0, 1]}, "labels"),
         ({"criterion": "equalized_odds", "labels": np.full(400, 2)}, "0 or 1"),
         ({"criterion": "demographic_parity", "strata": make_strata([1, 2])}, "strata"),
-        ({"criterion": "demographic_parity", "stratum_weight": "rows"}, "stratum_weight"),
     ],
 )
 def test_bad_input_is_named(options, message):
     with pytest.raises(ValueError, match=message):
         resolve_criterion(groups=table()[0], **options)
+
+
+def test_names_are_short_for_the_default_criteria():
+    for one in (DemographicParity(), EqualizedOdds(), EqualOpportunity()):
+        assert as_criterion(one.name) == as_criterion(one) == one
+    assert EqualizedOdds(label_weight="share").stratum_weight == "share"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: EqualizedOdds(label_weight="rows"), "label_weight must be one of 'equal', 'share'"),
+        (lambda: DemographicParity(stratum_weight="rows"), "stratum_weight must be one of 'equal', 'share'"),
+        (lambda: EqualOpportunity(stratum_weight=2), "stratum_weight must be one of 'equal', 'share'"),
+        (lambda: as_criterion("parity"), "criterion must be one of"),
+        (lambda: as_criterion(EqualizedOdds), "criterion must be one of"),
+    ],
+)
+def test_wrong_criteria_are_refused(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()

@@ -73,11 +73,27 @@ def test_counts_travel_and_rows_do_not(files, dask_client, monkeypatch):
 
     monkeypatch.setattr(Client, "gather", weigh)
     before = moved(dask_client)
-    found = ft.audit_table(dd.read_parquet(files), **COLUMNS, label="y", weight="w", n_bins=128, **QUICK)
+    found = ft.audit_table(
+        dd.read_parquet(files),
+        **COLUMNS,
+        label="y",
+        weight="w",
+        n_bins=128,
+        groups=ft.GroupPolicy(missing="set_aside"),
+        **QUICK,
+    )
     assert len(received) >= 2
     assert max(received) < 300_000
     assert moved(dask_client) - before < 1_000_000
-    beside = ft.audit_table(pl.scan_parquet(files), **COLUMNS, label="y", weight="w", n_bins=128, **QUICK)
+    beside = ft.audit_table(
+        pl.scan_parquet(files),
+        **COLUMNS,
+        label="y",
+        weight="w",
+        n_bins=128,
+        groups=ft.GroupPolicy(missing="set_aside"),
+        **QUICK,
+    )
     assert found.metrics == pytest.approx(beside.metrics, abs=1e-12)
     assert found.settings.set_aside == beside.settings.set_aside
     assert set(found.settings.set_aside) == {"no score", "no group"}

@@ -11,7 +11,7 @@ from tests.worlds import people_in_strata
 
 import fairtransport as ft
 from fairtransport import TransportClassifier
-from fairtransport.criteria import resolve_criterion
+from fairtransport.criteria import EqualizedOdds, resolve_criterion
 from fairtransport.criteria.penalty import ChanceTerm
 from fairtransport.groups import make_groups
 from fairtransport.linear import OnlineSettings
@@ -93,11 +93,11 @@ def test_odds_within_strata_and_several_columns():
     assert model.strata_.columns == ("one", "other")
 
 
-@pytest.mark.parametrize("stratum_weight", ["equal", "share"])
-def test_stratum_weight_is_that_of_the_disparity(stratum_weight):
-    model = TransportClassifier(distance="discrete", **ODDS, stratum_weight=stratum_weight, parity_weight=0.3)
+@pytest.mark.parametrize("label_weight", ["equal", "share"])
+def test_the_weight_of_labels_is_that_of_the_disparity(label_weight):
+    model = TransportClassifier(distance="discrete", criterion=EqualizedOdds(label_weight), parity_weight=0.3)
     model.fit(X, Y, sensitive_features=G)
-    shares = [0.5, 0.5] if stratum_weight == "equal" else [np.mean(Y == 0), np.mean(Y == 1)]
+    shares = [0.5, 0.5] if label_weight == "equal" else [np.mean(Y == 0), np.mean(Y == 1)]
     expected = np.dot(shares, distances(model.predict_proba(X)[:, 1], Y, G))
     assert model.before_after_["disparity"][1] == pytest.approx(expected, abs=2e-3)
 
@@ -261,12 +261,12 @@ def test_a_stream_starts_with_labels_or_a_fitted_model():
 @pytest.mark.trust
 @pytest.mark.parametrize("cls", BOTH)
 def test_model_files_hold_criterion_and_strata(cls, tmp_path):
-    model = cls(**ODDS, stratum_weight="share", parity_weight=1.0)
+    model = cls(criterion=EqualizedOdds(label_weight="share"), parity_weight=1.0)
     model.fit(X, Y, sensitive_features=G, strata={"one": S, "two": X[:, 3]})
     ft.save(model, tmp_path / "model.ft")
     again = ft.load(tmp_path / "model.ft")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert (again.criterion, again.stratum_weight) == ("equalized_odds", "share")
+    assert again.criterion == EqualizedOdds(label_weight="share")
     assert again.strata_.to_spec() == model.strata_.to_spec()
     batch = {"sensitive_features": G[:40], "strata": {"one": S[:40], "two": X[:40, 3]}}
     for one in (model, again):

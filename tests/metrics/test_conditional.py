@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from fairtransport.criteria import resolve_criterion
+from fairtransport.criteria import as_criterion, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import (
@@ -95,9 +95,8 @@ def test_the_metrics_weigh_as_the_criteria_do(stratum_weight, weighted):
         for layers in (None, strata):
             if layers is None and criterion == "demographic_parity":
                 continue
-            compared = resolve_criterion(
-                criterion, known, labels=y, strata=layers, row_weights=masses, stratum_weight=stratum_weight
-            )
+            rule = type(as_criterion(criterion))(stratum_weight)
+            compared = resolve_criterion(rule, known, labels=y, strata=layers, row_weights=masses)
             expected = 0.0
             for part in compared.compared:
                 rows = np.concatenate(part.rows)

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
+from fairtransport.criteria import EqualizedOdds
 from fairtransport.persistence import ModelFileError, describe
 from fairtransport.persistence._files import _model_of, pack_model
 from fairtransport.persistence.onnx import to_onnx
@@ -17,7 +18,7 @@ from fairtransport.storage import pack_container, unpack_container
 
 KINDS = {
     "equal opportunity": {"criterion": "equal_opportunity"},
-    "equalized odds": {"criterion": "equalized_odds", "stratum_weight": "share"},
+    "equalized odds": {"criterion": EqualizedOdds(label_weight="share")},
     "randomised": {"criterion": "equalized_odds", "randomize": True, "random_state": 3},
     "strata": {},
     "strata, equal opportunity": {"criterion": "equal_opportunity"},

@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
+from fairtransport.criteria import EqualizedOdds
 from fairtransport.persistence import ModelFileError
 from fairtransport.persistence._files import pack_model
 from fairtransport.persistence.recipes._blind_repairs import VALUE_TYPES
@@ -18,7 +19,7 @@ from .test_blind import blind, people
 
 KINDS = {
     "parity": {},
-    "equalized odds": {"criterion": "equalized_odds", "stratum_weight": "share", "slack": 0.01},
+    "equalized odds": {"criterion": EqualizedOdds(label_weight="share"), "slack": 0.01},
     "strata": {"groups": ft.GroupPolicy(small="pool")},
     "decisions": {"loss": "zero_one", "max_disparity": 0.1, "amount": 0.5},
 }

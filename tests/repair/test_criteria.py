@@ -8,6 +8,7 @@ from scipy.stats import wasserstein_distance
 from tests.worlds import scores_by_label
 
 import fairtransport as ft
+from fairtransport.criteria import EqualizedOdds
 from fairtransport.repair._score_counts import ScoreCounts
 from fairtransport.repair.group_maps import _quantile_integral, _Unit, best_partial_repair, equalizing_images
 from fairtransport.repair.group_maps import separation as separation_of_counts
@@ -184,7 +185,7 @@ def test_equalized_odds_keeps_the_spread_of_scores_and_the_order_within_groups()
 def test_labels_weigh_the_same_or_by_share():
     scores, y, group = scores_by_label(4000, 7)
     equal, share = (
-        repaired(scores, y, group, criterion="equalized_odds", stratum_weight=weight) for weight in ("equal", "share")
+        repaired(scores, y, group, criterion=EqualizedOdds(label_weight=weight)) for weight in ("equal", "share")
     )
     assert distance(share, y, group, 0) < distance(equal, y, group, 0)  # most rows have label 0
     assert np.array_equal(equal, repaired(scores, y, group, criterion="equalized_odds"))
@@ -239,7 +240,6 @@ def test_unknown_options_raise():
     scores, y, group = scores_by_label(200, 11)
     for options, message in (
         ({"criterion": "parity"}, "criterion"),
-        ({"stratum_weight": "none"}, "stratum_weight"),
         ({"randomize": True}, "randomize=True is for criterion='equalized_odds'"),
         ({"randomize": True, "criterion": "equal_opportunity"}, "randomize=True is for criterion='equalized_odds'"),
         ({"random_state": None}, "random_state must be an integer"),

@@ -6,6 +6,7 @@ from scipy.stats import norm, wasserstein_distance
 from tests.worlds import real_scores
 
 import fairtransport as ft
+from fairtransport.criteria import EqualizedOdds
 
 SHARES = np.array([0.3, 0.7])
 MEANS, DEVIATIONS = np.array([2.0, 5.0]), np.array([1.0, 3.0])
@@ -67,7 +68,7 @@ def test_a_share_alpha_of_the_unfairness_is_left_by_amount_one_minus_its_root(al
         {"target": "pooled"},
         {"target": "b"},
         {"criterion": "equalized_odds"},
-        {"criterion": "equalized_odds", "stratum_weight": "share"},
+        {"criterion": EqualizedOdds(label_weight="share")},
     ],
 )
 @pytest.mark.parametrize(("scale", "shift"), [(1000.0, 5.0), (1e-6, -3e-6), (1e9, 0.0)])

@@ -95,7 +95,7 @@ def test_every_engine_gives_the_same_numbers(to_table, weighted):
     columns = {name: column.tolist() for name, column in columns_at_random(on_grid=False).items()}
     columns["s"][:5], columns["race"][3:9], columns["y"][8:11] = [None] * 5, [None] * 6, [None] * 3
     options = {"score": "s", "sensitive_features": "race", "label": "y", "strata": "region", **QUICK}
-    options["weight"] = "w" if weighted else None
+    options |= {"weight": "w" if weighted else None, "groups": ft.GroupPolicy(missing="set_aside")}
     found = ft.audit_table(to_table(columns), **options).to_dict()
     beside = RESULTS.setdefault(weighted, ft.audit_table(pl.DataFrame(columns), **options).to_dict())
     assert found["settings"]["set_aside"] == {"no score": 5, "no group": 4, "no label": 2}
@@ -137,7 +137,7 @@ def test_strata_that_lack_a_group(to_table):
     [
         (
             {"g": ["a", "a", None]},
-            {},
+            {"groups": ft.GroupPolicy(missing="set_aside")},
             r"1 group\(s\) of column 'g'; at least 2 are needed; 1 rows are set aside: no group",
         ),
         ({"w": [0.0, 0.0, 1.0]}, {"weight": "w"}, "Column 'w' is zero in all rows of 1 of 2 groups"),

@@ -100,7 +100,9 @@ def test_every_row_is_counted_or_set_aside(rows, n_bins):
         if not kept:
             refused(engine, ValueError, "No row of the table can be counted", label="y", n_bins=n_bins)
             continue
-        counts = count_table(engine, score="s", sensitive_features="g", label="y", n_bins=n_bins)
+        counts = count_table(
+            engine, score="s", sensitive_features="g", label="y", n_bins=n_bins, groups=GroupPolicy(missing="set_aside")
+        )
         direct = count_scores(
             [row[0] for row in kept],
             [int(row[2]) for row in kept],
@@ -155,7 +157,13 @@ def test_what_is_missing_is_counted_by_reason(to_table):
     """Each row once, under the first reason: score, weight, group, label. Missing strata are a stratum."""
     columns = with_gaps(columns_at_random(), s=(0, 1, 2), w=(2, 3), race=(0, 4, 5), sex=(5, 6), y=(6, 7), region=(8,))
     counts = count_table(
-        to_table(columns), score="s", sensitive_features=["race", "sex"], label="y", strata="region", weight="w"
+        to_table(columns),
+        score="s",
+        sensitive_features=["race", "sex"],
+        label="y",
+        strata="region",
+        weight="w",
+        groups=GroupPolicy(missing="set_aside"),
     )
     assert counts.set_aside == {"no score": 3, "no weight": 1, "no group": 3, "no label": 1}
     assert counts.histograms.rows.sum() == 400 - 8
@@ -166,16 +174,23 @@ def test_what_is_missing_is_counted_by_reason(to_table):
 
 def test_nan_is_missing_too(to_table):
     columns = {"s": [0.0, np.nan, 1.0, 0.5], "g": [1.0, 1.0, 2.0, np.nan], "w": [1.0, 1.0, 1.0, 1.0]}
-    counts = count_table(to_table(columns), score="s", sensitive_features="g", weight="w", n_bins=1)
+    counts = count_table(
+        to_table(columns), score="s", sensitive_features="g", weight="w", groups=GroupPolicy(missing="set_aside")
+    )
     assert counts.set_aside == {"no score": 1, "no group": 1}
     weighted = count_table(
-        to_table({**columns, "w": [1.0, 1.0, np.nan, 1.0]}), score="s", sensitive_features="g", weight="w"
+        to_table({**columns, "w": [1.0, 1.0, np.nan, 1.0]}),
+        score="s",
+        sensitive_features="g",
+        weight="w",
+        groups=GroupPolicy(missing="set_aside"),
     )
     assert weighted.set_aside == {"no score": 1, "no weight": 1, "no group": 1}
 
 
 def test_missing_groups_may_be_a_group(to_table):
     columns = {"s": [0.0, 1.0, 1.0], "g": ["a", "b", None]}
+    refused(to_table(columns), ValueError, "sensitive_features has missing values in 1 rows of column 'g'")
     counts = count_table(
         to_table(columns), score="s", sensitive_features="g", groups=GroupPolicy(missing="group"), n_bins=1
     )
@@ -264,7 +279,10 @@ def test_the_limit_is_exact(to_table):
         assert (
             len(
                 count_table(
-                    table, score="s", sensitive_features=sensitive, groups=GroupPolicy(max_groups=11)
+                    table,
+                    score="s",
+                    sensitive_features=sensitive,
+                    groups=GroupPolicy(missing="set_aside", max_groups=11),
                 ).histograms.groups
             )
             == 11

@@ -65,8 +65,8 @@ def test_groups_of_any_kind_of_column(kind):
     frame.loc[frame.index[:4], "race"] = None
     frame.loc[frame.index[104:], "race"] = frame.loc[frame.index[104:], "race"].where(lambda r: r != "B", "W")
     table = in_parts(frame, kind)
-    found = count_table(table, score="s", sensitive_features="race", n_bins=64)
-    direct = count_table(frame, score="s", sensitive_features="race", n_bins=64)
+    options = {"score": "s", "sensitive_features": "race", "n_bins": 64, "groups": GroupPolicy(missing="set_aside")}
+    found, direct = count_table(table, **options), count_table(frame, **options)
     assert found.histograms.groups.labels == ("B", "W", "X")
     assert np.array_equal(found.histograms.masses, direct.histograms.masses)
     assert found.set_aside == direct.set_aside == {"no group": 4}

@@ -14,6 +14,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from fairtransport import GroupPolicy
 from fairtransport.tables import Columns, count_table, open_files
 from fairtransport.tables.files import _formats as decompression_limit
 from fairtransport.tables.files import table_writer
@@ -75,7 +76,7 @@ def text(path, content, encoding="utf-8"):
 
 def count(paths, columns=USED, **options):
     with open_files(paths if isinstance(paths, list) else [paths], **options) as table:
-        return table.run(count_table, columns)
+        return table.run(count_table, columns, groups=GroupPolicy(missing="set_aside"))
 
 
 def as_counts(counts):
@@ -98,7 +99,8 @@ FORMATS = ("csv", "tsv", "csv.gz", "csv.zst", "parquet", "feather", "jsonl", "js
 @pytest.mark.parametrize("ending", FORMATS)
 def test_every_format_gives_the_counts_of_the_table_in_memory(tmp_path, ending):
     frame = rows()
-    expected = count_table(frame, score="s", sensitive_features=["race", "sex"], label="y", weight="w")
+    columns = {"score": "s", "sensitive_features": ["race", "sex"], "label": "y", "weight": "w"}
+    expected = count_table(frame, **columns, groups=GroupPolicy(missing="set_aside"))
     assert expected.set_aside == {"no score": 8, "no group": 8}
     assert_same_counts(count(write(tmp_path / f"scores.{ending}", frame)), expected)
 

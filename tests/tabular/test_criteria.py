@@ -11,6 +11,7 @@ from tests.worlds import raw_people
 
 import fairtransport as ft
 from fairtransport.boosting import TransportBoostingClassifier
+from fairtransport.criteria import EqualOpportunity
 from fairtransport.metrics import conditional_disparity, separation_disparity
 from fairtransport.tabular import TableModel
 from fairtransport.tabular.held_out_evaluation import measure_models
@@ -151,7 +152,7 @@ def test_invalid_strata_and_criteria():
     [
         cot(criterion="equalized_odds"),
         TransportBoostingClassifier(
-            LIGHT, criterion="equal_opportunity", stratum_weight="share", parity_weight=0.3, random_state=0
+            LIGHT, criterion=EqualOpportunity(stratum_weight="share"), parity_weight=0.3, random_state=0
         ),
         ft.QuantileRepairClassifier(PLAIN),
     ],

@@ -118,7 +118,7 @@ def test_rows_without_label_or_group_are_set_aside():
     kept = make(groups=ft.GroupPolicy(missing="group")).fit(frame)
     assert kept.set_aside_ == {"no label": 2}
     with pytest.raises(ValueError, match="None of the 600 rows has a label and a group: 600 have no group"):
-        make().fit(raw_people().with_columns(sex=pl.lit(None)))
+        make(groups=ft.GroupPolicy(missing="set_aside")).fit(raw_people().with_columns(sex=pl.lit(None)))
 
 
 def test_read_rows_gives_what_measuring_and_adjusting_need(blind):

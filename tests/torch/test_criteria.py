@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairtransport.criteria import resolve_criterion, weigh_by_reliability
+from fairtransport.criteria import DemographicParity, as_criterion, resolve_criterion, weigh_by_reliability
 from fairtransport.criteria.penalty import DiscretePenalty, information_of_features
 from fairtransport.groups import make_groups
 from fairtransport.strata import make_strata
@@ -43,12 +43,16 @@ def given(criterion, n_strata, labels, strata):
     return options | ({"strata": torch.tensor(strata)} if n_strata > 1 else {})
 
 
+def weighted(criterion, stratum_weight):
+    """Return a criterion with a weight of its labels and strata."""
+    return type(as_criterion(criterion))(stratum_weight)
+
+
 def resolved(criterion, n_strata, stratum_weight, batch):
     _, codes, labels, strata = batch
     layers = make_strata(strata) if n_strata > 1 else None
-    return resolve_criterion(
-        criterion, make_groups(codes), labels=labels, strata=layers, stratum_weight=stratum_weight
-    ).comparisons()
+    rule = weighted(criterion, stratum_weight)
+    return resolve_criterion(rule, make_groups(codes), labels=labels, strata=layers).comparisons()
 
 
 def value_and_gradient(penalty, batch, options):
@@ -64,7 +68,7 @@ def test_discrete_equals_the_penalty_on_rows(criterion, n_strata, stratum_weight
     """Cells of 256 quantiles approximate those of rows; the memory does not change the first batch."""
     batch = make_batch(20_000)
     penalty = double(
-        3, criterion=criterion, n_strata=n_strata, stratum_weight=stratum_weight, distance="discrete",
+        3, criterion=weighted(criterion, stratum_weight), n_strata=n_strata, distance="discrete",
         memory_size=memory_size,
     )  # fmt: skip
     options = given(criterion, n_strata, batch[2], batch[3])
@@ -102,7 +106,7 @@ def test_labels_are_strata_of_equal_weight():
     batch = make_batch()
     scores, codes, labels, _ = (torch.tensor(column) for column in batch)
     odds = double(3, criterion="equalized_odds", distance="discrete").eval()
-    as_strata = double(3, n_strata=2, stratum_weight="equal", distance="discrete").eval()
+    as_strata = double(3, criterion=DemographicParity("equal"), n_strata=2, distance="discrete").eval()
     assert float(odds(scores, codes, labels=labels)) == pytest.approx(float(as_strata(scores, codes, labels)))
     for other in (labels.double(), labels.bool(), labels[:, None].float()):  # as losses take them
         assert float(odds(scores, codes, labels=other)) == float(odds(scores, codes, labels=labels))
@@ -132,7 +136,7 @@ def test_parity_unit_is_of_the_criterion():
     batch = make_batch(3000)
     scores, codes, labels, strata = batch
     for criterion, n_strata, stratum_weight in CASES:
-        penalty = TransportPenalty(3, criterion=criterion, n_strata=n_strata, stratum_weight=stratum_weight)
+        penalty = TransportPenalty(3, criterion=weighted(criterion, stratum_weight), n_strata=n_strata)
         unit = penalty.parity_unit(scores, labels, codes, strata if n_strata > 1 else None)
         pairs = resolved(criterion, n_strata, stratum_weight, batch)
         distances = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, pairs).distances
@@ -169,8 +173,6 @@ def test_invalid_labels():
         TransportPenalty(2)(scores, codes, labels=codes)
     with pytest.raises(ValueError, match="criterion must be one of"):
         TransportPenalty(2, criterion="odds")
-    with pytest.raises(ValueError, match="stratum_weight must be one of"):
-        TransportPenalty(2, stratum_weight="odd")
     fixed = TransportPenalty(2, criterion="equal_opportunity", target="pooled")
     with pytest.raises(ValueError, match="needs labels"):
         fixed.set_target(scores, codes)

@@ -26,7 +26,7 @@ from fairtransport.boosting._training_data import (
     check_target,
     check_training_data,
 )
-from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS
+from fairtransport.criteria import EACH_OTHER, as_criterion, needs_labels
 from fairtransport.criteria.penalty import SCALES
 from fairtransport.groups import UNKNOWN_GROUPS, GroupPolicy, Groups, check_policy
 from fairtransport.repair.quantile import QuantileRepair
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fairtransport.boosting._search import Training
     from fairtransport.boosting._settings import BoostedResponse
     from fairtransport.boosting._training_data import TrainingData
+    from fairtransport.criteria import Criterion
     from fairtransport.criteria.distance import Distance
 
 # The outcome of a training of boosted trees in words, in those of the linear estimators.
@@ -58,7 +59,7 @@ def describe_training(
     training: Training,
     response: BoostedResponse,
     *,
-    criterion: str,
+    criterion: str | Criterion,
     scale: str,
     seeks_parity: bool,
     max_disparity: float | None,
@@ -119,8 +120,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         estimator: Any = None,
         *,
         distance: str | Distance = "auto",
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
+        criterion: str | Criterion = "demographic_parity",
         parity_weight: float | str = "auto",
         max_disparity: float | None = None,
         amount: float = 1.0,
@@ -137,7 +137,6 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         self.estimator = estimator
         self.distance = distance
         self.criterion = criterion
-        self.stratum_weight = stratum_weight
         self.parity_weight = parity_weight
         self.max_disparity = max_disparity
         self.amount = amount
@@ -186,9 +185,9 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
     def _compare_by_y(self, rows: TrainingData, eval_rows: TrainingData | None) -> None:
         """Let strata contain ranges of y, where the criterion compares rows with a similar y."""
 
-    def _criterion_in_training(self) -> tuple[str, str | None]:
-        """Return the criterion and the weight of strata, given what strata contain."""
-        return self.criterion, self.stratum_weight
+    def _criterion_in_training(self) -> Criterion:
+        """Return the criterion, given what strata contain."""
+        return as_criterion(self.criterion)
 
     # ---------------------------------------------------------------- fitting
 
@@ -270,8 +269,8 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         return Settings(library, estimator, library.loss_name(estimator), _POWER if power is None else power, None)
 
     def _penalty_settings(self) -> PenaltySettings:
-        criterion, stratum_weight = self._criterion_in_training()
-        return PenaltySettings(criterion, stratum_weight, self.target, self.distance, self.scale, self.smooth_groups)
+        criterion = self._criterion_in_training()
+        return PenaltySettings(criterion, self.target, self.distance, self.scale, self.smooth_groups)
 
     def _held_out_rows(
         self, settings: Settings, rows: TrainingData, eval_rows: TrainingData | None, seed: int
@@ -291,9 +290,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
     # ---------------------------------------------------------------- checks
 
     def _check_parameters(self, strata: Any) -> None:
-        check_choice(self.criterion, CRITERIA, name="criterion")
-        if self.stratum_weight is not None:
-            check_choice(self.stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+        as_criterion(self.criterion)
         if isinstance(self.parity_weight, str):
             check_choice(self.parity_weight, ("auto",), name="parity_weight")
         else:
@@ -321,7 +318,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             return
         if not isinstance(self.repair, QuantileRepair):
             raise TypeError(f"repair must be None or a QuantileRepair; got a {type(self.repair).__name__}.")
-        if strata is not None or {self.criterion, self.repair.criterion} != {"demographic_parity"}:
+        if strata is not None or any(needs_labels(one.criterion) for one in (self, self.repair)):
             raise ValueError(
                 "repair moves scores towards demographic parity, which undoes another criterion or conditional parity. "
                 "Leave it out, or use QuantileRepairClassifier with that criterion."

@@ -40,12 +40,9 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         distance between sorted scores (discrete optimal transport, DOT). ``"auto"`` is the former, and the latter where
         groups are compared within labels or strata: differences are small there, and the regularized distance is flat
         between samples that differ by little.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or instance, default="demographic_parity"
         Which rows of the groups are compared: all, those with the same label, or those with the positive label. With
         ``strata`` in ``fit``, groups are compared within strata (conditional parity).
-    stratum_weight : {"equal", "share"}, optional
-        Whether labels and strata count the same or by their share of the rows. By default labels count the same and
-        strata by share.
     parity_weight : float or "auto", default="auto"
         Weight of the penalty, where the log-loss has weight 1. It has no unit: at 1 the whole disparity of a plain
         model counts as much as its whole gain in log-loss over a constant; at 0 there is no penalty. ``"auto"`` takes

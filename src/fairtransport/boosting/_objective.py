@@ -13,7 +13,7 @@ from fairtransport._sklearn import real_targets, two_classes
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport.boosting._group_probabilities import check_group_probabilities, check_probabilities_within
 from fairtransport.boosting._training_data import ComparedRows, GroupedRows, check_target, compare_rows
-from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, needs_labels, weigh_by_reliability
+from fairtransport.criteria import EACH_OTHER, as_criterion, needs_labels, weigh_by_reliability
 from fairtransport.criteria.binned import BinnedPenalty
 from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
 from fairtransport.criteria.penalty import SCALES, UNIT_DEVIATION, TransportPenalty
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.distance import Distance
 
@@ -346,15 +347,12 @@ class TransportObjective:
     ----------
     sensitive_features : column, table or Groups
         The groups of the training rows, in their order. Several columns are crossed.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or instance, default="demographic_parity"
         Which rows of the groups are compared: all, those with the same label, or those with label 1. For equalized odds
         of a regression pass y as ``strata``.
     strata : column, table or Strata, optional
         Columns of the training rows. Groups are compared only within strata (conditional parity), see
         `fairtransport.strata.make_strata`.
-    stratum_weight : {"equal", "share"}, optional
-        Whether labels and strata count the same or by their share of the rows. By default labels count the same and
-        strata by share.
     parity_weight : float, default=4.0
         Weight of the penalty against weight 1 of the loss. It has no unit: at 1 the whole disparity of the model after
         ``warmup`` counts as much as its whole gain in loss over a constant. 0 is no parity.
@@ -465,9 +463,8 @@ class TransportObjective:
         self,
         sensitive_features: Any,
         *,
-        criterion: str = "demographic_parity",
+        criterion: str | Criterion = "demographic_parity",
         strata: Any = None,
-        stratum_weight: str | None = None,
         parity_weight: float = 4.0,
         loss: str = "log_loss",
         tweedie_variance_power: float = 1.5,
@@ -494,15 +491,12 @@ class TransportObjective:
             raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
         self.groups = make_groups(sensitive_features, groups)
         self.groups.require()
-        self.criterion = check_choice(criterion, CRITERIA, name="criterion")
-        if needs_labels(criterion) and not self.loss.is_logistic:
+        self.criterion = as_criterion(criterion)
+        if needs_labels(self.criterion) and not self.loss.is_logistic:
             raise ValueError(
-                f"criterion={criterion!r} compares rows with the same label of two. For a regression, pass y as "
-                "strata: it is cut at quantiles."
+                f"criterion={self.criterion.name!r} compares rows with the same label of two. For a regression, pass y "
+                "as strata: it is cut at quantiles."
             )
-        self.stratum_weight = stratum_weight
-        if stratum_weight is not None:
-            check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
         self.strata = None if strata is None else make_strata(strata, n_groups=len(self.groups))
         if self.strata is not None:
             check_length(range(self.strata.n_rows), size=self.groups.n_rows, name="strata")
@@ -511,14 +505,14 @@ class TransportObjective:
             raise ValueError("unit and comparisons must be passed together: both are measured with one model.")
         if comparisons is None:
             check_target(target, self.groups)
-        within = needs_labels(criterion) or self.strata is not None
+        within = needs_labels(self.criterion) or self.strata is not None
         self.distance = learner_distance(distance, within=within, is_logistic=self.loss.is_logistic)
         self._distance = make_penalty(self.distance, self.scale)
         self._probabilities = None
         if group_probabilities is not None:
             self._probabilities = check_group_probabilities(group_probabilities, self.groups)
         self.reset()
-        if not needs_labels(criterion):  # strata without two groups raise before training
+        if not needs_labels(self.criterion):  # strata without two groups raise before training
             self._compare_rows(None, None)
 
     def reset(self) -> None:
@@ -611,7 +605,6 @@ class TransportObjective:
             labels=labels,
             strata=self.strata,
             row_weights=weights,
-            stratum_weight=self.stratum_weight,
         )
 
     def _grouped_rows(self, labels: NDArray[Any], weights: NDArray[np.float64]) -> GroupedRows:

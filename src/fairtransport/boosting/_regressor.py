@@ -12,6 +12,7 @@ from fairtransport._validation import check_weights
 from fairtransport.boosting._base import TransportBoosting
 from fairtransport.boosting._objective import TargetScale, make_loss
 from fairtransport.boosting._settings import BoostedNumbers
+from fairtransport.criteria import DemographicParity, as_criterion, criterion_name, needs_labels
 from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fairtransport.boosting._objective import Loss
     from fairtransport.boosting._settings import Settings
     from fairtransport.boosting._training_data import TrainingData
+    from fairtransport.criteria import Criterion
 
 
 class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
@@ -40,11 +42,9 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         distance between sorted predictions (discrete optimal transport, DOT). ``"auto"`` is the former, and the latter
         where groups are compared within strata: differences are small there, and the regularized distance is flat
         between samples that differ by little.
-    criterion : {"demographic_parity", "equalized_odds"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds"} or instance, default="demographic_parity"
         Which rows of the groups are compared: all, or those with a similar y, which is cut at quantiles. With
         ``strata`` in ``fit``, groups are compared within strata (conditional parity).
-    stratum_weight : {"equal", "share"}, optional
-        Whether strata count the same or by their share of the rows, which is the default.
     parity_weight : float or "auto", default="auto"
         Weight of the penalty, where the loss has weight 1. It has no unit: at 1 the whole disparity of a plain model
         counts as much as its whole gain in loss over a constant; at 0 there is no penalty. ``"auto"`` takes the
@@ -173,7 +173,7 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
 
     def _check_parameters(self, strata: Any) -> None:
         super()._check_parameters(strata)
-        if self.criterion == "equal_opportunity":
+        if criterion_name(self.criterion) == "equal_opportunity":
             raise ValueError(
                 "equal_opportunity compares people with the positive label, and a regression has none. Use "
                 "criterion='equalized_odds', which compares people with a similar y."
@@ -184,14 +184,14 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         return TargetScale.of(y, known, loss, type(self).__name__)
 
     def _compare_by_y(self, rows: TrainingData, eval_rows: TrainingData | None) -> None:
-        if self.criterion == "demographic_parity":
+        if not needs_labels(self.criterion):
             return
         rows.strata = make_strata(_with_y(rows), n_groups=len(rows.groups))
         if eval_rows is not None:
             eval_rows.strata = rows.strata.encode(_with_y(eval_rows))
 
-    def _criterion_in_training(self) -> tuple[str, str | None]:
-        return "demographic_parity", self.stratum_weight  # strata contain ranges of y
+    def _criterion_in_training(self) -> Criterion:
+        return DemographicParity(as_criterion(self.criterion).stratum_weight)  # strata contain ranges of y
 
     def _store_y(self, encoding: TargetScale, settings: Settings) -> None:
         self.y_center_, self.y_scale_, self.loss_ = encoding.center, encoding.scale, settings.loss_name

@@ -18,6 +18,7 @@ from fairtransport.boosting._objective import (
     measure_unit,
     prediction_divisor,
 )
+from fairtransport.criteria import needs_labels
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.training.responses import ScoredResponse
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from fairtransport.boosting._library import Library
     from fairtransport.boosting._training_data import ComparedRows, Targets, TrainingData
+    from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.distance import Distance
 
@@ -94,8 +96,7 @@ class PlainReference:
 class PenaltySettings:
     """The parameters of the penalty."""
 
-    criterion: str
-    stratum_weight: str | None
+    criterion: Criterion
     target: Any
     distance: str | Distance
     scale: str
@@ -103,10 +104,10 @@ class PenaltySettings:
 
     def compare(self, rows: TrainingData) -> ComparedRows:
         """Return where the criterion compares the groups of these rows."""
-        return rows.compare(self.criterion, self.stratum_weight)
+        return rows.compare(self.criterion)
 
     def _distance(self, rows: TrainingData, loss: Loss) -> Distance:
-        within = rows.strata is not None or self.criterion != "demographic_parity"
+        within = rows.strata is not None or needs_labels(self.criterion)
         return learner_distance(self.distance, within=within, is_logistic=loss.is_logistic)
 
     def refer_to(self, settings: Settings, rows: TrainingData, margins: NDArray[np.float64]) -> PlainReference:
@@ -147,7 +148,6 @@ class PenaltySettings:
             rows.groups,
             criterion=self.criterion,
             strata=rows.strata,
-            stratum_weight=self.stratum_weight,
             parity_weight=parity_weight,
             loss=settings.loss_name,
             tweedie_variance_power=settings.power,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
@@ -91,18 +92,15 @@ def check_target(target: Any, groups: Groups) -> None:
 
 
 def compare_rows(
-    criterion: str,
+    criterion: str | Criterion,
     groups: Groups,
     *,
     labels: ArrayLike | None,
     strata: Strata | None,
     row_weights: NDArray[np.float64] | None,
-    stratum_weight: str | None,
 ) -> ComparedRows:
     """Resolve a criterion, as `resolve_criterion`, and find the stratum of each row."""
-    resolved = resolve_criterion(
-        criterion, groups, labels=labels, strata=strata, row_weights=row_weights, stratum_weight=stratum_weight
-    )
+    resolved = resolve_criterion(criterion, groups, labels=labels, strata=strata, row_weights=row_weights)
     stratum = np.full(groups.n_rows, len(resolved.compared))
     for number, part in enumerate(resolved.compared):
         inside = np.ones(groups.n_rows, dtype=bool)
@@ -130,7 +128,7 @@ class TrainingData:
         strata = None if self.strata is None else self.strata.select(rows)
         return TrainingData(take_rows(self.X, rows), self.labels[rows], self.groups.select(rows), weights, strata)
 
-    def compare(self, criterion: str, stratum_weight: str | None) -> ComparedRows:
+    def compare(self, criterion: str | Criterion) -> ComparedRows:
         """Return where a criterion compares the groups of these rows."""
         return compare_rows(
             criterion,
@@ -138,7 +136,6 @@ class TrainingData:
             labels=self.labels,
             strata=self.strata,
             row_weights=self.weights,
-            stratum_weight=stratum_weight,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -55,24 +55,136 @@ def pairs_of_groups(n_groups: int) -> list[tuple[int, int]]:
     return list(combinations(range(n_groups), 2))
 
 
+@dataclass(frozen=True)
+class DemographicParity:
+    """All rows of the groups are compared or, with strata, those in the same stratum (conditional parity).
+
+    ``criterion="demographic_parity"`` is the same as ``criterion=DemographicParity()``.
+
+    Parameters
+    ----------
+    stratum_weight : {"equal", "share"}, optional
+        Whether strata count the same or by their share of the rows, which is the default.
+
+    Examples
+    --------
+    >>> from fairtransport import TransportClassifier
+    >>> from fairtransport.criteria import DemographicParity
+    >>> TransportClassifier(criterion=DemographicParity(stratum_weight="equal")).criterion.name
+    'demographic_parity'
+    """
+
+    name: ClassVar[str] = "demographic_parity"
+
+    stratum_weight: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_weight(self.stratum_weight, "stratum_weight")
+
+
+@dataclass(frozen=True)
+class EqualizedOdds:
+    """Rows of the groups with the same label are compared; those with a similar y, where it is a number.
+
+    ``criterion="equalized_odds"`` is the same as ``criterion=EqualizedOdds()``.
+
+    Parameters
+    ----------
+    label_weight : {"equal", "share"}, optional
+        Whether labels, and strata, count the same or by their share of the rows. By default two labels count the same,
+        or the rarer one would hardly count, and ranges of a real y and strata by share.
+
+    Examples
+    --------
+    >>> from fairtransport import TransportClassifier
+    >>> from fairtransport.criteria import EqualizedOdds
+    >>> TransportClassifier(criterion=EqualizedOdds(label_weight="share")).criterion.name
+    'equalized_odds'
+    """
+
+    name: ClassVar[str] = "equalized_odds"
+
+    label_weight: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_weight(self.label_weight, "label_weight")
+
+    @property
+    def stratum_weight(self) -> str | None:
+        """The weight of labels and strata."""
+        return self.label_weight
+
+
+@dataclass(frozen=True)
+class EqualOpportunity:
+    """Rows of the groups with the positive label are compared.
+
+    ``criterion="equal_opportunity"`` is the same as ``criterion=EqualOpportunity()``.
+
+    Parameters
+    ----------
+    stratum_weight : {"equal", "share"}, optional
+        With strata: whether they count the same or by their share of the rows, which is the default.
+
+    Examples
+    --------
+    >>> from fairtransport.criteria import EqualOpportunity
+    >>> EqualOpportunity().name
+    'equal_opportunity'
+    """
+
+    name: ClassVar[str] = "equal_opportunity"
+
+    stratum_weight: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_weight(self.stratum_weight, "stratum_weight")
+
+
+Criterion = DemographicParity | EqualizedOdds | EqualOpportunity
+_CLASSES = (DemographicParity, EqualizedOdds, EqualOpportunity)
+
 #: Criteria by name.
-CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")
+CRITERIA = tuple(one.name for one in _CLASSES)
 
 
-def criterion_of(parameter: Any) -> str:
+def _check_weight(weight: Any, name: str) -> None:
+    if weight is not None:
+        check_choice(weight, STRATUM_WEIGHTS, name=name)
+
+
+def as_criterion(value: Any) -> Criterion:
+    """Return the criterion of a parameter ``criterion``: a name or an instance."""
+    if isinstance(value, _CLASSES):
+        return value
+    check_choice(value, CRITERIA, name="criterion")
+    return _CLASSES[CRITERIA.index(value)]()
+
+
+def criterion_name(value: Any) -> str:
+    """Return the name of the criterion of a parameter ``criterion``."""
+    return as_criterion(value).name
+
+
+def criterion_of(parameter: Any) -> Criterion:
     """Return the criterion of an estimator from its parameter ``criterion``.
 
     Estimators of other libraries have another parameter of that name, such as ``"gini"``; theirs is demographic parity.
 
     Examples
     --------
-    >>> criterion_of("equalized_odds"), criterion_of("gini"), criterion_of(None)
-    ('equalized_odds', 'demographic_parity', 'demographic_parity')
+    >>> [criterion_of(value).name for value in ("equalized_odds", "gini", None)]
+    ['equalized_odds', 'demographic_parity', 'demographic_parity']
     """
-    return parameter if isinstance(parameter, str) and parameter in CRITERIA else "demographic_parity"
+    known = isinstance(parameter, _CLASSES) or (isinstance(parameter, str) and parameter in CRITERIA)
+    return as_criterion(parameter) if known else DemographicParity()
 
 
-def needs_labels(criterion: str) -> bool:
+def _name_of(criterion: str | Criterion) -> str:
+    return str(getattr(criterion, "name", criterion))
+
+
+def needs_labels(criterion: str | Criterion) -> bool:
     """Return whether a criterion compares people with the same label.
 
     Examples
@@ -80,10 +192,10 @@ def needs_labels(criterion: str) -> bool:
     >>> needs_labels("equalized_odds"), needs_labels("demographic_parity")
     (True, False)
     """
-    return criterion != "demographic_parity"
+    return _name_of(criterion) != "demographic_parity"
 
 
-def criterion_text(criterion: str, *, has_strata: bool) -> str:
+def criterion_text(criterion: str | Criterion, *, has_strata: bool) -> str:
     """Return the name of a criterion for texts.
 
     Examples
@@ -91,9 +203,10 @@ def criterion_text(criterion: str, *, has_strata: bool) -> str:
     >>> criterion_text("equalized_odds", has_strata=True), criterion_text("demographic_parity", has_strata=True)
     ('equalized odds within strata', 'conditional parity')
     """
-    if criterion == "demographic_parity" and has_strata:
+    name = _name_of(criterion)
+    if name == "demographic_parity" and has_strata:
         return "conditional parity"
-    return criterion.replace("_", " ") + (" within strata" if has_strata else "")
+    return name.replace("_", " ") + (" within strata" if has_strata else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,19 +327,18 @@ class ComparedStrata:
 
 
 def resolve_criterion(
-    criterion: str,
+    criterion: str | Criterion,
     groups: Groups,
     *,
     labels: ArrayLike | None = None,
     strata: Strata | None = None,
     row_weights: NDArray[np.float64] | None = None,
-    stratum_weight: str | None = None,
 ) -> ComparedStrata:
     """Return where a criterion compares groups.
 
     Parameters
     ----------
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or criterion
         All rows, rows with the same label, or rows with the positive label are compared.
     groups : Groups
         Groups may overlap.
@@ -235,9 +347,6 @@ def resolve_criterion(
     strata : Strata, optional
         Rows are compared only within strata (conditional parity).
     row_weights : ndarray of shape (n_rows,), optional
-    stratum_weight : {"equal", "share"}, optional
-        Whether each stratum counts the same or by its share of the rows. By default labels count the same, or the
-        rarer one would hardly count, and strata by share.
 
     Returns
     -------
@@ -254,13 +363,11 @@ def resolve_criterion(
     >>> odds.comparisons().pairs.tolist()
     [[0, 1], [2, 3]]
     """
-    check_choice(criterion, CRITERIA, name="criterion")
-    if stratum_weight is not None:
-        check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+    criterion = as_criterion(criterion)
     masses = np.ones(groups.n_rows) if row_weights is None else row_weights
     if strata is not None:
         check_length(range(strata.n_rows), size=groups.n_rows, name="strata")
-    by_label = _label_masks(criterion, groups.n_rows, labels)
+    by_label = _label_masks(criterion.name, groups.n_rows, labels)
     found: list[tuple[int | None, int | None, tuple[int, ...], tuple[Any, ...], float]] = []
     set_aside: list[tuple[int | None, int | None]] = []
     n_set_aside = 0
@@ -285,7 +392,7 @@ def resolve_criterion(
             if strata is not None or needs_labels(criterion)
             else "There is nothing to compare: fewer than two groups have rows with weight."
         )
-    weights = stratum_weights([label for label, *_ in found], [mass for *_, mass in found], stratum_weight)
+    weights = stratum_weights([label for label, *_ in found], [mass for *_, mass in found], criterion.stratum_weight)
     compared = tuple(
         ComparedStratum(label, stratum, present, rows, float(weight))
         for (label, stratum, present, rows, _), weight in zip(found, weights, strict=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_flag, check_real, check_weights
-from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, compares_each_other, pairs_of_groups, resolve_criterion
+from fairtransport.criteria import as_criterion, compares_each_other, pairs_of_groups, resolve_criterion
 from fairtransport.criteria.distance import ContinuousDistance, as_distance
 from fairtransport.criteria.penalty import SCALES
 from fairtransport.groups import GroupPolicy, Groups, check_policy, read_groups
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.criteria import ComparedStrata
+    from fairtransport.criteria import ComparedStrata, Criterion
     from fairtransport.criteria.distance import Distance
     from fairtransport.strata import Strata
     from fairtransport.training.responses import Response
@@ -72,7 +72,6 @@ class TrainingData:
             labels=self.outcomes,
             strata=self.strata,
             row_weights=self.weights,
-            stratum_weight=options.stratum_weight,
         )
 
 
@@ -157,8 +156,7 @@ class TrainingOptions:
 
     estimator: Any
     distance: Distance
-    criterion: str
-    stratum_weight: str | None
+    criterion: Criterion
     parity_weight: float | None
     max_disparity: float | None
     target: Any
@@ -193,9 +191,6 @@ class TrainingOptions:
                 raise ValueError("max_disparity chooses the weight: leave parity_weight at 'auto', or it at None.")
             if sgd is not None:
                 raise ValueError("max_disparity needs the path of solver='lbfgs'.")
-        stratum_weight = parameters["stratum_weight"]
-        if stratum_weight is not None:
-            check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
         check_real(parameters["amount"], name="amount", most=1.0)
         check_choice(parameters["spread"], SPREADS, name="spread")
         check_real(online.half_life, name="half_life", strict=True, finite=False)
@@ -205,8 +200,7 @@ class TrainingOptions:
         return cls(
             estimator=parameters["estimator"],
             distance=distance,
-            criterion=check_choice(parameters["criterion"], CRITERIA, name="criterion"),
-            stratum_weight=stratum_weight,
+            criterion=as_criterion(parameters["criterion"]),
             parity_weight=None if isinstance(weight, str) else float(weight),
             max_disparity=None if max_disparity is None else float(max_disparity),
             target=target,

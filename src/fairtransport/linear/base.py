@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.criteria.distance import Distance
     from fairtransport.groups import GroupPolicy
     from fairtransport.linear._problem import InitialModel
@@ -105,8 +106,7 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
         estimator: Any = None,
         *,
         distance: str | Distance = "continuous",
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
+        criterion: str | Criterion = "demographic_parity",
         parity_weight: float | str = "auto",
         max_disparity: float | None = None,
         amount: float = 1.0,
@@ -124,7 +124,6 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
         self.estimator = estimator
         self.distance = distance
         self.criterion = criterion
-        self.stratum_weight = stratum_weight
         self.parity_weight = parity_weight
         self.max_disparity = max_disparity
         self.amount = amount

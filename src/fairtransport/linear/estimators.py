@@ -38,12 +38,10 @@ class TransportClassifier(ClassifierMixin, TransportModel):
         What the penalty sums: regularized transport distances through dual potentials (continuous optimal transport,
         COT), or exact Wasserstein-1 distances (discrete optimal transport, DOT). Pass a
         :class:`~fairtransport.ContinuousDistance` for another regularization than the default one.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or instance, default="demographic_parity"
         Which rows of the groups are compared: all, those with the same label, or those with the positive label. With
-        ``strata`` in ``fit``, groups are compared within strata (conditional parity).
-    stratum_weight : {"equal", "share"}, optional
-        Whether labels and strata count the same or by their share of the rows. By default labels count the same and
-        strata by share.
+        ``strata`` in ``fit``, groups are compared within strata (conditional parity). Instances, such as
+        :class:`~fairtransport.criteria.EqualizedOdds`, say how labels and strata are weighted.
     parity_weight : float or "auto", default="auto"
         Weight of the penalty, where the log-loss has weight 1. It has no unit: at 1 the whole disparity of the initial
         model counts as much as its whole gain in log-loss over a constant; at 0 there is no penalty. ``"auto"`` takes
@@ -315,11 +313,10 @@ class TransportRegressor(RegressorMixin, TransportModel):
         What the penalty sums: regularized transport distances through dual potentials (continuous optimal transport,
         COT), or exact Wasserstein-1 distances (discrete optimal transport, DOT). Pass a
         :class:`~fairtransport.ContinuousDistance` for another regularization than the default one.
-    criterion : {"demographic_parity", "equalized_odds"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds"}, or an instance, default="demographic_parity"
         Which rows of the groups are compared: all, or those with about the same y, which is cut at quantiles. With
-        ``strata`` in ``fit``, groups are compared within strata (conditional parity).
-    stratum_weight : {"equal", "share"}, optional
-        Whether strata, and ranges of y, count the same or by their share of the rows, which is the default.
+        ``strata`` in ``fit``, groups are compared within strata (conditional parity). Instances, such as
+        :class:`~fairtransport.criteria.EqualizedOdds`, say how ranges of y and strata are weighted.
     parity_weight : float or "auto", default="auto"
         Weight of the penalty, where the squared error has weight 1. It has no unit: at 1 the whole disparity of the
         initial model counts as much as its whole gain in squared error over a constant; at 0 there is no penalty.
@@ -510,7 +507,7 @@ class TransportRegressor(RegressorMixin, TransportModel):
 
     def _options(self) -> TrainingOptions:
         options = super()._options()
-        if options.criterion == "equal_opportunity":
+        if options.criterion.name == "equal_opportunity":
             raise ValueError(
                 "criterion='equal_opportunity' compares people with the positive label, and a real y has none. Use "
                 "'equalized_odds', which compares people with about the same y, or a classifier."

@@ -428,7 +428,6 @@ def memory_from_batch(
             labels=batch.labels,
             strata=strata,
             row_weights=batch.mass,
-            stratum_weight=options.stratum_weight,
         )
         targets = np.array(
             [

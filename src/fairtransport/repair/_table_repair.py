@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria import criterion_name, needs_labels
 from fairtransport.histograms import DEFAULT_BINS
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.tables import check_rows, count_table, repair_rows
@@ -122,7 +122,8 @@ class TableRepair(BaseEstimator):
         repair = QuantileRepair() if self.repair is None else clone(self.repair)
         if needs_labels(repair.criterion) and self.label is None:
             raise ValueError(
-                f"criterion={repair.criterion!r} compares people with the same label; name their column with label=."
+                f"criterion={criterion_name(repair.criterion)!r} compares people with the same label; name "
+                "their column with label=."
             )
         strata, keys = _names(self.strata), self._columns(None, None, None)[1]
         counts = count_table(

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from fairtransport._sklearn import RowScoring, fitted_summary_html, take_rows
 from fairtransport._validation import check_choice, check_length, check_real, check_vector, check_weights
 from fairtransport._warnings import warn_caller
+from fairtransport.criteria import as_criterion, criterion_name
 from fairtransport.groups import Groups, check_policy
 from fairtransport.repair.group_checks import (
     check_cell_counts,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.groups import GroupPolicy
     from fairtransport.histograms import Grid, GroupHistograms
     from fairtransport.repair.randomized_maps import RandomizedMaps
@@ -74,10 +76,10 @@ def _small_groups(repair: Any) -> list[str]:
     n_small, n_groups = len(repair.small_groups_), len(repair.groups_)
     if not n_small:
         return []
-    rows = f"{check_policy(repair.groups).min_size} rows{MAP_ROWS[repair.criterion]}"
+    rows = f"{check_policy(repair.groups).min_size} rows{MAP_ROWS[criterion_name(repair.criterion)]}"
     if n_small == n_groups:
-        which = "Fewer than two of the" if repair.criterion == "equalized_odds" else "None of the"
-        verb = "have" if repair.criterion == "equalized_odds" else "has"
+        which = "Fewer than two of the" if criterion_name(repair.criterion) == "equalized_odds" else "None of the"
+        verb = "have" if criterion_name(repair.criterion) == "equalized_odds" else "has"
         return [f"{which} {n_groups} groups {verb} {rows}: all share one map, and ranks stay as different"]
     if n_small == 1:
         return [f"1 of {n_groups} groups has fewer than {rows} and no map of its own"]
@@ -96,7 +98,7 @@ def _small_cells(repair: Any) -> list[str]:
     filled = within.sizes > 0
     n_small, n_cells = int(np.count_nonzero(filled & (within.shares < 1.0))), int(np.count_nonzero(filled))
     if n_small:
-        rows = f"{within.min_size} rows{MAP_ROWS[repair.criterion]}"
+        rows = f"{within.min_size} rows{MAP_ROWS[criterion_name(repair.criterion)]}"
         verb, own = ("has", "its map is") if n_small == 1 else ("have", "their maps are")
         sentences.append(
             f"{n_small} of {n_cells} cells of a stratum and a group {verb} fewer than {rows}: {own} shrunk to that of "
@@ -116,8 +118,7 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
     target: Any
     amount: float
     range: Any
-    criterion: str
-    stratum_weight: str | None
+    criterion: str | Criterion
     randomize: bool
     random_state: int
     groups: GroupPolicy | None
@@ -200,7 +201,7 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
     def move_pooled(self, scores: NDArray[np.float64], strata: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Return the repaired scores of rows of no known group, by the map of everyone together."""
         amount = check_real(self.amount, name="amount", most=1.0)
-        if strata is None and self.criterion != "equalized_odds":
+        if strata is None and criterion_name(self.criterion) != "equalized_odds":
             carry = self.group_maps().pooled_map(self._map_options())
             return move_scores(scores, np.zeros(scores.size, np.uint8), [carry], amount, extrapolate=self.extrapolates)
         shares = self.group_sizes_ / self.group_sizes_.sum()
@@ -323,8 +324,8 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
             self.target,
             policy.small,
             policy.min_size,
-            self.criterion,
-            self.stratum_weight,
+            criterion_name(self.criterion),
+            as_criterion(self.criterion).stratum_weight,
             self.randomize,
             resolve_range(self.range),
         )
@@ -334,10 +335,11 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
 
     def _warn_if_all_small(self) -> None:
         if not self.own_map_.any():
-            which = "Fewer than two" if self.criterion == "equalized_odds" else "None"
+            criterion = criterion_name(self.criterion)
+            which = "Fewer than two" if criterion == "equalized_odds" else "None"
             warn_caller(
                 f"{which} of the {len(self.groups_)} groups {'has' if which == 'None' else 'have'} "
-                f"min_size={check_policy(self.groups).min_size} rows{MAP_ROWS[self.criterion]}, so the same map is "
+                f"min_size={check_policy(self.groups).min_size} rows{MAP_ROWS[criterion]}, so the same map is "
                 "applied to all of them and their ranks stay as different as they were. Give more rows, or set a "
                 "smaller min_size=.",
                 UserWarning,
@@ -395,14 +397,11 @@ class QuantileRepair(FittedRepair):
         Lowest and highest possible score; a score outside raises. ``"learned"`` takes any scores, such as the
         predictions of a regression, logits or prices: those below the lowest and above the highest score of ``fit`` are
         shifted as far as the score at that end.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or instance, default="demographic_parity"
         Whose scores should have the same distribution in all groups: those of all people, of people with the same
         label or with similar ``y`` (equalized odds), or of people with the positive label (equal opportunity). Labels
         are needed in ``fit`` only. One map for each group reaches equal opportunity exactly, but equalized odds only as
         far as two conditions on one map allow; see ``randomize``.
-    stratum_weight : {"equal", "share"}, optional
-        Weight of the labels for ``criterion="equalized_odds"``: the same, which is the default, or by their shares of
-        the rows.
     randomize : bool, default=False
         For ``criterion="equalized_odds"``: reach it exactly, at every threshold, by drawing scores at random. Scores
         then tell no more about the label in any group than in the group where they tell least.
@@ -534,8 +533,7 @@ class QuantileRepair(FittedRepair):
         amount: float = 1.0,
         *,
         range: Any = UNIT,  # noqa: A002 - the name that numpy.histogram has
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
+        criterion: str | Criterion = "demographic_parity",
         randomize: bool = False,
         random_state: int = 0,
         groups: GroupPolicy | None = None,
@@ -545,7 +543,6 @@ class QuantileRepair(FittedRepair):
         self.amount = amount
         self.range = range
         self.criterion = criterion
-        self.stratum_weight = stratum_weight
         self.randomize = randomize
         self.random_state = random_state
         self.groups = groups
@@ -585,9 +582,14 @@ class QuantileRepair(FittedRepair):
         values = check_in_range(scores, self.range)
         weights = check_weights(sample_weight, size=values.size)
         groups = self._groups_of(sensitive_features, values.size, weights)
-        known = training_labels(y, groups, self.criterion, weights)
+        known = training_labels(y, groups, criterion_name(self.criterion), weights)
         cells = strata_to_repair(
-            strata, groups, criterion=self.criterion, labels=known, weights=weights, randomize=self.randomize
+            strata,
+            groups,
+            criterion=criterion_name(self.criterion),
+            labels=known,
+            weights=weights,
+            randomize=self.randomize,
         )
         labels, n_labels = (None, 2) if known is None else known
         kept = groups.has_group if not groups.dropped else np.ones(values.size, dtype=np.bool_)
@@ -639,11 +641,11 @@ class QuantileRepair(FittedRepair):
             if self.randomize:
                 raise ValueError("randomize=True does not take strata; leave one of them out.")
             cells = CountedCells.split(histograms, strata)
-            check_cell_counts(cells.within, self.criterion)
+            check_cell_counts(cells.within, criterion_name(self.criterion))
             histograms = cells.groups
             within = StratumMaps.from_histograms(cells.within, options, strata=cells.strata)
         check_histograms(histograms)
-        check_label_counts(histograms, self.criterion)
+        check_label_counts(histograms, criterion_name(self.criterion))
         maps = GroupMaps.from_histograms(histograms, options)
         self._set_maps(maps, within, grid=histograms.grid, set_aside=counts.set_aside)
         self._warn_if_all_small()
@@ -690,7 +692,9 @@ class QuantileRepair(FittedRepair):
         needs two labels.
         """
         self.check_parameters()
-        check_stream_criterion(self.criterion, y, randomize=self.randomize, strata=hasattr(self, "stratum_maps_"))
+        check_stream_criterion(
+            criterion_name(self.criterion), y, randomize=self.randomize, strata=hasattr(self, "stratum_maps_")
+        )
         if hasattr(self, "maps_"):
             state = self.online_state()
             return self.resume(

@@ -33,7 +33,7 @@ from fairtransport._sklearn import (
     two_classes,
 )
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria import criterion_name, needs_labels
 from fairtransport.repair.group_checks import groups_to_repair, strata_to_repair, training_labels
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
@@ -41,6 +41,7 @@ from fairtransport.repair.quantile import QuantileRepair, describe_repair
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.groups import GroupPolicy
 
 
@@ -71,7 +72,7 @@ class _RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
         self.__dict__["amount"] = amount
 
     @property
-    def criterion(self) -> str:
+    def criterion(self) -> str | Criterion:
         """The criterion of the repair."""
         return self._new_repair().criterion
 
@@ -122,8 +123,8 @@ class _RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
         cells = strata_to_repair(
             strata,
             groups,
-            criterion=repair.criterion,
-            labels=training_labels(labels, groups, repair.criterion, weights),
+            criterion=criterion_name(repair.criterion),
+            labels=training_labels(labels, groups, criterion_name(repair.criterion), weights),
             weights=weights,
             randomize=repair.randomize,
         )
@@ -562,7 +563,7 @@ class QuantileRepairRegressor(RegressorMixin, _RepairedModel):
             Without a ``fit`` before, the first call fits the regressor, which needs ``y``, or, where the regressor is
             fitted already, starts with its predictions of the batch.
         """
-        criterion = self.criterion
+        criterion = criterion_name(self.criterion)
         if criterion != "demographic_parity":
             raise ValueError(
                 f"A stream of predictions is repaired for demographic parity; with criterion={criterion!r}, fit "
@@ -624,7 +625,7 @@ class QuantileRepairRegressor(RegressorMixin, _RepairedModel):
 
     def _new_repair(self) -> QuantileRepair:
         repair = super()._new_repair()
-        if repair.criterion == "equal_opportunity":
+        if criterion_name(repair.criterion) == "equal_opportunity":
             raise ValueError(
                 "criterion='equal_opportunity' compares people with the positive label, which a regression does not "
                 "have. Use 'equalized_odds', which compares people with similar y, or 'demographic_parity'."

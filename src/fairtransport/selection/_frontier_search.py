@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport._sklearn import Fold
+    from fairtransport.criteria import Criterion
     from fairtransport.selection._thread_pool import Control
     from fairtransport.strata import Strata
     from fairtransport.transport.line import Sample
@@ -88,8 +89,8 @@ class HeldOutErrors(ABC):
 
     @abstractmethod
     def compared_within(
-        self, criterion: str, strata: Strata | None, n_groups: int
-    ) -> tuple[str, NDArray[np.int64] | None, Strata | None]:
+        self, criterion: Criterion, strata: Strata | None, n_groups: int
+    ) -> tuple[Criterion, NDArray[np.int64] | None, Strata | None]:
         """Return a criterion, labels and strata of all rows, with which it is resolved."""
 
 
@@ -129,10 +130,10 @@ class ClassificationErrors(HeldOutErrors):
 
     def compared_within(
         self,
-        criterion: str,
+        criterion: Criterion,
         strata: Strata | None,
         n_groups: int,  # noqa: ARG002
-    ) -> tuple[str, NDArray[np.int64] | None, Strata | None]:
+    ) -> tuple[Criterion, NDArray[np.int64] | None, Strata | None]:
         """Return the criterion with the labels."""
         return criterion, self.positive.astype(np.int64), strata
 
@@ -170,8 +171,8 @@ class RegressionErrors(HeldOutErrors):
         return _shares_of_gain(self._variance(rows, weights), [error**2 for error in records["rmse"]])
 
     def compared_within(
-        self, criterion: str, strata: Strata | None, n_groups: int
-    ) -> tuple[str, NDArray[np.int64] | None, Strata | None]:
+        self, criterion: Criterion, strata: Strata | None, n_groups: int
+    ) -> tuple[Criterion, NDArray[np.int64] | None, Strata | None]:
         """Return demographic parity within strata, to which ranges of y belong where the criterion compares those."""
         response = RealResponse.of(self.y, np.full(self.y.size, 1.0 / self.y.size))
         within = response.compared_strata(self.y, strata, criterion, n_groups)
@@ -439,8 +440,7 @@ class _FoldPath:
         self, scores: NDArray[np.float64], fold: Fold, seed: np.random.SeedSequence
     ) -> dict[str, float] | None:
         """Return the disparity of the estimator's criterion and its noise floor; None for demographic parity."""
-        prefix, known = last_step(self.template)[0], self.template.get_params()
-        criterion = criterion_of(known.get(f"{prefix}criterion"))
+        criterion = criterion_of(getattr(last_step(self.template)[1], "criterion", None))
         strata = self.rows.strata
         if not needs_labels(criterion) and strata is None:
             return None
@@ -451,7 +451,6 @@ class _FoldPath:
             labels=None if labels is None else labels[fold.held_out],
             strata=None if strata is None else strata.select(fold.held_out),
             row_weights=self._weights(fold),
-            stratum_weight=known.get(f"{prefix}stratum_weight"),
         ).comparisons()
         exact, rng = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score"), np.random.default_rng(seed)
         by_chance = [exact.value_and_gradient(scores, pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]

@@ -16,7 +16,7 @@ import platform
 import re
 import stat
 import struct
-import zlib
+import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -47,15 +47,8 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*"
 _MAX_NAME = 400
 _MAX_ZIP = (1 << 31) - 1  # bytes; beyond, a zip has another form
 _MAX_COMMENT = 1000
-
-_LOCAL = struct.Struct("<4s5H3L2H")
-_ENTRY = struct.Struct("<4s6H3L5H2L")
-_END = struct.Struct("<4s4H2LH")
-_VERSION = 20  # of the zip format, that reading needs
-_UNIX = 3
-_EARLIEST = 0x21  # 1 January 1980, the first date of a zip; files have no time, so that they can be equal
-_MODE = (stat.S_IFREG | 0o644) << 16
-
+_HEADER_BYTES = 30  # before the name of a part
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # the first date of a zip; files have no time, so that they can be equal
 _FOREIGN = (
     "The file is damaged or incomplete, or was not written by fairtransport: it has bytes that a model file does not "
     "have. Copy it again, or use a backup."
@@ -72,78 +65,50 @@ def write_zip(parts: Mapping[str, bytes], *, comment: bytes) -> bytes:
     size = sum(map(len, parts.values()))
     if size > _MAX_ZIP:
         raise ValueError(f"A file can have at most {_MAX_ZIP} bytes; the parts have {size}.")
-    pieces, directory, at = [], _Directory(), 0
-    for name in sorted(parts):
-        part, crc = parts[name], zlib.crc32(parts[name])
-        header = _local_header(name.encode(), crc, len(part))
-        directory.add(name.encode(), crc, len(part), at)
-        pieces += [header, part]
-        at += len(header) + len(part)
-    return b"".join([*pieces, directory.to_bytes(at, comment)])
+    return _write(parts, comment).getvalue()
+
+
+def _write(parts: Mapping[str, bytes | memoryview], comment: bytes) -> io.BytesIO:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.comment = comment
+        for name in sorted(parts):
+            entry = zipfile.ZipInfo(name, _EARLIEST)
+            entry.create_system, entry.external_attr = 3, (stat.S_IFREG | 0o644) << 16  # the same on every system
+            archive.writestr(entry, parts[name])
+    return buffer
 
 
 def read_zip(content: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[dict[str, memoryview], bytes]:
-    """Return the parts and the comment of a zip from an untrusted source."""
+    """Return the parts and the comment of a zip from an untrusted source: one that `write_zip` would write."""
     if len(content) > max_bytes:
         raise ModelFileError(
             f"The file has {len(content)} bytes, more than max_bytes={max_bytes}. If you trust it, raise max_bytes=."
         )
     if content[:4] != b"PK\x03\x04":
         raise ModelFileError("This is not a model file: it does not begin like one. Check the path.")
-    view, directory, at, last = memoryview(content), _Directory(), 0, ""
+    if content.count(b"PK\x01\x02") > MAX_PARTS:  # before Python objects are made of them
+        raise ModelFileError(_FOREIGN)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            entries, comment = archive.infolist(), archive.comment
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error):
+        raise ModelFileError(_FOREIGN) from None
+    if sum(one.file_size for one in entries) > len(content):  # parts that overlap
+        raise ModelFileError(_FOREIGN)
     parts: dict[str, memoryview] = {}
-    while content[at : at + 4] == b"PK\x03\x04" and len(parts) < MAX_PARTS:
-        if len(content) < at + _LOCAL.size:
-            raise ModelFileError(_FOREIGN)
-        *_, crc, size, _, name_size, _ = _LOCAL.unpack_from(content, at)
-        raw = content[at + _LOCAL.size : at + _LOCAL.size + name_size]
-        begin = at + _LOCAL.size + name_size
-        part, name = view[begin : begin + size], raw.decode("ascii", errors="replace")
-        if (
-            content[at:begin] != _local_header(raw, crc, size)
-            or not _is_name(name)
-            or name <= last
-            or len(part) != size
-            or zlib.crc32(part) != crc
-        ):
-            raise ModelFileError(_FOREIGN)
-        directory.add(raw, crc, size, at)
-        parts[name], last, at = part, name, begin + size
-    comment = content[at + directory.size + _END.size :]
-    if len(comment) > _MAX_COMMENT or view[at:] != directory.to_bytes(at, comment):
+    for one in entries:
+        begin = one.header_offset + _HEADER_BYTES + len(one.filename)
+        parts[one.filename] = memoryview(content)[begin : begin + one.file_size]
+    if len(comment) > _MAX_COMMENT or not all(map(_is_name, parts)) or _write(parts, comment).getbuffer() != content:
         raise ModelFileError(_FOREIGN)
     return parts, comment
 
 
 def with_comment(content: bytes, comment: bytes) -> bytes:
     """Return a zip with another comment."""
-    _, old = read_zip(content, max_bytes=len(content))
-    return content[: len(content) - len(old) - 2] + struct.pack("<H", len(comment)) + comment
-
-
-class _Directory:
-    """The list of the parts at the end of a zip."""
-
-    def __init__(self) -> None:
-        self._entries: list[bytes] = []
-        self.size = 0
-
-    def add(self, name: bytes, crc: int, size: int, at: int) -> None:
-        """Add a part that begins at a given byte."""
-        form = (_UNIX << 8 | _VERSION, _VERSION, 0, 0, 0, _EARLIEST)
-        entry = _ENTRY.pack(b"PK\x01\x02", *form, crc, size, size, len(name), 0, 0, 0, 0, _MODE, at) + name
-        self._entries.append(entry)
-        self.size += len(entry)
-
-    def to_bytes(self, at: int, comment: bytes) -> bytes:
-        """Return the end of a zip: the entries, which begin at a given byte, and the comment."""
-        n_parts = len(self._entries)
-        end = _END.pack(b"PK\x05\x06", 0, 0, n_parts, n_parts, self.size, at, len(comment))
-        return b"".join([*self._entries, end, comment])
-
-
-def _local_header(name: bytes, crc: int, size: int) -> bytes:
-    return _LOCAL.pack(b"PK\x03\x04", _VERSION, 0, 0, 0, _EARLIEST, crc, size, size, len(name), 0) + name
+    parts, _ = read_zip(content, max_bytes=len(content))
+    return _write(parts, comment).getvalue()
 
 
 def _is_name(name: str) -> bool:

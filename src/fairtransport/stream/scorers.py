@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import short_type
 from fairtransport._sklearn import last_step, model_scores, needs_groups, policy_of
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria import criterion_name, needs_labels
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
 from fairtransport.linear import TransportClassifier, TransportRegressor
@@ -208,7 +208,7 @@ class LinearScorer(Scorer):
     learns = True
 
     def _check(self) -> None:
-        criterion, needed = self.model.criterion, "labels"
+        criterion, needed = criterion_name(self.model.criterion), "labels"
         if getattr(self.model, "strata_", None) is not None and not needs_labels(criterion):
             criterion, needed = "conditional parity", "strata"
         elif not needs_labels(criterion):
@@ -299,8 +299,8 @@ class RepairScorer(Scorer):
     def _check(self) -> None:
         if needs_labels(self.repair.criterion):
             raise ValueError(
-                f"A stream has no labels, and a repair with criterion={self.repair.criterion!r} learns from them: call "
-                "partial_fit with y when labels arrive, or use criterion='demographic_parity'."
+                f"A stream has no labels, and a repair with criterion={criterion_name(self.repair.criterion)!r} learns "
+                "from them: call partial_fit with y when labels arrive, or use criterion='demographic_parity'."
             )
         if self.repair.strata_ is not None:
             raise ValueError(_NO_STRATA)

@@ -382,7 +382,7 @@ class TableModel(BaseEstimator):
     @property
     def criterion(self) -> str:
         """The criterion of the estimator; demographic parity for one that has none."""
-        return criterion_of(getattr(self.estimator, "criterion", None))
+        return criterion_of(getattr(self.estimator, "criterion", None)).name
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 
 from fairtransport._sklearn import take_rows
 from fairtransport._validation import check_real
+from fairtransport.criteria import criterion_of
 from fairtransport.groups import MIN_GROUP_SIZE, make_groups
 from fairtransport.metrics import (
     conditional_disparity,
@@ -148,7 +149,10 @@ def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[n
         strata = make_strata(rows.strata) if known is None else known.encode(rows.strata)
         strata = strata.select(compared)
         within = strata.codes
-    shared: dict[str, Any] = {"strata": strata, "stratum_weight": getattr(model.estimator_, "stratum_weight", None)}
+    shared: dict[str, Any] = {
+        "strata": strata,
+        "stratum_weight": criterion_of(getattr(model.estimator_, "criterion", None)).stratum_weight,
+    }
     if model.task == "regression":
         shared["scale"] = "score"
     if model.criterion == "demographic_parity":

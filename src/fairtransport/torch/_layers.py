@@ -7,27 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from fairtransport._validation import check_choice, check_count
-from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, needs_labels
+from fairtransport._validation import check_count
+from fairtransport.criteria import needs_labels
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from fairtransport.criteria import Criterion
 
 
 @dataclass(frozen=True)
 class Layers:
     """The layers of a criterion: layer = index of the label * n_strata + stratum."""
 
-    criterion: str
+    rule: Criterion
     n_strata: int
-    stratum_weight: str | None
     n_groups: int
 
     def __post_init__(self) -> None:
-        check_choice(self.criterion, CRITERIA, name="criterion")
         check_count(self.n_strata, name="n_strata")
-        if self.stratum_weight is not None:
-            check_choice(self.stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+
+    @property
+    def criterion(self) -> str:
+        """Name of the criterion."""
+        return self.rule.name
 
     @property
     def n_labels(self) -> int:
@@ -78,9 +81,9 @@ class Layers:
         by_group = mass.reshape(self.n_layers, self.n_groups)
         compared = (by_group > 0).sum(-1) >= min(2, self.n_groups)
         weights = by_group.sum(-1).to(dtype) * compared
-        if self.stratum_weight == "equal":
+        if self.rule.stratum_weight == "equal":
             weights = compared.to(dtype)
-        elif self.stratum_weight is None and self.n_labels > 1:  # labels count the same; their strata by share
+        elif self.rule.stratum_weight is None and self.n_labels > 1:  # labels count the same; their strata by share
             by_label = weights.reshape(self.n_labels, -1)
             weights = (by_label / by_label.sum(-1, keepdim=True).clamp(min=1.0)).flatten()
         return weights / weights.sum().clamp(min=torch.finfo(dtype).tiny)

@@ -10,7 +10,7 @@ from torch import distributed, nn
 from torch.autograd.function import once_differentiable
 
 from fairtransport._validation import check_count, check_flag, check_length, check_real
-from fairtransport.criteria import EACH_OTHER, compares_each_other, needs_labels, weigh_by_reliability
+from fairtransport.criteria import EACH_OTHER, as_criterion, compares_each_other, needs_labels, weigh_by_reliability
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
 from fairtransport.criteria.penalty import DiscretePenalty, information_of_features
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from fairtransport.criteria import Criterion
     from fairtransport.criteria.distance import Distance
     from fairtransport.groups import Groups
     from fairtransport.torch._pairs import Pairing
@@ -439,12 +440,9 @@ class TransportPenalty(nn.Module):
     groups : int, sequence of labels or Groups
         The number of groups, or their labels in the order of their codes. `Groups` that overlap (``crossed=False``)
         are not supported.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or instance, default="demographic_parity"
         Which rows of the groups are compared: all, those with the same label, or those with label 1. The last two need
         ``labels`` in every batch.
-    stratum_weight : {"equal", "share"}, optional
-        Whether labels and strata count the same or by their share of the rows. By default labels count the same and
-        strata by share.
     distance : {"continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="continuous"
         Regularized transport through dual potentials (continuous optimal transport, COT), or the exact Wasserstein-1
         distance between sorted scores (discrete optimal transport, DOT).
@@ -504,7 +502,7 @@ class TransportPenalty(nn.Module):
     .. math:: \sum_{a<b} D(S_a, S_b), \quad\text{or}\quad \sum_a D(S_a, T)
 
     with a target T, where D is the dual objective at the current potentials ([1]_, Eq. 4) or the Wasserstein-1
-    distance; sums within labels or strata are weighted by ``stratum_weight``. Without regularization the sum over pairs
+    distance; sums within labels or strata are weighted as the criterion says. Without regularization the sum over pairs
     is the strong pairwise demographic disparity (SPDD). With a memory the value is that of the batch and the stored
     scores.
 
@@ -555,8 +553,7 @@ class TransportPenalty(nn.Module):
         self,
         groups: int | Sequence[Any] | Groups,
         *,
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
+        criterion: str | Criterion = "demographic_parity",
         distance: str | Distance = "continuous",
         target: Any = EACH_OTHER,
         debias: bool = True,
@@ -573,12 +570,12 @@ class TransportPenalty(nn.Module):
         self.distance = as_distance(distance)
         n_quantiles, usual_memory = _SIZES[type(self.distance)]
         self.labels = group_labels(groups)
-        self.layers = Layers(criterion, n_strata, stratum_weight, len(self.labels))
+        self.layers = Layers(as_criterion(criterion), n_strata, len(self.labels))
         self.score_scale = ScoreScale.of(scale)
-        if self.score_scale.is_real and needs_labels(criterion):
+        if self.score_scale.is_real and needs_labels(self.criterion):
             raise ValueError(
-                f"criterion={criterion!r} compares rows with the same label of two. For a regression pass the ranges "
-                "of y as strata: codes of fairtransport.strata.make_strata(y), and their number as n_strata."
+                f"criterion={self.criterion!r} compares rows with the same label of two. For a regression pass the "
+                "ranges of y as strata: codes of fairtransport.strata.make_strata(y), and their number as n_strata."
             )
         self.sync_distributed = check_flag(sync_distributed, name="sync_distributed")
         size = usual_memory if memory_size is None else check_count(memory_size, name="memory_size", least=0)

@@ -17,7 +17,7 @@ from fairtransport.training.weight_path import MIN_INFORMATION
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.criteria import ComparedStrata
+    from fairtransport.criteria import ComparedStrata, Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.training.evaluation import ScoreMetrics
     from fairtransport.training.responses import Response, ScoredResponse
@@ -39,7 +39,7 @@ class Notice:
     warnings: tuple[tuple[str, type[Warning]], ...] = ()
 
 
-def describe_criterion(outcome: Notice, criterion: str, strata: ComparedStrata) -> Notice:
+def describe_criterion(outcome: Notice, criterion: str | Criterion, strata: ComparedStrata) -> Notice:
     """Add to an outcome which criterion was trained for, and what could not be compared."""
     if strata.is_everywhere:
         return outcome

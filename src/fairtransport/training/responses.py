@@ -11,6 +11,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 
 from fairtransport._columns import read_columns
+from fairtransport.criteria import DemographicParity
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.strata import cross_strata, make_strata
 from fairtransport.transport.kernels.functions import logistic_loss
@@ -19,6 +20,7 @@ from fairtransport.transport.regularizers import AFFINE, AFFINE_SLOPE, LOGISTIC,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.criteria.penalty import Duals
     from fairtransport.strata import Strata
 
@@ -116,11 +118,17 @@ class Response(ScoredResponse):
     def fold_columns(self, outcomes: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
         """Return columns within whose values folds are balanced."""
 
-    def criterion_within_strata(self, criterion: str) -> str:
+    def criterion_within_strata(self, criterion: Criterion) -> Criterion:
         """Return the criterion that remains to be met within the strata of `compared_strata`."""
         return criterion
 
-    def compared_strata(self, y: NDArray[Any], strata: Strata | None, criterion: str, n_groups: int) -> Strata | None:  # noqa: ARG002
+    def compared_strata(
+        self,
+        y: NDArray[Any],  # noqa: ARG002
+        strata: Strata | None,
+        criterion: Criterion,  # noqa: ARG002
+        n_groups: int,  # noqa: ARG002
+    ) -> Strata | None:
         """Return the strata within which groups are compared: those of the user and, where y is cut, its ranges."""
         return strata
 
@@ -543,13 +551,15 @@ class RealResponse(Response):
         """Return a pair of disparities in standard deviations of y."""
         return {"standardized_disparity": (pair[0] / self.deviation, pair[1] / self.deviation)}
 
-    def criterion_within_strata(self, criterion: str) -> str:  # noqa: ARG002
+    def criterion_within_strata(self, criterion: Criterion) -> Criterion:
         """Return demographic parity: people with about the same y are a stratum."""
-        return "demographic_parity"
+        return DemographicParity(criterion.stratum_weight)
 
-    def compared_strata(self, y: NDArray[Any], strata: Strata | None, criterion: str, n_groups: int) -> Strata | None:
+    def compared_strata(
+        self, y: NDArray[Any], strata: Strata | None, criterion: Criterion, n_groups: int
+    ) -> Strata | None:
         """Return the strata of the user, crossed with ranges of y where the criterion compares people of the same y."""
-        if criterion == "demographic_parity":
+        if criterion.name == "demographic_parity":
             return strata
         # Cut where it is standardised, so that ranges do not depend on the rounding errors of another unit.
         cells = n_groups * (1 if strata is None else len(strata))

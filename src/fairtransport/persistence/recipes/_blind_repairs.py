@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.groups import Groups
 from fairtransport.persistence._values import ValueType, attributes_of
 from fairtransport.persistence.recipes._registry import (
@@ -18,6 +17,7 @@ from fairtransport.persistence.recipes._registry import (
     instance_of,
     is_bool,
     is_count,
+    is_criterion,
     is_estimator,
     is_finite,
     is_none,
@@ -124,14 +124,13 @@ _ATTRIBUTES = {
 _PARAMS = {
     **{name: check for name, check in GROUP_PARAMS.items() if name != "target"},
     "amount": number_in(0.0, 1.0),
-    "criterion": one_of(*CRITERIA),
+    "criterion": is_criterion,
     "cv": any_of(count_up_to(1000), lambda value: type(value).__name__ in {"KFold", "StratifiedKFold"}),
     "estimator": is_estimator,
     "group_estimator": any_of(is_none, is_estimator),
     "max_disparity": any_of(is_none, number_in(0.0, 1e300)),
     "random_state": is_seed,
     "slack": any_of(one_of("auto"), number_in(0.0, 1.0)),
-    "stratum_weight": one_of(None, *STRATUM_WEIGHTS),
 }
 
 VALUE_TYPES = (

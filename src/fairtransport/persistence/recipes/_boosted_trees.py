@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, ContinuousDistance, DiscreteDistance
+from fairtransport.criteria import ContinuousDistance, DiscreteDistance
 from fairtransport.criteria.penalty import SCALES
 from fairtransport.groups import Groups
 from fairtransport.persistence.recipes._registry import (
@@ -17,6 +17,7 @@ from fairtransport.persistence.recipes._registry import (
     instance_of,
     is_bool,
     is_count,
+    is_criterion,
     is_estimator,
     is_finite,
     is_none,
@@ -91,7 +92,7 @@ _REQUIRED = ("estimator_", "groups_", "initial_estimator_", "repair_", "spread_"
 _PARAMS: dict[str, Check] = {
     **GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
-    "criterion": one_of(*CRITERIA),
+    "criterion": is_criterion,
     "estimator": any_of(is_none, is_estimator),
     "distance": any_of(is_word, instance_of((ContinuousDistance, DiscreteDistance))),
     "max_disparity": any_of(is_none, _AMOUNT),
@@ -102,7 +103,6 @@ _PARAMS: dict[str, Check] = {
     "scale": one_of(*SCALES),
     "smooth_groups": is_bool,
     "spread": one_of("trained", "initial"),
-    "stratum_weight": any_of(is_none, one_of(*STRATUM_WEIGHTS)),
     "validation_fraction": any_of(is_none, number_in(0.0, 1.0)),
 }
 

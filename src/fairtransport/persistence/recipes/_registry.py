@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fairtransport._validation import check_vector
+from fairtransport.criteria import CRITERIA, DemographicParity, EqualizedOdds, EqualOpportunity
 from fairtransport.groups import GroupPolicy
 from fairtransport.persistence._summaries import Change, summarise_quantiles
 from fairtransport.transport.line import Sample
@@ -162,6 +163,12 @@ def number_in(low: float, high: float) -> Check:
 def is_seed(value: Any) -> bool:
     """Return whether this is None or the seed of a random number generator."""
     return value is None or count_up_to((1 << 32) - 1)(value)
+
+
+def is_criterion(value: Any) -> bool:
+    """Return whether this is a criterion, or its name."""
+    known = (DemographicParity, EqualizedOdds, EqualOpportunity)
+    return isinstance(value, known) or (isinstance(value, str) and value in CRITERIA)
 
 
 def is_estimator(value: Any) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.persistence._summaries import NO_CHANGE, Change, summarise_map
@@ -22,13 +21,13 @@ from fairtransport.persistence.recipes._registry import (
     instance_of,
     is_bool,
     is_count,
+    is_criterion,
     is_estimator,
     is_none,
     is_seed,
     label_array,
     number_array,
     number_in,
-    one_of,
     summarize_target,
     tuple_of,
 )
@@ -194,10 +193,9 @@ def _is_range(value: Any) -> bool:
 _PARAMS = {
     **GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
-    "criterion": one_of(*CRITERIA),
+    "criterion": is_criterion,
     "random_state": is_seed,
     "randomize": is_bool,
-    "stratum_weight": one_of(None, *STRATUM_WEIGHTS),
     "stream_half_life": number_in(0.0, 1e300),
 }
 

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fairtransport.criteria import ContinuousDistance, DiscreteDistance
+from fairtransport.criteria import (
+    ContinuousDistance,
+    DemographicParity,
+    DiscreteDistance,
+    EqualizedOdds,
+    EqualOpportunity,
+)
 from fairtransport.criteria.penalty import Duals
 from fairtransport.groups import GroupPolicy, Groups
 from fairtransport.linear.online import OnlineMemory
@@ -25,6 +31,7 @@ from fairtransport.persistence.recipes._registry import (
     instance_of,
     is_bool,
     is_count,
+    is_criterion,
     is_estimator,
     is_finite,
     is_none,
@@ -155,7 +162,7 @@ _AMOUNT = number_in(0.0, 1e300)
 _PARAMS = {
     **GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
-    "criterion": is_word,
+    "criterion": is_criterion,
     "distance": any_of(is_word, instance_of((ContinuousDistance, DiscreteDistance))),
     "estimator": any_of(is_none, is_estimator),
     "group_specific": is_bool,
@@ -166,7 +173,6 @@ _PARAMS = {
     "scale": is_word,
     "solver": any_of(is_word, instance_of(SgdSettings)),
     "spread": is_word,
-    "stratum_weight": any_of(is_none, is_word),
     "tol": _AMOUNT,
 }
 _MOST = (1_000_000_000, 1_000_000)  # updates of the stochastic solver, and rows of each
@@ -256,6 +262,11 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     return tuple(one.name for one in fields(kind))
 
 
+def _settings_type(tag: str, kind: Any) -> ValueType:
+    """Return the value type of a dataclass that checks its own fields."""
+    return ValueType(tag, kind, attributes_of(*_field_names(kind)), lambda parts: kind(**parts))
+
+
 VALUE_TYPES = (
     ValueType(
         "groups", Groups, lambda groups: {"spec": groups.to_spec()}, lambda parts: Groups.from_spec(parts["spec"])
@@ -272,9 +283,10 @@ VALUE_TYPES = (
     ValueType("sketches", Sketches, attributes_of(*_field_names(Sketches)), _sketches_from_parts),
     ValueType("adjustment", OnlineMemory, attributes_of(*_field_names(OnlineMemory)), _memory_from_parts),
     ValueType("sgd", SgdSettings, attributes_of(*_field_names(SgdSettings)), _sgd_from_parts),
-    ValueType("online", OnlineSettings, attributes_of("half_life"), lambda parts: OnlineSettings(**parts)),
+    *(_settings_type(one.name, one) for one in (DemographicParity, EqualizedOdds, EqualOpportunity)),
+    _settings_type("online", OnlineSettings),
+    _settings_type("discrete", DiscreteDistance),
     ValueType("continuous", ContinuousDistance, attributes_of(*_field_names(ContinuousDistance)), _distance_from_parts),
-    ValueType("discrete", DiscreteDistance, attributes_of(), lambda parts: DiscreteDistance(**parts)),
     ValueType("fourier", FourierFeatures, attributes_of("frequency", "phase"), _features_from_parts),
     ValueType(
         "duals",

@@ -19,7 +19,13 @@ from fairtransport._columns import say_columns
 from fairtransport._sklearn import last_step, make_folds, model_scores, n_rows, needs_groups, take_rows
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
-from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, needs_labels, resolve_criterion
+from fairtransport.criteria import (
+    DemographicParity,
+    as_criterion,
+    criterion_name,
+    needs_labels,
+    resolve_criterion,
+)
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import check_policy, read_groups
 from fairtransport.repair.blind.group_model import (
@@ -297,9 +303,7 @@ class BlindFit:
 
 def check_options(model: Any) -> None:
     """Raise for parameters that are not valid, before anything is fitted."""
-    check_choice(model.criterion, CRITERIA, name="criterion")
-    if model.stratum_weight is not None:
-        check_choice(model.stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+    as_criterion(model.criterion)
     check_choice(getattr(model, "loss", "squared"), LOSSES, name="loss")
     check_real(model.amount, name="amount", most=1.0)
     if model.max_disparity is not None:
@@ -451,7 +455,9 @@ def cross_fit_models(
         calibrated = calibration.apply(shown, linear)
     joint = joint_probabilities(calibrated, predicted if predicts_label else None, n_labels)
     codes = None if rows.strata is None else rows.strata.codes[used]
-    compared = {"equalized_odds": tuple(range(n_labels)), "equal_opportunity": (1,)}.get(model.criterion, (0,))
+    compared = {"equalized_odds": tuple(range(n_labels)), "equal_opportunity": (1,)}.get(
+        criterion_name(model.criterion), (0,)
+    )
     cells, chance = make_cells(
         joint, groups=groups, labels=labels, compared=compared, codes=codes,
         n_strata=0 if rows.strata is None else len(rows.strata), weights=weights,
@@ -510,19 +516,19 @@ def _check_seen(probabilities: NDArray[np.float64], n_labels: int) -> None:
 def _comparisons(model: Any, rows: BlindRows, used: NDArray[np.int64], labels: NDArray[np.int64] | None) -> Comparisons:
     """Return the pairs of groups whose disparity is reported; ranges of a real-valued label are strata."""
     strata = None if rows.strata is None else rows.strata.select(used)
-    criterion, ranges = model.criterion, labels is not None and int(labels.max()) > 1
+    criterion, ranges = as_criterion(model.criterion), labels is not None and int(labels.max()) > 1
     if ranges:
         columns = {"label": labels} if strata is None else {"label": labels, "stratum": strata.codes}
-        criterion, strata = "demographic_parity", make_strata(columns)
+        criterion, strata = DemographicParity(criterion.stratum_weight), make_strata(columns)
     return resolve_criterion(
         criterion, rows.groups.select(used), labels=labels if needs_labels(criterion) else None, strata=strata,
-        row_weights=None if rows.weights is None else rows.weights[used], stratum_weight=model.stratum_weight,
+        row_weights=None if rows.weights is None else rows.weights[used],
     ).comparisons()  # fmt: skip
 
 
 def _label_weights(model: Any, cells: Cells, labels: NDArray[np.int64] | None) -> NDArray[np.float64]:
     """Return by what the slack of each cell is divided: the label's share, relative to an equal one, or 1."""
-    if labels is None or model.stratum_weight != "share":
+    if labels is None or as_criterion(model.criterion).stratum_weight != "share":
         return np.ones(len(cells))
     shares = np.bincount(labels, minlength=int(labels.max()) + 1) / labels.size
     return np.asarray(shares[cells.labels] * shares.size)

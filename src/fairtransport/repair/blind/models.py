@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._sklearn import RowScoring, fitted_summary_html, n_rows, real_targets, two_classes
 from fairtransport._validation import check_weights
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria import criterion_name, needs_labels
 from fairtransport.repair.blind._fitting import (
     check_base_estimator,
     check_options,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import Criterion
     from fairtransport.groups import GroupPolicy
     from fairtransport.repair.blind._fitting import CrossFit
 
@@ -145,12 +146,9 @@ class BlindRepairClassifier(ClassifierMixin, _BlindRepair):
         A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
         default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
         same preprocessing.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or instance, default="demographic_parity"
         Among whom scores should have the same distribution in all groups: everyone, people with the same label, or
         people with a positive label.
-    stratum_weight : {"equal", "share"}, optional
-        Weight of the two labels for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
-        of the rows, which leaves a larger difference to the rarer ones.
     loss : {"squared", "log", "zero_one"}, default="squared"
         What the repair keeps as low as it can: the squared or the logarithmic loss of the scores, with groups alike at
         every threshold; or the error of decisions at one half, with groups alike at that threshold only.
@@ -242,8 +240,7 @@ class BlindRepairClassifier(ClassifierMixin, _BlindRepair):
         estimator: Any,
         group_estimator: Any = None,
         *,
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
+        criterion: str | Criterion = "demographic_parity",
         loss: str = "squared",
         slack: Any = "auto",
         max_disparity: float | None = None,
@@ -255,7 +252,6 @@ class BlindRepairClassifier(ClassifierMixin, _BlindRepair):
         self.estimator = estimator
         self.group_estimator = group_estimator
         self.criterion = criterion
-        self.stratum_weight = stratum_weight
         self.loss = loss
         self.slack = slack
         self.max_disparity = max_disparity
@@ -328,12 +324,9 @@ class BlindRepairRegressor(RegressorMixin, _BlindRepair):
         A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
         default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
         same preprocessing.
-    criterion : {"demographic_parity", "equalized_odds"}, default="demographic_parity"
+    criterion : {"demographic_parity", "equalized_odds"} or instance, default="demographic_parity"
         Among whom predictions should have the same distribution in all groups: everyone, or people in the same range
         of y, which is cut at quantiles. Equal opportunity needs a positive label, which real-valued y has not.
-    stratum_weight : {"equal", "share"}, optional
-        Weight of the ranges of y for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
-        of the rows, which leaves a larger difference to the rarer ones.
     slack : "auto" or float, default="auto"
         Difference that the repair leaves between the share of each group above any prediction and a common one, so that
         two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
@@ -419,8 +412,7 @@ class BlindRepairRegressor(RegressorMixin, _BlindRepair):
         estimator: Any,
         group_estimator: Any = None,
         *,
-        criterion: str = "demographic_parity",
-        stratum_weight: str | None = None,
+        criterion: str | Criterion = "demographic_parity",
         slack: Any = "auto",
         max_disparity: float | None = None,
         amount: float = 1.0,
@@ -431,7 +423,6 @@ class BlindRepairRegressor(RegressorMixin, _BlindRepair):
         self.estimator = estimator
         self.group_estimator = group_estimator
         self.criterion = criterion
-        self.stratum_weight = stratum_weight
         self.slack = slack
         self.max_disparity = max_disparity
         self.amount = amount
@@ -445,7 +436,7 @@ class BlindRepairRegressor(RegressorMixin, _BlindRepair):
         """Return the two models with their out-of-fold predictions."""
         check_options(self)
         check_base_estimator(self.estimator, regression=True)
-        if self.criterion == "equal_opportunity":
+        if criterion_name(self.criterion) == "equal_opportunity":
             raise ValueError(
                 "criterion='equal_opportunity' compares people with a positive label, which real-valued y has not; use "
                 "'demographic_parity' or 'equalized_odds'."
