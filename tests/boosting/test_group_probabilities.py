@@ -14,7 +14,7 @@ XG = xgboost.XGBClassifier(n_estimators=10, max_depth=3, n_jobs=1)
 
 def probabilities_of(trees, X, groups, weights=None, *, criterion="demographic_parity", labels=None, strata=None):
     rows = TrainingData(X, np.zeros(len(X), int) if labels is None else labels, groups, weights, strata)
-    compared = rows.compare(criterion, None)
+    compared = rows.compare(criterion)
     return estimate_group_probabilities(library_of(trees, "classification"), trees, rows, compared, 0)
 
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from fairtransport.cli._errors import describe
+from fairtransport._validation import describe_error
 
 from .simulated_disk import CALLS, SimulatedDisk, restore
 from .test_stream_protocol import explorer, ignored  # noqa: F401 - a fixture
@@ -77,7 +77,7 @@ def test_every_call_fails_once(explorer, start):  # noqa: F811
             with Faults(failing, cause, part) as faults, pytest.raises(OSError, match=os.strerror(cause)) as error:
                 explorer.run()
             kinds.add(faults.failed)
-            assert error.value.filename is not None, describe(error.value)
+            assert error.value.filename is not None, describe_error(error.value)
             shown = (explorer.folder / "out.jsonl").read_bytes() if (explorer.folder / "out.jsonl").exists() else b""
             assert expected["out.jsonl"].startswith(shown)
             explorer.run()  # the cause is gone

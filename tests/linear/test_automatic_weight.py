@@ -162,7 +162,7 @@ def test_the_path_stays_on_the_model(cls):
 def test_another_point_of_the_path_needs_no_new_fit(cls, group_specific, monkeypatch):
     model = cls(group_specific=group_specific).fit(X, Y, sensitive_features=G)
     before = scores_of(model)
-    monkeypatch.setattr(cls, "fit", None)
+    monkeypatch.setattr(TransportClassifier, "fit", None)
     limit = 0.6 * model.path_["disparity"][0]
     point = model.at(max_disparity=limit)
     at = int(np.flatnonzero(model.path_["disparity"] <= limit)[0])

@@ -57,7 +57,7 @@ def test_predictions_parameters_and_bytes_survive(name, tmp_path):
         assert np.abs(after - before).mean() < 0.005
     assert ft.save(again, tmp_path / "again.ft").read_bytes() == path.read_bytes()
     again = saved_model(again)
-    if not is_given_scores(getattr(model, "target", None)):
+    if not is_given_scores(getattr(getattr(model, "repair", None) or model, "target", None)):
         assert plain(again.get_params()) == plain(model.get_params())
     assert type(again) is type(model)
 

@@ -145,7 +145,7 @@ def test_classifiers_are_stored_with_their_criterion(tmp_path):
     scores, y, group, stratum = world(1000)
     X = np.column_stack((scores, stratum == "low"))
     for options, strata in (({"criterion": "equalized_odds", "randomize": True}, {}), ({}, {"strata": stratum})):
-        model = ft.QuantileRepairClassifier(LogisticRegression(), **options)
+        model = ft.QuantileRepairClassifier(LogisticRegression(), ft.QuantileRepair(**options))
         model.fit(X, y, sensitive_features=group, **strata)
         again = ft.load(ft.save(model, tmp_path / "model.ft", people_per_point=1))
         np.testing.assert_array_equal(

@@ -23,7 +23,7 @@ def test_the_classifier_passes_its_labels_to_the_repair():
     X, y, group = world(3000, 0)
     base = LogisticRegression().fit(X, y)
     for options in ({"criterion": "equal_opportunity"}, {"criterion": "equalized_odds", "randomize": True}):
-        model = ft.QuantileRepairClassifier(LogisticRegression(), **options)
+        model = ft.QuantileRepairClassifier(LogisticRegression(), ft.QuantileRepair(**options))
         model.fit(X, np.where(y == 1, "yes", "no"), sensitive_features=group)
         alone = ft.QuantileRepair(**options).fit(base.predict_proba(X)[:, 1], y, sensitive_features=group)
         found = model.predict_proba(X, sensitive_features=group)[:, 1]
@@ -81,7 +81,7 @@ def test_what_cannot_be_fitted_raises_before_the_classifier_is_fitted():
         ({}, group[1:], "strata has 199"),
         ({"criterion": "equalized_odds", "randomize": True}, y, "does not take strata"),
     ):
-        model = ft.QuantileRepairClassifier(Unfitted(), **options)
+        model = ft.QuantileRepairClassifier(Unfitted(), ft.QuantileRepair(**options))
         with pytest.raises(ValueError, match=message):
             model.fit(X, y, sensitive_features=group, strata=strata)
 

@@ -67,19 +67,13 @@ class _Loose:
     def case(data):
         if data == b"tells":
             raise ValueError(f"cannot read {targets.CANARY}")
-        if data == b"cause":
-            try:
-                raise KeyError(targets.CANARY)  # noqa: TRY301 - likewise
-            except KeyError:
-                raise ValueError("cannot read it")  # noqa: B904 - the fault that is to be found
         if data == b"crash":
             raise IndexError("oh")
 
 
-@pytest.mark.parametrize(
-    ("data", "error"), [(b"tells", AssertionError), (b"cause", AssertionError), (b"crash", IndexError)]
-)
-def test_findings_are_found(data, error):
+@pytest.mark.parametrize(("data", "error"), [(b"tells", AssertionError), (b"crash", IndexError)])
+def test_findings_are_found(data, error, monkeypatch):
+    monkeypatch.setattr(targets, "describe_error", str)  # as if the error was raised in the package
     assert targets.attempt(_Loose, b"fine")
     with pytest.raises(error):
         targets.attempt(_Loose, data)

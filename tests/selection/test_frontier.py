@@ -187,7 +187,7 @@ def test_the_initial_model_is_trained_once_in_each_fold_and_on_its_rows_only(cls
 @pytest.mark.parametrize("target", ["barycenter", "barycenter_w2", "pooled", "secret_m", np.linspace(0.1, 0.9, 50)])
 def test_the_wasserstein_disparity_uses_the_target_of_the_estimator(target):
     # Full repair carries every group to the target, so what is left is the noise of 200 held-out rows.
-    curve = frontier(clone(REPAIR).set_params(target=target), cv=2, amounts=[0, 1])
+    curve = frontier(clone(REPAIR).set_params(repair__target=target), cv=2, amounts=[0, 1])
     assert curve.mean("wasserstein_disparity")[1] < 0.15
     assert curve.mean("wasserstein_disparity")[1] < curve.mean("wasserstein_disparity")[0] / 2
 

@@ -257,7 +257,8 @@ class ContinuousPenalty(TransportPenalty):
     Examples
     --------
     >>> import numpy as np
-    >>> from fairtransport.criteria.penalty import Comparisons, ContinuousPenalty
+    >>> from fairtransport.criteria.comparisons import Comparisons
+    >>> from fairtransport.criteria.penalty import ContinuousPenalty
     >>> from fairtransport.transport.dual import DualProblem
     >>> from fairtransport.transport.fourier import draw_features
     >>> from fairtransport.transport.regularizers import get_regularizer
@@ -412,7 +413,8 @@ class DiscretePenalty(TransportPenalty):
     Examples
     --------
     >>> import numpy as np
-    >>> from fairtransport.criteria.penalty import Comparisons, DiscretePenalty
+    >>> from fairtransport.criteria.comparisons import Comparisons
+    >>> from fairtransport.criteria.penalty import DiscretePenalty
     >>> pairs = Comparisons.of_cells(4, [np.array([0, 1]), np.array([2, 3])], [(0, 1)])
     >>> penalty = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
     >>> terms = penalty.value_and_gradient([0.1, 0.3, 0.5, 0.9], pairs)
