@@ -125,7 +125,7 @@ def test_expected_errors_are_one_line(run, compare, tmp_path, monkeypatch, error
     if error is ImportError:  # names a library, and no value
         assert result.stderr == "error: first second [31m\n"
     else:  # raised outside the package
-        assert result.stderr.startswith(f"error: {error.__name__} in test_")
+        assert result.stderr.startswith(f"error: {error.__name__} in ")
         assert result.stderr.count("\n") == 1
         assert "second" not in result.stderr
 

@@ -77,6 +77,11 @@ class _RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
         return self._new_repair().criterion
 
     @property
+    def target(self) -> Any:
+        """The target of the repair."""
+        return self._new_repair().target
+
+    @property
     def groups(self) -> GroupPolicy | None:
         """How the repair makes groups of sensitive columns."""
         return self._new_repair().groups

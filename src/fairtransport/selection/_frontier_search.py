@@ -405,7 +405,7 @@ class _FoldPath:
     def _target(self, scores: NDArray[np.float64], fold: Fold) -> Sample:
         """Return the target distribution of the estimator for these scores."""
         weights, groups = self._weights(fold), self.groups.select(fold.held_out)
-        target = self.template.get_params().get(f"{last_step(self.template)[0]}target")
+        target = getattr(last_step(self.template)[1], "target", None)
         if target is None or compares_each_other(target):
             target = "barycenter"  # the estimator has no fixed target
         bounds = (0.0, 1.0) if self.errors.scale == "probability" else None
