@@ -25,6 +25,7 @@ pytestmark = [
 
 N_ROWS, N_FILES = 240_000, 6
 COLUMNS = {"score": "s", "sensitive_features": ["race", "sex"]}
+ASIDE = ft.GroupPolicy(missing="set_aside")
 QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
 
 
@@ -79,7 +80,7 @@ def test_counts_travel_and_rows_do_not(files, dask_client, monkeypatch):
         label="y",
         weight="w",
         n_bins=128,
-        groups=ft.GroupPolicy(missing="set_aside"),
+        groups=ASIDE,
         **QUICK,
     )
     assert len(received) >= 2
@@ -91,7 +92,7 @@ def test_counts_travel_and_rows_do_not(files, dask_client, monkeypatch):
         label="y",
         weight="w",
         n_bins=128,
-        groups=ft.GroupPolicy(missing="set_aside"),
+        groups=ASIDE,
         **QUICK,
     )
     assert found.metrics == pytest.approx(beside.metrics, abs=1e-12)
@@ -139,7 +140,9 @@ def test_a_worker_that_dies_costs_its_partitions_and_no_more(files, tmp_path):
             os._exit(1)
         return part
 
-    found = ft.audit_table(table.map_partitions(die_once, meta=table._meta), **COLUMNS, n_bins=128, **QUICK)
+    found = ft.audit_table(
+        table.map_partitions(die_once, meta=table._meta), **COLUMNS, n_bins=128, groups=ASIDE, **QUICK
+    )
     assert Path(mark).exists()
-    beside = ft.audit_table(pl.scan_parquet(files), **COLUMNS, n_bins=128, **QUICK)
+    beside = ft.audit_table(pl.scan_parquet(files), **COLUMNS, n_bins=128, groups=ASIDE, **QUICK)
     assert found.metrics == pytest.approx(beside.metrics, abs=1e-12)
