@@ -68,7 +68,8 @@ class TestRows:
         """Columns `MEASURES`, one row for each row of weights; NaN for disparities of scores where there are none.
 
         Scores may be several draws, one in each row: errors and rates are then means over the draws. The separation of
-        decisions is that of their rates. SPDD is a sum over pairs of groups, separation a sum over labels of the mean.
+        decisions is that of their rates. SPDD is a sum over pairs of groups, separation a sum over labels of the mean,
+        and the rank disparity a mean over pairs.
         """
         draws = None if scores is None else np.clip(np.atleast_2d(scores), 0.0, 1.0)
         chance = (draws > 0.5).mean(axis=0) if chance is None else chance
@@ -82,7 +83,7 @@ class TestRows:
         else:
             n_pairs = len(self.groups) * (len(self.groups) - 1) / 2
             spdd = self._distances(draws, self.groups)
-            rank = self._distances((rankdata(draws[:1]) - 0.5)[None] / self.labels.size, self.groups)
+            rank = self._distances((rankdata(draws[:1]) - 0.5)[None] / self.labels.size, self.groups) / n_pairs
             separation = sum(self._distances(draws, cells) for cells in self.cells) / n_pairs
         return np.column_stack((error, np.ptp(self._rates(chance, self.groups), axis=0), spdd, rank, odds, separation))
 

@@ -13,6 +13,7 @@ from fairtransport import (
     TransportRegressor,
 )
 from fairtransport.linear import SgdSettings
+from fairtransport.repair import BlindRepair
 
 DISTANCES = ("continuous", "discrete")
 N_DRAWS = 10  # of a randomised repair
@@ -111,7 +112,8 @@ def _blind_repair(task, *, criterion="demographic_parity", **options):
     parts = [part.sum(axis=2) if criterion == "demographic_parity" else part for part in task.joint]
     tables = [np.column_stack((s, p.reshape(len(p), -1))) for s, p in zip(task.scores, parts, strict=True)]
     readers = ScoreReader(), ProbabilityReader(tables[0].shape[1] - 1)
-    return BlindRepairClassifier(*readers, criterion=criterion, random_state=task.seed, **options), *tables
+    repair = BlindRepair(criterion, random_state=task.seed, **options)
+    return BlindRepairClassifier(*readers, repair), *tables
 
 
 def blind_repair(task, grid, **options):

@@ -10,7 +10,7 @@ import xgboost
 
 from benchmarks import _report
 from fairtransport.boosting import TransportObjective
-from fairtransport.criteria import demographic_parity
+from fairtransport.criteria.criterion import demographic_parity
 from fairtransport.groups import make_groups
 
 CLAIM = (

@@ -66,9 +66,7 @@ def repaired_ridge(aware, blind, y, group, train, test):  # noqa: ARG001
 
 
 def blind_repair(aware, blind, y, group, train, test):  # noqa: ARG001
-    model = BlindRepairRegressor(
-        ridge(), make_pipeline(StandardScaler(), LogisticRegression(C=0.1)), random_state=0
-    )  # fmt: skip
+    model = BlindRepairRegressor(ridge(), make_pipeline(StandardScaler(), LogisticRegression(C=0.1)))
     fitted = model.fit_path(blind[train], y[train], SLACKS, sensitive_features=group[train])
     return [one.predict(blind[test]) for one in fitted]
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 
 from benchmarks._audit_worlds import THRESHOLD, worlds
-from fairtransport.auditing import audit_histograms
+from fairtransport.auditing import Inference, audit_histograms
 
 CLAIM = "95% intervals of an audit cover the truth, and p-values are uniform where groups do not differ."
 METRICS = ("wasserstein_disparity", "strong_demographic_disparity", "strong_pairwise_disparity")
@@ -22,9 +22,9 @@ def simulate(world, n_audits, *, n_replicates=N_REPLICATES, seed=0):
     truths = {}
     positions = defaultdict(list)
     p_values, pair_errors, false_claims = [], [], []
-    options = {"thresholds": THRESHOLD, "n_bootstrap": n_replicates, "n_permutations": n_replicates}
+    options = {"thresholds": THRESHOLD, "inference": Inference(0.95, n_replicates, n_replicates, rng)}
     for _ in range(n_audits):
-        audit = audit_histograms(world.count(rng), random_state=rng, **options)
+        audit = audit_histograms(world.count(rng), **options)
         compared = [i for i, group in enumerate(audit.groups) if group.judged]
         if len(compared) < 2:
             compared = list(range(len(audit.groups)))

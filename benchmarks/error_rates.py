@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, precision_score
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 
 CLAIM = "Error rates by group, equalized odds and equal opportunity agree with fairlearn and scikit-learn to 1e-12."
 
@@ -30,7 +31,10 @@ def differences(groups, scores, labels, weights, threshold):
     functions = {name: getattr(fl, name) for name in names} | {"accuracy": accuracy_score}
     for name, label in (("positive_predictive_value", 1), ("negative_predictive_value", 0)):
         functions[name] = partial(precision_score, pos_label=label, zero_division=np.nan)
-    options = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0, "groups": ft.GroupPolicy(min_size=1)}
+    options = {
+        "inference": Inference(n_bootstrap=20, n_permutations=20, random_state=0),
+        "groups": ft.GroupPolicy(min_size=1),
+    }
     audit = ft.audit(scores, labels, sensitive_features=groups, sample_weight=weights, thresholds=threshold, **options)
     ours, selected = audit.error_rates[0], (scores > threshold).astype(int)
     frame = fl.MetricFrame(

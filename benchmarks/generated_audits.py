@@ -15,7 +15,7 @@ from benchmarks import _audit_worlds as shapes
 from benchmarks._audit_worlds import World
 from fairtransport import GroupPolicy
 from fairtransport._text import plain
-from fairtransport.auditing import audit_histograms
+from fairtransport.auditing import Inference, audit_histograms
 from fairtransport.cli._limits import parse_limits
 
 CLAIM = "Verdict, intervals, p-values and limits of an audit never contradict each other, and rarely the truth."
@@ -36,13 +36,15 @@ def draw_case(rng, *, max_rows=MAX_ROWS, n_replicates=60):
     """Draw a world and audit it: 2 to 14 groups of 1 to 50,000 rows, with and without differences."""
     world = _draw_world(rng, max_rows)
     options = {
-        "confidence": float(rng.choice([0.9, 0.95, 0.95, 0.99])),
+        "inference": Inference(
+            confidence=float(rng.choice([0.9, 0.95, 0.95, 0.99])),
+            n_bootstrap=n_replicates,
+            n_permutations=int(rng.choice([n_replicates, 2 * n_replicates])) + 40,
+            random_state=int(rng.integers(2**31)),
+        ),
         "materiality": float(rng.choice([0.0, 0.01, 0.02, 0.02, 0.05])),
         "thresholds": sorted(rng.choice([0.2, 0.3, 0.5, 0.7], rng.integers(1, 4), replace=False).tolist()),
         "groups": GroupPolicy(min_size=int(rng.choice([10, 30, 30, 100]))),
-        "n_bootstrap": n_replicates,
-        "n_permutations": int(rng.choice([n_replicates, 2 * n_replicates])) + 40,
-        "random_state": int(rng.integers(2**31)),
     }
     counted = world.count(rng, n_bins=1024)
     strata = None

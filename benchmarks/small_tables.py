@@ -20,6 +20,7 @@ from benchmarks._curves import Curve
 from benchmarks._report import mean_and_error
 from benchmarks._tasks import COMPAS_NUMERIC, read_compas
 from fairtransport import BlindRepairClassifier, datasets, metrics
+from fairtransport.repair import BlindRepair
 from fairtransport.repair.blind.group_model import DenseBoostingClassifier
 
 CLAIM = (
@@ -106,9 +107,11 @@ METHODS = {
     "COT": lambda seed: _ours.classifier(),  # noqa: ARG005 - nothing is drawn
     "boosting": lambda seed: _ours.boosting(random_state=seed),
     "blind repair, logistic regression": lambda seed: BlindRepairClassifier(
-        make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)), random_state=seed
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)), repair=BlindRepair(random_state=seed)
     ),
-    "blind repair, gradient boosting": lambda seed: BlindRepairClassifier(trees(seed), random_state=seed),
+    "blind repair, gradient boosting": lambda seed: BlindRepairClassifier(
+        trees(seed), repair=BlindRepair(random_state=seed)
+    ),
 }
 
 

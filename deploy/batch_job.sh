@@ -30,7 +30,7 @@ train)
 check)
     fairtransport score "$work/candidate.ft" "$checking" --max-rejected "$rejected" --out "$work/checked.csv" --force
     fairtransport audit "$work/checked.csv" --score score --label "$label" --sensitive "$sensitive" \
-        --fail-above "spdd=$limit" --surely --json "$work/checked.json" --html "$work/checked.html" --force
+        --fail-above "mean=$limit" --surely --json "$work/checked.json" --html "$work/checked.html" --force
     ;;
 publish)
     cp "$work/candidate.ft" "$models/.model.ft.new"
@@ -41,7 +41,7 @@ score)
     ;;
 audit)
     fairtransport audit "$work/scored.csv" --score score --sensitive "$sensitive" \
-        --fail-above "spdd=$limit" --surely --json "$work/scored.json" --force
+        --fail-above "mean=$limit" --surely --json "$work/scored.json" --force
     ;;
 *)
     echo "usage: batch_job.sh train|check|publish|score|audit" >&2

@@ -18,7 +18,7 @@ def main(page: str, comparison: str) -> None:
     split = adult_split()
     model = LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
     scores = model.predict_proba(split.X_test)[:, 1]
-    before = ft.audit(scores, split.y_test, sensitive_features=split.groups_test, random_state=0)
+    before = ft.audit(scores, split.y_test, sensitive_features=split.groups_test)
     print(before)
     print(before.to_html(page, title="Adult: logistic regression, test rows"))
 
@@ -26,7 +26,7 @@ def main(page: str, comparison: str) -> None:
     repair = ft.QuantileRepair("barycenter_w2")
     repair.fit(model.predict_proba(split.X_train)[:, 1], sensitive_features=split.groups_train)
     repaired = repair.transform(scores, sensitive_features=split.groups_test)
-    after = ft.audit(repaired, split.y_test, sensitive_features=split.groups_test, random_state=0)
+    after = ft.audit(repaired, split.y_test, sensitive_features=split.groups_test)
     both = ft.compare(before, after, names=("Logistic regression", "Repaired"))
     print(both)
     print(both.to_html(comparison))

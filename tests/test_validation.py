@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 import fairtransport as ft
 from fairtransport import metrics
 from fairtransport._validation import check_choice, check_vector, describe_error
+from fairtransport.auditing import Inference
 
 CANARY = "CANARY7"
 
@@ -63,7 +64,10 @@ def spoilt(column, value):
 @pytest.mark.filterwarnings("always")
 def test_our_own_messages_quote_no_value(column, value, recwarn):
     d = spoilt(column, value)
-    rest, quick = {"sensitive_features": d["g"], "sample_weight": d["w"]}, {"n_bootstrap": 20, "n_permutations": 20}
+    rest, quick = (
+        {"sensitive_features": d["g"], "sample_weight": d["w"]},
+        {"inference": Inference(n_bootstrap=20, n_permutations=20)},
+    )
     named = {"score": "s", "sensitive_features": "g", "label": "y", "weight": "w"}
     frame = pd.DataFrame({name: d[name] for name in "sgyw"})
     texts = []

@@ -109,3 +109,61 @@ def _is_missing(label: Any) -> bool:
         return label is None or bool(label != label)  # noqa: PLR0124
     except TypeError:  # pandas.NA answers neither yes nor no
         return True
+
+
+# The y of estimators: the labels of binary classifiers, and the numbers of regressors.
+
+
+def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the labels as a vector, and the two classes in ascending order; the second is positive."""
+    from sklearn.utils.multiclass import check_classification_targets  # noqa: PLC0415 - takes a while
+    from sklearn.utils.validation import column_or_1d  # noqa: PLC0415
+
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    labels = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise ValueError(f"y has {np.count_nonzero(np.isinf(labels))} infinite labels; use two labels.")
+    try:
+        classes = np.unique(labels)
+    except TypeError:  # not sortable
+        raise ValueError("y has labels of several types, or missing ones; use two labels of one type.") from None
+    n_missing = np.count_nonzero(labels != labels)  # noqa: PLR0124 - NaN differs from itself
+    if n_missing:
+        raise ValueError(f"y has {n_missing} missing labels; remove those rows first.")
+    check_classification_targets(labels)
+    if classes.size != 2:
+        raise ValueError(
+            f"Only binary classification is supported. {owner} needs labels of exactly two classes; y has "
+            f"{classes.size} class{'' if classes.size == 1 else 'es'}."
+        )
+    return labels, classes
+
+
+def real_targets(y: Any, owner: str, *, constant: bool = False) -> NDArray[np.float64]:
+    """Return the values that a regressor is to predict."""
+    from sklearn.utils.validation import column_or_1d  # noqa: PLC0415 - takes a while
+
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    values = column_or_1d(y, warn=True)
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must be real numbers.")
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"y has values that are not numbers; {owner} predicts numbers. For two classes, use a classifier."
+        ) from None
+    for reason, count in (("missing", np.isnan(numbers).sum()), ("infinite", np.isinf(numbers).sum())):
+        if count:
+            raise ValueError(f"y has {count} {reason} values (NaN or infinity); remove those rows first.")
+    if not constant and numbers.size and np.ptp(numbers) == 0.0:
+        raise ValueError("y has the same value in every row, so there is nothing to predict.")
+    return np.asarray(numbers)
+
+
+def check_classes(classes: Any, known: NDArray[Any]) -> None:
+    """Raise ValueError unless ``classes``, where given, are the two classes of the model."""
+    if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+        raise ValueError("classes must be the two classes of the first call's y; leave it out, or pass both.")

@@ -1,4 +1,4 @@
-"""What the estimators share: labels, folds, calls with groups, scores of named columns, streaming parameters."""
+"""What the estimators share: folds, calls with groups, scores of named columns, streaming parameters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import is_regressor
+from sklearn.base import ClassifierMixin, is_regressor
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.sparsefuncs import min_max_axis
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_count
@@ -28,51 +27,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-# Validation of y: the labels of binary classifiers, and the numbers of regressors.
 
+class BinaryClassifierMixin(ClassifierMixin):
+    """A classifier of two classes; it stands before other bases, whose tags it completes."""
 
-def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the labels as a vector, and the two classes in ascending order; the second is positive."""
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    labels = column_or_1d(y, warn=True)
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise ValueError(f"y has {np.count_nonzero(np.isinf(labels))} infinite labels; use two labels.")
-    try:
-        classes = np.unique(labels)
-    except TypeError:  # not sortable
-        raise ValueError("y has labels of several types, or missing ones; use two labels of one type.") from None
-    n_missing = np.count_nonzero(labels != labels)  # noqa: PLR0124 - NaN differs from itself
-    if n_missing:
-        raise ValueError(f"y has {n_missing} missing labels; remove those rows first.")
-    check_classification_targets(labels)
-    if classes.size != 2:
-        raise ValueError(
-            f"Only binary classification is supported. {owner} needs labels of exactly two classes; y has "
-            f"{classes.size} class{'' if classes.size == 1 else 'es'}."
-        )
-    return labels, classes
-
-
-def real_targets(y: Any, owner: str, *, constant: bool = False) -> NDArray[np.float64]:
-    """Return the values that a regressor is to predict."""
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    values = column_or_1d(y, warn=True)
-    if values.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y must be real numbers.")
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"y has values that are not numbers; {owner} predicts numbers. For two classes, use a classifier."
-        ) from None
-    for reason, count in (("missing", np.isnan(numbers).sum()), ("infinite", np.isinf(numbers).sum())):
-        if count:
-            raise ValueError(f"y has {count} {reason} values (NaN or infinity); remove those rows first.")
-    if not constant and numbers.size and np.ptp(numbers) == 0.0:
-        raise ValueError("y has the same value in every row, so there is nothing to predict.")
-    return np.asarray(numbers)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
 
 # Calls of ``fit`` and of predictions with ``sensitive_features``, for estimators and for pipelines of them.
@@ -443,12 +405,6 @@ NEW_GROUP_ROWS = 10.0
 def policy_of(estimator: Any) -> GroupPolicy:
     """Return how an estimator, or the last step of a pipeline, makes groups of sensitive columns."""
     return check_policy(getattr(last_step(estimator)[1], "groups", None))
-
-
-def check_classes(classes: Any, known: NDArray[Any]) -> None:
-    """Raise ValueError unless ``classes``, where given, are the two classes of the model."""
-    if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
-        raise ValueError("classes must be the two classes of the first call's y; leave it out, or pass both.")
 
 
 def encode_batch_groups(groups: Groups, sensitive_features: Any, new_groups: str) -> Groups:

@@ -200,112 +200,46 @@ def check_policy(groups: Any) -> GroupPolicy:
     return groups
 
 
-@dataclass(frozen=True)
-class SettledLabels:
-    """Labels of groups, and of those that were pooled or dropped; see `Groups` for the fields."""
-
-    labels: tuple[GroupLabel, ...]
-    columns: tuple[str, ...]
-    grouping: str
-    pooled: tuple[GroupLabel, ...]
-    dropped: tuple[GroupLabel, ...]
-    pools: tuple[GroupLabel, ...]
-
-    def codes_of(self, labels: Sequence[GroupLabel]) -> NDArray[Any]:
-        """Return the index of the group that each of the earlier labels belongs to now, and that of no group."""
-        none = len(self.labels)
-        code_of = {label: code for code, label in enumerate(self.labels)}
-        code_of |= {label: code_of[pool_of(label, self.pools, self.grouping)] for label in self.pooled}
-        return np.array([*(code_of.get(label, none) for label in labels), none], dtype=short_type(none))
-
-
-def pool_labels(settled: SettledLabels, few: Collection[GroupLabel]) -> SettledLabels:
+def _with_pool(groups: Groups, few: Collection[GroupLabel]) -> dict[str, tuple[GroupLabel, ...]]:
     """Return the labels with those of small groups in a pool, which comes last; one for each column of ``"each"``."""
-    joined = [label for label in settled.labels if label in few and label not in settled.pools]
-    labels = [label for label in settled.labels if label not in few]
-    pools = _pools_for(settled, joined)
+    joined = [label for label in groups.labels if label in few and label not in groups.pools]
+    labels = [label for label in groups.labels if label not in few]
+    pools = _pools_for(groups, joined)
     labels += [pool for pool in pools if pool not in labels]
-    return replace(settled, labels=tuple(labels), pooled=(*settled.pooled, *joined), pools=pools)
+    return {"labels": tuple(labels), "pooled": (*groups.pooled, *joined), "pools": pools}
 
 
-def drop_labels(settled: SettledLabels, few: Collection[GroupLabel]) -> SettledLabels:
+def _without(groups: Groups, few: Collection[GroupLabel]) -> dict[str, tuple[GroupLabel, ...]]:
     """Return the labels without those of small groups; a small pool releases what it contains."""
-    joined = [label for label in settled.labels if label in few and label not in settled.pools]
-    released = [label for label in settled.pooled if pool_of(label, settled.pools, settled.grouping) in few]
-    return replace(
-        settled,
-        labels=tuple(label for label in settled.labels if label not in few),
-        pooled=tuple(label for label in settled.pooled if label not in released),
-        dropped=(*settled.dropped, *released, *joined),
-        pools=tuple(pool for pool in settled.pools if pool not in few),
-    )
+    joined = [label for label in groups.labels if label in few and label not in groups.pools]
+    released = [label for label in groups.pooled if pool_of(label, groups.pools, groups.grouping) in few]
+    return {
+        "labels": tuple(label for label in groups.labels if label not in few),
+        "pooled": tuple(label for label in groups.pooled if label not in released),
+        "dropped": (*groups.dropped, *released, *joined),
+        "pools": tuple(pool for pool in groups.pools if pool not in few),
+    }
 
 
-def _pools_for(settled: SettledLabels, joined: Sequence[Any]) -> tuple[GroupLabel, ...]:
+def _pools_for(groups: Groups, joined: Sequence[Any]) -> tuple[GroupLabel, ...]:
     """Return the labels of the pools, existing ones first, each different from the label of any group."""
-    taken = {*settled.labels, *settled.pooled, *settled.dropped}
+    taken = {*groups.labels, *groups.pooled, *groups.dropped}
     candidates = [SMALL_GROUPS, *(f"{SMALL_GROUPS} ({number})" for number in range(2, len(taken) + 2))]
-    if settled.grouping == "each":
-        existing = {pool[0] for pool in settled.pools}  # type: ignore[index]
+    if groups.grouping == "each":
+        existing = {pool[0] for pool in groups.pools}  # type: ignore[index]
         needed = {label[0] for label in joined} - existing
         options: list[list[GroupLabel]] = [
-            [(name, text) for text in candidates] for name in settled.columns if name in needed
+            [(name, text) for text in candidates] for name in groups.columns if name in needed
         ]
-    elif settled.pools:
+    elif groups.pools:
         options = []
     else:
-        width = len(settled.columns)
+        width = len(groups.columns)
         options = [[(text,) * width if width > 1 else text for text in candidates]]
-    return (*settled.pools, *(next(label for label in labels if label not in taken) for labels in options))
+    return (*groups.pools, *(next(label for label in labels if label not in taken) for labels in options))
 
-
-# The definition of groups as JSON has it, for files.
 
 _SETTLED = ("pooled", "dropped", "pools")  # left out where they are empty
-
-
-def write_spec(settled: SettledLabels, missing: str) -> dict[str, Any]:
-    """Return the dict of `Groups.to_spec`; raise TypeError for values that JSON cannot represent."""
-    lists = {
-        name: [list(label) if isinstance(label, tuple) else label for label in getattr(settled, name)]
-        for name in ("labels", *_SETTLED)
-    }
-    every = [label for labels in lists.values() for label in labels]
-    for value in (value for label in every for value in (label if isinstance(label, list) else [label])):
-        finite = math.isfinite(value) if isinstance(value, float) else isinstance(value, (str, int))
-        if not finite and value is not None:
-            raise TypeError(
-                f"Groups of {say_columns(settled.columns)} cannot be stored: a value is of type "
-                f"{type(value).__name__}, not text, a finite number or a boolean; convert it to text first."
-            )
-    spec = {"labels": lists["labels"], "columns": list(settled.columns)}
-    stored = {name: lists[name] for name in _SETTLED if lists[name]}
-    return {**spec, "grouping": settled.grouping, "missing": missing, **stored}
-
-
-def read_spec(spec: Mapping[str, Any]) -> tuple[SettledLabels, str]:
-    """Return the labels of a spec and its treatment of missing values; raise ValueError if its parts do not fit."""
-    try:
-        labels, pooled, dropped, pools = (
-            tuple(tuple(label) if isinstance(label, list) else label for label in spec.get(name, ()))
-            for name in ("labels", *_SETTLED)
-        )
-        columns, grouping, missing = tuple(map(str, spec["columns"])), spec["grouping"], spec["missing"]
-        every = (*labels, *pooled, *dropped)
-        n_distinct = len(set(every))
-        stray_pools = len(set(pools).difference(labels))
-    except (KeyError, TypeError, AttributeError):
-        raise ValueError("A spec of groups has labels and columns (lists), grouping and missing.") from None
-    check_choice(grouping, ("crossed", "each"), name="grouping")
-    check_choice(missing, ("error", "group"), name="missing")
-    width = 2 if grouping == "each" else len(columns) if len(columns) > 1 else 0
-    widths = {len(label) if isinstance(label, tuple) else 0 for label in every}
-    if not columns or widths != {width} or n_distinct < len(every):
-        raise ValueError(f"The {len(labels)} labels of this spec do not fit its {len(columns)} column(s).")
-    same_owners = owner_columns(pooled, grouping) == owner_columns(pools, grouping)
-    if stray_pools or bool(pooled) != bool(pools) or not same_owners:
-        raise ValueError("The pooled labels of this spec do not fit its pools.")
-    return SettledLabels(labels, columns, grouping, pooled, dropped, pools), missing
 
 
 UNKNOWN_GROUPS = ("error", "pooled", "common")
@@ -575,20 +509,15 @@ class Groups:
         few = {label for label, size in zip(self.labels, counts, strict=True) if size < policy.min_size}
         if small == "keep" or not few:
             return self
-        settled = (pool_labels if small == "pool" else drop_labels)(self._settled(), few)
-        table = settled.codes_of(self.labels)
+        fields = (_with_pool if small == "pool" else _without)(self, few)
+        settled = replace(self, **fields, memberships=())  # type: ignore[arg-type]
+        known = settled._known(settled)  # noqa: SLF001
+        table = np.array([*(known.get(label, len(settled)) for label in self.labels), len(settled)])
         return replace(
-            self,
-            labels=settled.labels,
+            settled,
             names=name_groups(settled.labels, self.grouping, settled.pools),
-            memberships=tuple(recode(codes, table) for codes in self.memberships),
-            pooled=settled.pooled,
-            dropped=settled.dropped,
-            pools=settled.pools,
+            memberships=tuple(recode(codes, table.astype(short_type(len(settled)))) for codes in self.memberships),
         )
-
-    def _settled(self) -> SettledLabels:
-        return SettledLabels(self.labels, self.columns, self.grouping, self.pooled, self.dropped, self.pools)
 
     def adopt(
         self,
@@ -730,11 +659,27 @@ class Groups:
         >>> make_groups({"sex": ["F", "M"]}).to_spec()
         {'labels': ['F', 'M'], 'columns': ['sex'], 'grouping': 'crossed', 'missing': 'error'}
         """
-        return write_spec(self._settled(), self.missing)
+        lists = {
+            name: [list(label) if isinstance(label, tuple) else label for label in getattr(self, name)]
+            for name in ("labels", *_SETTLED)
+        }
+        every = [label for labels in lists.values() for label in labels]
+        for value in (value for label in every for value in (label if isinstance(label, list) else [label])):
+            finite = math.isfinite(value) if isinstance(value, float) else isinstance(value, (str, int))
+            if not finite and value is not None:
+                raise TypeError(
+                    f"Groups of {say_columns(self.columns)} cannot be stored: a value is of type "
+                    f"{type(value).__name__}, not text, a finite number or a boolean; convert it to text first."
+                )
+        spec = {"labels": lists["labels"], "columns": list(self.columns)}
+        stored = {name: lists[name] for name in _SETTLED if lists[name]}
+        return {**spec, "grouping": self.grouping, "missing": self.missing, **stored}
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
         """Return groups without rows from the dict of :meth:`to_spec`; use :meth:`encode` to add rows.
+
+        ValueError is raised if the parts of the dict do not fit.
 
         Examples
         --------
@@ -742,11 +687,29 @@ class Groups:
         >>> Groups.from_spec(spec).encode(["M"]).counts.tolist()
         [0, 1]
         """
-        settled, missing = read_spec(spec)
-        labels, columns, grouping = settled.labels, settled.columns, settled.grouping
-        names = name_groups(labels, grouping, settled.pools)
+        try:
+            labels, pooled, dropped, pools = (
+                tuple(tuple(label) if isinstance(label, list) else label for label in spec.get(name, ()))
+                for name in ("labels", *_SETTLED)
+            )
+            columns, grouping, missing = tuple(map(str, spec["columns"])), spec["grouping"], spec["missing"]
+            every = (*labels, *pooled, *dropped)
+            n_distinct = len(set(every))
+            stray_pools = len(set(pools).difference(labels))
+        except (KeyError, TypeError, AttributeError):
+            raise ValueError("A spec of groups has labels and columns (lists), grouping and missing.") from None
+        check_choice(grouping, ("crossed", "each"), name="grouping")
+        check_choice(missing, ("error", "group"), name="missing")
+        width = 2 if grouping == "each" else len(columns) if len(columns) > 1 else 0
+        widths = {len(label) if isinstance(label, tuple) else 0 for label in every}
+        if not columns or widths != {width} or n_distinct < len(every):
+            raise ValueError(f"The {len(labels)} labels of this spec do not fit its {len(columns)} column(s).")
+        same_owners = owner_columns(pooled, grouping) == owner_columns(pools, grouping)
+        if stray_pools or bool(pooled) != bool(pools) or not same_owners:
+            raise ValueError("The pooled labels of this spec do not fit its pools.")
+        names = name_groups(labels, grouping, pools)
         no_rows = (np.empty(0, dtype=short_type(len(labels))),) * (len(columns) if grouping == "each" else 1)
-        return cls(labels, names, no_rows, columns, grouping, missing, settled.pooled, settled.dropped, settled.pools)
+        return cls(labels, names, no_rows, columns, grouping, missing, pooled, dropped, pools)
 
 
 def make_groups(sensitive_features: Any, groups: GroupPolicy | None = None, *, at_least: int = 1) -> Groups:

@@ -13,9 +13,10 @@ from sklearn.metrics import roc_auc_score
 
 import fairtransport as ft
 from fairtransport import GroupPolicy, metrics
+from fairtransport.auditing import Inference
 
 CANARY = 0.123454321
-QUICK = {"n_bootstrap": 50, "n_permutations": 50, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=50, n_permutations=50, random_state=0)}
 SPDD = "strong_pairwise_disparity"
 
 
@@ -133,7 +134,7 @@ def test_strata_explain_a_difference():
     region = rng.choice(["north", "south"], 2000)
     groups = np.where(rng.random(2000) < np.where(region == "north", 0.8, 0.2), "a", "b")
     scores = np.where(region == "north", rng.beta(2, 5, 2000), rng.beta(5, 2, 2000))
-    result = ft.audit(scores, sensitive_features=groups, strata=region, random_state=0)
+    result = ft.audit(scores, sensitive_features=groups, strata=region, inference=Inference(random_state=0))
     assert result.readings[SPDD].p_value < 0.01
     assert result.readings[SPDD].low > 0.1
     assert result.conditional[SPDD].p_value > 0.05
@@ -179,7 +180,7 @@ def test_a_group_of_one_row_is_not_judged():
     rng = np.random.default_rng(0)
     scores = np.append(rng.beta(2, 4, 400), 0.99)
     groups = np.array(["a"] * 200 + ["b"] * 200 + ["alone"])
-    result = ft.audit(scores, sensitive_features=groups, random_state=0)
+    result = ft.audit(scores, sensitive_features=groups, inference=Inference(random_state=0))
     assert result.not_judged == ("alone",)
     assert {result.farthest.lower, result.farthest.higher} == {"a", "b"}
     at = result.thresholds[0]
@@ -187,7 +188,7 @@ def test_a_group_of_one_row_is_not_judged():
     assert at.rates[1].value == 1.0
     assert at.rates[1].low < 0.3
     reading = result.readings[SPDD]
-    two = ft.audit(scores[:-1], sensitive_features=groups[:-1], random_state=0)
+    two = ft.audit(scores[:-1], sensitive_features=groups[:-1], inference=Inference(random_state=0))
     assert reading == two.readings[SPDD]  # as if it were not there
     assert result.verdict.sentence == two.verdict.sentence
     assert result.metrics_all_groups[SPDD] > result.metrics[SPDD] + 0.5
@@ -196,7 +197,7 @@ def test_a_group_of_one_row_is_not_judged():
 
 def test_equal_samples_have_an_interval_above_zero():
     scores = np.tile([0.0, 1.0], 100)
-    result = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 100), random_state=0)
+    result = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 100), inference=Inference(random_state=0))
     reading = result.readings[SPDD]
     assert reading.value == 0
     assert reading.low == 0
@@ -208,7 +209,9 @@ def test_equal_samples_have_an_interval_above_zero():
 
 def test_zero_and_one_scores_have_the_interval_of_a_difference_of_shares():
     scores = np.repeat([1.0, 0.0, 1.0, 0.0], [300, 700, 500, 500])
-    reading = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 1000), random_state=0).readings[SPDD]
+    reading = ft.audit(
+        scores, sensitive_features=np.repeat(["a", "b"], 1000), inference=Inference(random_state=0)
+    ).readings[SPDD]
     half = 1.96 * np.sqrt(0.21 / 1000 + 0.25 / 1000)
     assert (reading.value, reading.low, reading.high) == pytest.approx((0.2, 0.2 - half, 0.2 + half), abs=0.005)
 
@@ -253,7 +256,7 @@ def test_text_fits_80_columns_whatever_the_names():
 def test_figures_and_pages_are_loaded_when_first_asked_for():
     code = (
         "import sys, fairtransport as ft\n"
-        "result = ft.audit([0.2, 0.7], sensitive_features=['a', 'b'], n_bootstrap=20, n_permutations=20)\n"
+        "result = ft.audit([0.2, 0.7], sensitive_features=['a', 'b'], inference=ft.auditing.Inference(0.95, 20, 20))\n"
         "assert 'fairtransport.report' not in sys.modules\n"
         "assert result.to_html().startswith('<!DOCTYPE html>')\n"
         "assert 'matplotlib' not in sys.modules"
@@ -299,9 +302,9 @@ def test_figures_and_pages_are_loaded_when_first_asked_for():
         ({"sample_weight": [1]}, ValueError, "sample_weight has 1 rows"),
         ({"thresholds": [1.5]}, ValueError, "thresholds has 1 of 1 values outside"),
         ({"thresholds": [np.nan]}, ValueError, "thresholds has 1 NaN"),
-        ({"confidence": 95}, ValueError, "confidence must be below 1; got 95"),
-        ({"n_bootstrap": 3}, ValueError, "n_bootstrap must be at least 20"),
-        ({"n_permutations": 0}, ValueError, "n_permutations must be at least 20"),
+        ({"inference": Inference(confidence=95)}, ValueError, "confidence must be below 1; got 95"),
+        ({"inference": Inference(n_bootstrap=3)}, ValueError, "n_bootstrap must be at least 20"),
+        ({"inference": Inference(n_permutations=0)}, ValueError, "n_permutations must be at least 20"),
         ({"target": "nobody"}, ValueError, "has that label"),
         ({"target": [CANARY, 5.0]}, ValueError, "target has 1 of 2 values outside [0, 1]"),
         ({"strata": ["x", "y"]}, ValueError, "strata has 2 rows, but scores has 4"),
@@ -363,7 +366,9 @@ def test_a_seed_fixes_it():
     scores, labels, groups, _ = rows_at_random()
 
     def audited(seed):
-        return ft.audit(scores, labels, sensitive_features=groups, n_bootstrap=50, random_state=seed).to_json()
+        return ft.audit(
+            scores, labels, sensitive_features=groups, inference=Inference(n_bootstrap=50, random_state=seed)
+        ).to_json()
 
     assert audited(1) == audited(1)
     assert audited(1) != audited(2)

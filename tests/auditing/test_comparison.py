@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fairtransport as ft
-from fairtransport.auditing import AuditComparison
+from fairtransport.auditing import AuditComparison, Inference
 
-QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=60, n_permutations=60, random_state=0)}
 
 
 def rows(seed=0, n_rows=2000, apart=0.6):
@@ -86,7 +86,7 @@ def test_text_is_80_wide_and_marks_what_is_beyond_noise(pair):
         assert max(map(len, text.splitlines())) <= 82  # the mark stands in the margin
         assert "\x1b" not in text
     lines = str(ft.compare(*pair)).splitlines()
-    (line,) = (line for line in lines if line.startswith("Between pairs, sum"))
+    (line,) = (line for line in lines if line.startswith("Between pairs, mean"))
     assert line.endswith("*")
     assert repr(ft.compare(*pair)).endswith("beyond noise)")
     assert repr(ft.compare(pair[0], pair[0])).endswith("within noise)")
@@ -112,7 +112,7 @@ def test_refusals(pair):
     with pytest.raises(ValueError, match=r"different ranges of scores, \[0, 1\] and \[0, 2\]"):
         ft.compare(before, ft.audit(scores, sensitive_features=groups, range=(0, 2), **QUICK))
     with pytest.raises(ValueError, match=r"different confidence levels, 0\.95 and 0\.9"):
-        ft.compare(before, ft.audit(scores, sensitive_features=groups, confidence=0.9, **QUICK))
+        ft.compare(before, ft.audit(scores, sensitive_features=groups, inference=Inference(confidence=0.9)))
     with pytest.raises(TypeError, match="after must be an Audit"):
         ft.compare(before, scores)
     with pytest.raises(TypeError, match="names must be two strings"):
@@ -128,4 +128,4 @@ def test_only_what_both_have_is_compared(pair):
     assert "wasserstein_disparity" not in found.changes  # another target
     assert found.auc is None
     assert found.thresholds == ()
-    assert "Between pairs, sum" in str(found)
+    assert "Between pairs, mean" in str(found)

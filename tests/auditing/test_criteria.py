@@ -11,7 +11,7 @@ from scipy.stats import kstest
 import fairtransport as ft
 from fairtransport import metrics
 from fairtransport._text import plain
-from fairtransport.auditing import Audit
+from fairtransport.auditing import Audit, Inference
 from fairtransport.auditing._confidence_intervals import PAIRS_TEST, DisparityNorm, Stratum, joint_noise_floors
 from fairtransport.auditing._disparity_readings import disparity_readings
 from fairtransport.auditing._evidence import coarsen, with_label
@@ -19,7 +19,7 @@ from fairtransport.auditing.options import check_options
 from fairtransport.histograms import count_scores
 
 SPDD = "strong_pairwise_disparity"
-QUICK = {"n_bootstrap": 99, "n_permutations": 99, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=99, n_permutations=99, random_state=0)}
 
 
 def rows_at_random(n=1500, seed=0, shift=0.12, names="abc"):
@@ -40,13 +40,13 @@ def test_the_headline_figures_are_the_metrics():
         ("equalized_odds", region, metrics.separation_disparity(y, scores, strata=region, **common)),
     ):
         result = ft.audit(scores, y, criterion=criterion, strata=strata, **common, **QUICK)
-        assert result.conditional[SPDD].value == pytest.approx(expected, abs=1e-12)
+        assert result.within.mean_readings[SPDD].value == pytest.approx(expected, abs=1e-12)
         assert sum(stratum.weight for stratum in result.strata) == pytest.approx(1)
         assert result.metrics[SPDD] == pytest.approx(metrics.strong_pairwise_disparity(scores, **common), abs=1e-12)
         if strata is None:
             separation = result.separation
             same = separation.disparity if criterion == "equalized_odds" else separation.positives.disparity
-            assert same == result.conditional[SPDD]  # one figure has one interval
+            assert same == result.within.mean_readings[SPDD]  # one figure has one interval
 
 
 def test_the_verdict_is_about_the_criterion():
@@ -144,14 +144,8 @@ def separation_audit(rng, sizes, params, n_replicates=60):
         rows = with_label(histograms, label)
         strata.append(Stratum(coarsen(rows, 32), (norm,), weight=0.5, groups=tuple(range(len(sizes)))))
         values.append({SPDD: float(np.triu(rows.distances(), 1).sum())})
-    options = check_options(
-        histograms.grid,
-        target="barycenter",
-        thresholds=None,
-        confidence=0.95,
-        n_bootstrap=n_replicates,
-        n_permutations=99,
-    )
+    inference = Inference(n_bootstrap=n_replicates, n_permutations=99)
+    options = check_options(histograms.grid, inference=inference)
     floors, _ = joint_noise_floors(strata, 99, rng)
     p_value = floors[PAIRS_TEST].p_value
     return disparity_readings(strata, values, floors, options, rng, p_value=p_value)[SPDD]

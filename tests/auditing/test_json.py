@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fairtransport as ft
-from fairtransport.auditing import Audit
+from fairtransport.auditing import Audit, Inference
 from fairtransport.auditing import result as json_file
 
 CANARY = "CANARY"
@@ -22,7 +22,7 @@ def make(n=900, seed=0, *, labels=True, names=("a", "b", "c"), **options):
     scores = rng.beta(2 + codes / 2, 3)
     y = (rng.random(n) < scores).astype(int) if labels else None
     sensitive = np.array(names, dtype=object)[codes]
-    options = {"n_bootstrap": 50, "n_permutations": 50, "random_state": seed, **options}
+    options = {"inference": Inference(n_bootstrap=50, n_permutations=50, random_state=seed), **options}
     return ft.audit(scores, y, sensitive_features=options.pop("sensitive", sensitive), **options)
 
 

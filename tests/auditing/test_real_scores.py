@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import ks_2samp, wasserstein_distance
 
 import fairtransport as ft
-from fairtransport.auditing import audit_histograms
+from fairtransport.auditing import Inference, audit_histograms
 from fairtransport.histograms import display_range
 from fairtransport.metrics import rank_disparity
 
-FEW = {"n_bootstrap": 99, "n_permutations": 99, "random_state": 0}
+FEW = {"inference": Inference(n_bootstrap=99, n_permutations=99, random_state=0)}
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +76,8 @@ def test_a_table_with_an_outlier_is_counted_in_many_bins():
     rng = np.random.default_rng(1)
     scores = np.append(rng.standard_t(2, 40_000), 1e9)
     group = np.arange(scores.size) % 2
-    audit = ft.audit(scores, sensitive_features=group, n_bins=1000, **FEW)
-    assert audit.histograms.grid.n_bins <= 1000
+    audit = ft.audit(scores, sensitive_features=group, **FEW)
+    assert audit.histograms.grid.n_bins <= 1 << 14
     assert (audit.histograms.everyone / scores.size).max() < 0.01
     one, other = (scores[group == value] for value in (0, 1))
     assert audit.metrics["kolmogorov_smirnov_disparity"] == pytest.approx(ks_2samp(one, other).statistic)
@@ -128,18 +128,23 @@ def test_strata_are_compared_by_ranks_among_all_people(table):
     scores, y, group = table
     audit = ft.audit(scores, sensitive_features=group, strata={"half": y > 0}, **FEW)
     assert {"rank_disparity", "kolmogorov_smirnov_disparity", "strong_pairwise_disparity"} <= {*audit.conditional}
-    inside = [y <= 0, y > 0]
-    ranks = ft.metrics.pooled_ranks(scores)
-    expected = sum(
-        rows.mean() * ft.metrics.strong_pairwise_disparity(ranks[rows], sensitive_features=group[rows])
-        for rows in inside
-    )
+    expected = ft.metrics.conditional_disparity(scores, sensitive_features=group, strata=y > 0, scale="ranks")
     assert audit.conditional["rank_disparity"].value == pytest.approx(expected)
     moved = ft.audit(7 * scores - 3, sensitive_features=group, strata={"half": y > 0}, **FEW)
     assert moved.verdict.sentence == audit.verdict.sentence
     assert moved.conditional["strong_pairwise_disparity"].value == pytest.approx(
         7 * audit.conditional["strong_pairwise_disparity"].value
     )
+
+
+def test_a_target_may_be_a_group_that_is_not_judged():
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b", "few"], [200, 200, 9])
+    scores = rng.normal(size=409) + (group == "b")
+    audit = ft.audit(scores, sensitive_features=group, target="few", **FEW)
+    samples = [scores[group == name] for name in ("a", "b", "few")]
+    expected = sum(wasserstein_distance(one, samples[2]) for one in samples)
+    assert audit.metrics["wasserstein_disparity"] == pytest.approx(expected)
 
 
 def test_an_increasing_map_changes_no_verdict(table, audit):
@@ -153,7 +158,11 @@ def test_the_null_hypothesis_is_rejected_as_often_as_promised():
     rng = np.random.default_rng(2)
     group = np.repeat([0, 1], 40)
     p_values = [
-        ft.audit(rng.standard_cauchy(80), sensitive_features=group, n_bootstrap=20, n_permutations=39, random_state=i)
+        ft.audit(
+            rng.standard_cauchy(80),
+            sensitive_features=group,
+            inference=Inference(n_bootstrap=20, n_permutations=39, random_state=i),
+        )
         .readings["rank_disparity"]
         .p_value
         for i in range(60)

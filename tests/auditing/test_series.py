@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.report import AuditSeriesDisplay
 
-FAST = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
+FAST = {"inference": Inference(n_bootstrap=60, n_permutations=60, random_state=0)}
 
 
 def people(n=6000, months=6, shifted=(), seed=0):
@@ -55,7 +57,7 @@ def test_values_that_do_not_differ_are_seldom_outside():
         frame = people(6000, 12, seed=seed).with_columns(
             s=pl.Series(np.round(rng.beta(2, 3, 6000), 4)) * pl.when(pl.col("sex") == "F").then(0.8).otherwise(1.0)
         )
-        result = series(frame, n_bootstrap=100)
+        result = series(frame, inference=replace(FAST["inference"], n_bootstrap=100))
         outside += sum(point.outside for point in result.points)
         established += sum(point.p_value <= 0.05 for point in result.points)
     assert outside <= 2
@@ -63,7 +65,7 @@ def test_values_that_do_not_differ_are_seldom_outside():
 
 
 def test_p_values_are_adjusted_for_the_number_of_values_and_can_still_be_small():
-    result = series(people(20_000, 40, shifted=range(1, 41)), n_permutations=20)
+    result = series(people(20_000, 40, shifted=range(1, 41)), inference=replace(FAST["inference"], n_permutations=20))
     raw = np.array([audit.readings["strong_pairwise_disparity"].p_value for audit in result.audits.values()])
     adjusted = np.array([point.p_value for point in result.points])
     assert (adjusted >= raw).all()

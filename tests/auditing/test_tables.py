@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import chi2_contingency
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.auditing._text import AUDIT_TABLES
 from fairtransport.auditing.records import compare_rates
 
@@ -25,9 +26,7 @@ def audit():
         sensitive_features={"g": group},
         strata={"s": rng.choice(["x", "y"], 1500)},
         thresholds=[0.3, 0.5],
-        random_state=0,
-        n_bootstrap=99,
-        n_permutations=99,
+        inference=Inference(n_bootstrap=99, n_permutations=99, random_state=0),
     )
 
 
@@ -37,7 +36,9 @@ def regression():
     scores = rng.normal(size=400)
     groups = rng.choice(["a", "b"], 400)
     y = scores + rng.normal(size=400)
-    return ft.audit(scores, y, sensitive_features=groups, random_state=0, n_bootstrap=20, n_permutations=20)
+    return ft.audit(
+        scores, y, sensitive_features=groups, inference=Inference(n_bootstrap=20, n_permutations=20, random_state=0)
+    )
 
 
 @pytest.mark.parametrize("table", AUDIT_TABLES)
@@ -83,7 +84,11 @@ def test_the_three_readings_are_those_of_a_contingency_table(audit):
     n = {"a": 400, "b": 300}
     selected = {"a": 200, "b": 120}
     scores = np.concatenate([np.r_[np.full(selected[g], 0.9), np.full(n[g] - selected[g], 0.1)] for g in n])
-    result = ft.audit(scores, sensitive_features=np.repeat(list(n), list(n.values())), random_state=rng, n_bootstrap=20)
+    result = ft.audit(
+        scores,
+        sensitive_features=np.repeat(list(n), list(n.values())),
+        inference=Inference(n_bootstrap=20, random_state=rng),
+    )
     (row,) = compare_rates(result)
     table = [[selected[g], n[g] - selected[g]] for g in n]
     assert row.p_value == pytest.approx(chi2_contingency(table, correction=False).pvalue, rel=1e-9)
@@ -96,7 +101,9 @@ def test_the_three_readings_are_those_of_a_contingency_table(audit):
 
 def test_a_risk_score_is_read_the_other_way_round():
     scores = np.r_[np.full(60, 0.9), np.full(40, 0.1), np.full(20, 0.9), np.full(80, 0.1)]
-    result = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 100), favourable="low", n_bootstrap=20)
+    result = ft.audit(
+        scores, sensitive_features=np.repeat(["a", "b"], 100), favourable="low", inference=Inference(n_bootstrap=20)
+    )
     (row,) = compare_rates(result)
     assert (row.group, row.reference, row.rate.value) == ("a", "b", pytest.approx(0.4))
 

@@ -10,10 +10,11 @@ import pytest
 
 import fairtransport as ft
 from fairtransport._text import plain
+from fairtransport.auditing import Inference
 from fairtransport.auditing.proportions import holm, pair_critical_value
 
 SPDD = "strong_pairwise_disparity"
-QUICK = {"n_bootstrap": 100, "n_permutations": 100, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=100, n_permutations=100, random_state=0)}
 
 
 def audit_of(scores, groups, **options):
@@ -46,7 +47,7 @@ def test_fifteen_rows_do_not_decide():
     assert result.verdict.set_aside == {"e": "12 rows", "f": "3 rows"}
     assert "e (12 rows), f (3 rows)" in plain(result.verdict.points[-1])
     assert [group.name for group in result.groups] == list("abcdef")
-    assert "Sums over all 6 groups" in str(result)
+    assert "Means over all 6 groups" in str(result)
 
 
 @pytest.mark.parametrize(
@@ -100,12 +101,18 @@ def test_degenerate_scores_have_words():
 def test_a_hundred_groups_have_one_sentence_and_adjusted_p_values():
     rng = np.random.default_rng(2)
     groups = np.repeat(np.arange(116), 40)
-    null = audit_of(rng.random(groups.size), groups, n_bootstrap=40)
+    null = audit_of(
+        rng.random(groups.size), groups, inference=Inference(n_bootstrap=40, n_permutations=100, random_state=0)
+    )
     assert null.verdict.status == "cannot_tell"
     assert null.verdict.n_pairs == 116 * 115 // 2
     assert np.nanmin(null.pair_p_values) > 0.05
     assert len(plain(str(null.verdict))) < 1500
-    shifted = audit_of(np.clip(rng.random(groups.size) + 0.4 * (groups == 7), 0, 1), groups, n_bootstrap=40)
+    shifted = audit_of(
+        np.clip(rng.random(groups.size) + 0.4 * (groups == 7), 0, 1),
+        groups,
+        inference=Inference(n_bootstrap=40, n_permutations=100, random_state=0),
+    )
     assert shifted.verdict.different
     assert shifted.verdict.higher == "7"
 
@@ -158,7 +165,7 @@ def test_pairs_that_differ_are_found_and_others_are_not():
     rng = np.random.default_rng(0)
     groups = np.repeat(list("abcde"), [3000, 3000, 400, 40, 35])
     scores = np.clip(rng.beta(3, 3, groups.size) + 0.06 * (groups == "b"), 0, 1)
-    result = audit_of(scores, groups, n_bootstrap=200, n_permutations=200)
+    result = audit_of(scores, groups, inference=Inference(n_bootstrap=200, n_permutations=200, random_state=0))
     assert result.pair("a", "b").p_value <= 0.05
     assert result.pair("a", "c").p_value > 0.05
     assert {result.verdict.higher, result.verdict.lower} == {"a", "b"}  # not the noise of 35 rows

@@ -193,7 +193,7 @@ def test_frontier_varies_the_weight_and_the_repair(data):
         parity_weights=[0.0, 1.0], cv=2, random_state=0, n_jobs=2,
     )  # fmt: skip
     assert curve.situation == "blind"
-    none, most = curve.table()["strong_pairwise_disparity"]
+    none, most = curve.table()["pairwise_disparity"]
     assert most < 0.5 * none
     assert isinstance(curve.choose(max_disparity=float(most)), TransportBoostingClassifier)
     repaired = ft.frontier(
@@ -202,7 +202,7 @@ def test_frontier_varies_the_weight_and_the_repair(data):
         parameter="repair__amount", values=[0.0, 1.0], cv=2, random_state=0,
     )  # fmt: skip
     assert repaired.situation == "aware"
-    assert repaired.table()["strong_pairwise_disparity"][1] < 0.07
+    assert repaired.table()["pairwise_disparity"][1] < 0.07
 
 
 # ----------------------------------------------------------------------------------------------------- invalid input

@@ -9,7 +9,7 @@ from fairtransport.boosting import TransportBoostingClassifier, TransportObjecti
 from fairtransport.boosting._group_probabilities import estimate_group_probabilities
 from fairtransport.boosting._libraries import library_of
 from fairtransport.boosting._training_data import TrainingData
-from fairtransport.criteria import resolve_criterion, weigh_by_reliability
+from fairtransport.criteria.criterion import resolve_criterion, weigh_by_reliability
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.strata import make_strata

@@ -25,7 +25,7 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
     assert "Audit of 16,281 rows in 2 groups" in output
     assert "Trade-off of TransportBoostingClassifier" in output
     table = names["curve"].table()
-    assert table["strong_pairwise_disparity"][-1] < 0.3 * table["strong_pairwise_disparity"][0]
+    assert table["pairwise_disparity"][-1] < 0.3 * table["pairwise_disparity"][0]
     assert 0 < names["fair"].parity_weight <= 2
     assert ((names["scores"] >= 0) & (names["scores"] <= 1)).all()
     assert names["margins"].min() < 0

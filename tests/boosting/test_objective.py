@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from fairtransport import GroupPolicy
 from fairtransport.boosting import TransportObjective
-from fairtransport.criteria import demographic_parity
+from fairtransport.criteria.criterion import demographic_parity
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity

@@ -12,11 +12,12 @@ import pytest
 from playwright.sync_api import expect
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.report import WhatIf
 
 pytestmark = pytest.mark.browser
 
-QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=60, n_permutations=60, random_state=0)}
 HOSTILE = (
     "<script>alert(1)</script>",
     "=cmd()",

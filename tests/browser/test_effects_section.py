@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 
 pytestmark = pytest.mark.browser
 
@@ -27,9 +28,18 @@ def page(tmp_path_factory):
 
     transport = ft.causal.CounterfactualTransport(edges, sensitive="sex", quantiles="linear")
     effects = ft.causal.audit_counterfactual(
-        score, table, transport, to="M", n_bootstrap=2, n_permutations=2, n_orders=0
+        score,
+        table,
+        transport,
+        to="M",
+        inference=Inference(n_bootstrap=2, n_permutations=2, random_state=0),
+        n_orders=0,
     )
-    audit = ft.audit(score(table), sensitive_features={"sex": group}, n_bootstrap=20, n_permutations=20, random_state=0)
+    audit = ft.audit(
+        score(table),
+        sensitive_features={"sex": group},
+        inference=Inference(n_bootstrap=20, n_permutations=20, random_state=0),
+    )
     return audit.to_html(tmp_path_factory.mktemp("effects") / "page.html", effects=effects), effects
 
 

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from fairtransport.auditing import Inference
 from fairtransport.causal import CounterfactualTransport, audit_counterfactual, edge_sensitivity
 
-FEW = {"n_permutations": 0, "n_orders": 0}
+FEW = {"inference": Inference(n_bootstrap=0, n_permutations=0), "n_orders": 0}
 GRAPH = [("sex", "m"), ("age", "m"), ("sex", "w"), ("age", "w"), ("m", "w")]
 
 
@@ -32,7 +33,7 @@ def test_effects_of_a_linear_model_are_the_analytic_ones_and_add_up(quantiles):
     table = people(10_000)
     transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles=quantiles)
     n_bootstrap = 8 if quantiles == "linear" else 0
-    repeats = {"n_bootstrap": n_bootstrap, "n_permutations": 0, "n_orders": 0}
+    repeats = {"inference": Inference(n_bootstrap=n_bootstrap, n_permutations=0, random_state=0), "n_orders": 0}
     audit = audit_counterfactual(score, table, transport, to=1, threshold=None, **repeats)
     (group,) = audit.groups
     for name, effect in TRUE.items():
@@ -58,7 +59,13 @@ def test_intervals_cover_the_true_effect():
         table = people(400, seed=seed)
         transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
         audit = audit_counterfactual(
-            score, table, transport, to=1, threshold=None, n_bootstrap=20, confidence=0.9, **FEW
+            score,
+            table,
+            transport,
+            to=1,
+            threshold=None,
+            inference=Inference(confidence=0.9, n_bootstrap=20, n_permutations=0, random_state=0),
+            n_orders=0,
         )
         low, high = audit.groups[0].effects["total"].intervals["mean"]
         covered += low <= sum(TRUE.values()) <= high
@@ -70,14 +77,14 @@ def test_models_of_scikit_learn_and_rates_at_a_threshold():
     hired = (score(table) > 4.4).astype(int)
     blind = LogisticRegression(max_iter=500).fit(table[["age", "m", "w"]], hired)
     transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear").fit(table)
-    audit = audit_counterfactual(blind, table, transport, to=1, n_bootstrap=0, **FEW)
+    audit = audit_counterfactual(blind, table, transport, to=1, **FEW)
     effects = audit.groups[0].effects
     assert effects["direct"].mean == 0.0  # the model does not see it
     moved = transport.transform(table, to=1)
     before, after = (blind.predict(one[["age", "m", "w"]])[table["sex"] == 0] for one in (table, moved))
     assert effects["total"].rate == pytest.approx(after.mean() - before.mean())
     regressor = LinearRegression().fit(table[["sex", "m"]], score(table))
-    linear = audit_counterfactual(regressor, table, transport, to=1, n_bootstrap=0, **FEW, threshold=None)
+    linear = audit_counterfactual(regressor, table, transport, to=1, **FEW, threshold=None)
     assert linear.groups[0].effects["direct"].mean == pytest.approx(regressor.coef_[0])
 
 
@@ -86,9 +93,7 @@ def test_paths_of_the_user_and_several_groups():
     table["sex"] = np.where(np.arange(1500) < 300, "x", np.where(table["sex"] == 1, "m", "f"))
     edges = [("sex", "w")]
     transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear", unfair_edges=edges)
-    audit = audit_counterfactual(
-        lambda rows: rows["w"], table, transport, n_bootstrap=0, **FEW, threshold=None, paths={"mine": edges}
-    )
+    audit = audit_counterfactual(lambda rows: rows["w"], table, transport, **FEW, threshold=None, paths={"mine": edges})
     assert audit.to in {"m", "f"}  # the larger ones
     assert len(audit.groups) == 2
     for group in audit.groups:
@@ -100,7 +105,7 @@ def test_noise_floor_is_what_a_table_without_effects_shows():
     table = people(1500, younger=0.0)
     table["m"] -= 0.8 * table["sex"]  # now sex has no effect on m, and .5 - .96 on w
     transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
-    few = {"n_bootstrap": 0, "n_permutations": 12, "n_orders": 0, "threshold": None}
+    few = {"inference": Inference(n_bootstrap=0, n_permutations=12, random_state=0), "n_orders": 0, "threshold": None}
     found = audit_counterfactual(score, table, transport, to=1, **few).groups[0].effects
     spread = 0.98 * np.sqrt(1 / 750 + 1 / 750)  # standard deviation of the effect through m where there is none
     assert found["through m"].floors["mean"] == pytest.approx(spread * np.sqrt(2 / np.pi), rel=0.6)
@@ -118,7 +123,7 @@ def test_orders_of_categories_change_effects_that_are_not_identified():
     table = pd.DataFrame({"sex": sex, "job": job, "pay": pay})
     edges = [("sex", "job"), ("sex", "pay"), ("job", "pay")]
     transport = CounterfactualTransport(edges, sensitive="sex", quantiles="linear")
-    few = {"n_bootstrap": 0, "n_permutations": 0, "threshold": None}
+    few = {"inference": Inference(n_bootstrap=0, n_permutations=0, random_state=0), "threshold": None}
     effect = audit_counterfactual(lambda rows: rows["pay"], table, transport, to=1, n_orders=4, **few)
     low, high = effect.groups[0].effects["total"].order_range
     assert low < high
@@ -171,7 +176,7 @@ def test_bad_input():
 def test_the_graph_is_drawn_with_its_effects():
     table = people(300)
     transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
-    audit = audit_counterfactual(score, table, transport, to=1, threshold=None, n_bootstrap=0, **FEW)
+    audit = audit_counterfactual(score, table, transport, to=1, threshold=None, **FEW)
     display = audit.plot()
     assert set(display.positions_) == {"sex", "m", "w", "score"}
     texts = {text.get_text() for text in display.ax_.texts}

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import fairtransport as ft
 from fairtransport.causal import CounterfactuallyFairClassifier, CounterfactuallyFairRegressor, CounterfactualTransport
 from fairtransport.causal.conditional_distributions import Cells, ForestCells
-from fairtransport.persistence._values import _types_by_kind
+from fairtransport.persistence.recipes._registry import types_by_kind
 from fairtransport.storage import ModelFileError
 
 EDGES = [("sex", "job"), ("age", "job"), ("sex", "hours"), ("job", "hours"), ("hours", "gain"), ("sex", "gain")]
@@ -85,7 +85,7 @@ def test_a_trained_model_is_stored_with_its_graph_and_needs_none(kind, tmp_path)
 
 
 def parts_of(value):
-    return _types_by_kind[type(value)]
+    return types_by_kind[type(value)]
 
 
 def test_forests_whose_nodes_are_no_trees_are_refused():

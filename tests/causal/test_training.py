@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.causal import (
     CounterfactuallyFairClassifier,
@@ -38,7 +39,7 @@ def people(n=3000, seed=0):
 def effects(model, X, group, read):
     table = X.assign(group=group)
     transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear")
-    few = {"n_bootstrap": 0, "n_permutations": 0, "n_orders": 0, "threshold": None}
+    few = {"inference": Inference(n_bootstrap=0, n_permutations=0), "n_orders": 0, "threshold": None}
     audit = audit_counterfactual(lambda rows: read(model, rows[["merit", "m", "w"]]), table, transport, to=1, **few)
     return audit.groups[0].effects
 

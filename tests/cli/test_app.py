@@ -70,7 +70,7 @@ def test_an_option_has_one_placeholder_on_all_commands():
 
 SHARED = {
     *("--sensitive", "--missing", "--small-groups", "--min-group-size", "--max-groups", "--json", "--force", "--label"),
-    *("--positive", "--weight", "--seed", "--range", "--bins", "--score", "--format", "--delimiter", "--encoding"),
+    *("--pos-label", "--weight", "--seed", "--range", "--bins", "--score", "--format", "--delimiter", "--encoding"),
     *("--null", "--decimal", "--max-expansion", "--memory", "--threads"),
 }
 

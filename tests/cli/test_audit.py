@@ -12,9 +12,10 @@ import pytest
 
 import fairtransport as ft
 from fairtransport._text import plain
+from fairtransport.auditing import Inference
 
 CANARY = "CANARY"
-QUICK = ("--replicates", 20)
+QUICK = ("--n-bootstrap", 20, "--n-permutations", 20)
 
 
 def rows(n=600, seed=0):
@@ -55,12 +56,29 @@ def one_line(result, status=1):
 
 def test_output_has_the_metrics_their_intervals_and_a_verdict(run, here):
     result = call(
-        run, "--label", "y", "--strata", "region", "--threshold", 0.25, "--threshold", 0.5, "--replicates", 99
+        run,
+        "--label",
+        "y",
+        "--strata",
+        "region",
+        "--threshold",
+        0.25,
+        "--threshold",
+        0.5,
+        "--n-bootstrap",
+        99,
+        "--n-permutations",
+        99,
     )
     assert (result.exit_code, result.stderr) == (0, ""), result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
-    options = {"label": "y", "strata": "region", "thresholds": [0.25, 0.5], "n_bootstrap": 99, "n_permutations": 99}
-    expected = ft.audit_table(rows(), score="s", sensitive_features="race", random_state=0, **options)
+    options = {
+        "label": "y",
+        "strata": "region",
+        "thresholds": [0.25, 0.5],
+        "inference": Inference(n_bootstrap=99, n_permutations=99, random_state=0),
+    }
+    expected = ft.audit_table(rows(), score="s", sensitive_features="race", **options)
     assert result.stdout.startswith(str(expected))
     assert plain(expected.verdict.sentence) in " ".join(result.stdout.split())
     assert "Among people in the same stratum (region), the two groups are scored" in result.stdout
@@ -83,9 +101,7 @@ def test_json_on_standard_output_is_the_audit_and_nothing_else(run, here, name):
         score="s",
         sensitive_features=["race", "sex"],
         weight="w",
-        n_bootstrap=20,
-        n_permutations=20,
-        random_state=0,
+        inference=Inference(n_bootstrap=20, n_permutations=20, random_state=0),
     )
     assert without_provenance(result.stdout) == without_provenance(expected.to_json())
 
@@ -108,8 +124,8 @@ def test_options_reach_the_audit(run, here):
     frame = rows().with_columns(pl.col("s") * 550 + 300, y=pl.col("y").replace_strict({0: "yes", 1: "no"}))
     frame.write_csv("points.csv", separator=";")
     result = call(
-        run, "--json", "-", "--range", "300,850", "--label", "y", "--positive", "no", "--target", "B, F", "--bins", 100,
-        "--confidence", 0.9, "--seed", 7, "--delimiter", ";", files=["points.csv"],
+        run, "--json", "-", "--range", "300,850", "--label", "y", "--pos-label", "no", "--target", "B, F",
+        "--bins", 100, "--confidence", 0.9, "--seed", 7, "--delimiter", ";", files=["points.csv"],
         sensitive="race,sex",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -123,10 +139,7 @@ def test_options_reach_the_audit(run, here):
         range=(300, 850),
         target="B, F",
         n_bins=100,
-        confidence=0.9,
-        random_state=7,
-        n_bootstrap=20,
-        n_permutations=20,
+        inference=Inference(confidence=0.9, n_bootstrap=20, n_permutations=20, random_state=7),
     )
     assert without_provenance(json.dumps(content)) == without_provenance(expected.to_json())
 
@@ -178,7 +191,20 @@ def test_on_a_terminal_it_asks_before_replacing(run, here, monkeypatch, answer, 
 
     monkeypatch.setattr("fairtransport.cli._output.can_ask", lambda: True)
     Path("a.json").write_text("old")
-    arguments = ["audit", "scores.csv", "--score", "s", "--sensitive", "race", "--json", "a.json", "--replicates", "20"]
+    arguments = [
+        "audit",
+        "scores.csv",
+        "--score",
+        "s",
+        "--sensitive",
+        "race",
+        "--json",
+        "a.json",
+        "--n-bootstrap",
+        "20",
+        "--n-permutations",
+        "20",
+    ]
     result = CliRunner().invoke(app, arguments, input=f"{answer}\n")
     assert result.exit_code == status, result.output
     assert "a.json exists. Overwrite it?" in result.stderr
@@ -215,7 +241,7 @@ def test_predictions_and_labels_that_are_numbers(run, here):
     predicted = np.exp(10 + 0.4 * rng.normal(0.5 * (sex == "M"), 1.0, 600)).round(2)
     wage = (predicted * np.exp(rng.normal(0, 0.2, 600))).round(2)
     pl.DataFrame({"p": predicted, "wage": wage, "sex": sex, "grade": rng.integers(1, 6, 600)}).write_csv("wages.csv")
-    command = ["audit", "wages.csv", "--score", "p", "--sensitive", "sex", "--replicates", 50]
+    command = ["audit", "wages.csv", "--score", "p", "--sensitive", "sex", "--n-bootstrap", 50, "--n-permutations", 50]
     limited = run(*command, "--label", "wage", "--threshold", "top 20%", "--fail-above", "rank=.05", "--json", "a.json")
     assert limited.exit_code == 2
     assert "limit exceeded: rank is" in limited.stderr

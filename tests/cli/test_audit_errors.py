@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-QUICK = ("--replicates", 40)
+QUICK = ("--n-bootstrap", 40, "--n-permutations", 40)
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.tabular import TableModel
 
 GRAPH = "digraph { sex -> {hours skill}; age -> hours; hours -> skill; {hours skill} -> hired }"
-QUICK = ("--quantiles", "linear", "--refits", "2", "--replicates", "20")
+QUICK = ("--quantiles", "linear", "--refits", "2", "--n-bootstrap", "20", "--n-permutations", "20")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_printed_json_and_page_are_what_the_library_measures(table, folder, tmp_
     assert result.exit_code == 0, result.output
     rows = pl.read_parquet(folder / "data.parquet").filter(pl.col("sex").is_not_null())
     transport = ft.causal.CounterfactualTransport(GRAPH, sensitive="sex", outcome="hired", quantiles="linear").fit(rows)
-    few = {"n_bootstrap": 0, "n_permutations": 0, "n_orders": 0}
+    few = {"inference": Inference(n_bootstrap=0, n_permutations=0), "n_orders": 0}
     model = ft.load(folder / "model.ft")
     expected = ft.causal.audit_counterfactual(model, rows, transport, to="M", **few).groups[0].effects
     assert "under this graph, if everyone were M" in result.stdout

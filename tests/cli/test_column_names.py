@@ -58,7 +58,7 @@ def outputs(run, folder, names, ending):
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    strata = ("--label", names["label"], "--strata", names["strata"], "--replicates", 20)
+    strata = ("--label", names["label"], "--strata", names["strata"], "--n-bootstrap", 20, "--n-permutations", 20)
     audit = json.loads(call("audit", table, *common, *strata, "--json", "-"))
     call("repair", table, *common, "--out", folder / "repaired.parquet", "--column", "new", "--bins", 100)
     repaired = pl.read_parquet(folder / "repaired.parquet")

@@ -46,7 +46,7 @@ def test_audits_in_files_and_files_of_scores_give_the_same_comparison(run, here)
 
 
 def test_an_audit_names_what_it_is_about(run, here):
-    path = audited(run, "s", "audit.json", "--label", "y", "--positive", "1", "--title", "March", "--seed", 7)
+    path = audited(run, "s", "audit.json", "--label", "y", "--pos-label", "1", "--title", "March", "--seed", 7)
     provenance = Audit.from_json(path).provenance
     assert provenance.title == "March"
     assert [file.name for file in provenance.files] == ["scores.csv"]

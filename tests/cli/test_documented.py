@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.cli.app import app
 from fairtransport.paper.finding import Claim, Finding
 from fairtransport.paper.reproduction import Reproduction
@@ -73,7 +74,11 @@ def files(tmp_path_factory):
     scored.write_csv(folder / "scores.csv")
     scored.with_columns(s_repaired=pl.col("s")).write_csv(folder / "repaired.csv")
     for name in ("march", "april"):
-        audit = ft.audit(scores, sensitive_features={"race": race}, n_bootstrap=20, n_permutations=20, random_state=0)
+        audit = ft.audit(
+            scores,
+            sensitive_features={"race": race},
+            inference=Inference(n_bootstrap=20, n_permutations=20, random_state=0),
+        )
         audit.to_json(folder / f"{name}.json")
     wage = np.exp(10 + 0.3 * rng.normal(0.5 * (sex == "Male"), 1.0, n)).round(2)
     predicted = (wage * np.exp(rng.normal(0, 0.2, n))).round(2)
@@ -153,7 +158,13 @@ def test_documented_command_runs(command, here, quick_paper, monkeypatch):
             Path(name).unlink()
     content = Path("new.csv").read_bytes() if "-" in words else None
     if "audit" in words:
-        words += ["--replicates", "20", *(["--refits", "2", "--quantiles", "linear"] if "--graph" in words else [])]
+        words += [
+            "--n-bootstrap",
+            "20",
+            "--n-permutations",
+            "20",
+            *(["--refits", "2", "--quantiles", "linear"] if "--graph" in words else []),
+        ]
     result = CliRunner().invoke(app, words, input=content)
     limited = any(word.startswith("--fail-") for word in words)
     assert result.exit_code in ({0, 2} if limited else {0}), result.output

@@ -76,7 +76,7 @@ def folder(tmp_path_factory, raw_people):
     return folder
 
 
-AUDIT = "audit {} --score s --sensitive race --replicates 20"
+AUDIT = "audit {} --score s --sensitive race --n-bootstrap 20 --n-permutations 20"
 REPAIR = "repair {} --score s --sensitive race --out out.parquet"
 TRAIN = "train {} --label hired --sensitive sex --method dpp --out new.ft"
 FILES = [  # name of a file for `audit`, and what is said of it
@@ -106,8 +106,8 @@ OPTIONS = [  # of `audit`, and what is said of them
     ("--threshold 2", "--threshold has 1 of 1 values outside [0, 1]"),
     ("--encoding klingon", "encoding must be one of"),
     ("--memory much", "memory must be a size such as '2GiB'"),
-    ("--positive 1", "A positive label requires a column of labels"),
-    ("--label region --positive x", "Column 'region' has two labels, and --positive is neither of them"),
+    ("--pos-label 1", "A positive label requires a column of labels"),
+    ("--label region --pos-label x", "Column 'region' has two labels, and --pos-label is neither of them"),
     ("--label w --task classification", "Column 'w' has at least 3 different labels; two are needed"),
     ("--label w", "--task regression"),
     ("--target X", "None of the 2 groups of column 'race' has the name that --target says"),
@@ -119,10 +119,10 @@ OPTIONS = [  # of `audit`, and what is said of them
     ("--json a.csv", "error: The output file exists; use --force to overwrite it: a.csv"),
     ("--json x --html x", "Two outputs have the same file name"),
     ("--json Scored.json --html scored.JSON", "Two outputs have the same file name"),  # on systems that ignore case
-    ("--fail-above sdpp=.1", "does not know the metric 'sdpp'; it knows spdd (strong_pairwise_disparity), sdd"),
+    ("--fail-above sdpp=.1", "does not know the metric 'sdpp'; it knows mean (mean_distance), largest"),
     ("--fail-above ratio=.1", "--fail-above does not know the metric 'ratio'"),
     ("--fail-below spdd=.1", "--fail-below does not know the metric 'spdd'; it knows ratio"),
-    ("--fail-above spdd", "--fail-above must be NAME=NUMBER, such as spdd=.1; got 'spdd'"),
+    ("--fail-above spdd", "--fail-above must be NAME=NUMBER, such as mean=.1; got 'spdd'"),
     ("--fail-above spdd=nan", "--fail-above must be NAME=NUMBER"),
     ("--fail-above err=.1", "A limit on err needs --label"),
     ("--fail-above fpr=.1", "A limit on fpr needs --label"),
@@ -161,7 +161,7 @@ WRONG = [
     (f"{TRAIN.format('people.csv')} --out nowhere/m.ft", "error: The folder of the output file does not exist: no"),
     (f"{TRAIN.format('people.csv')} --out people.csv", "error: people.csv is an input; choose another name"),
     (f"{TRAIN.format('people.csv')} --strata hired", "Column 'hired' is the label and cannot be a stratum as well"),
-    (f"{TRAIN.format('people.csv')} --positive maybe", "--positive is none of the 2 labels of column 'hired'; write"),
+    (f"{TRAIN.format('people.csv')} --pos-label maybe", "--pos-label is none of the 2 labels of column 'hired'; write"),
     (TRAIN.format("people.txt"), "error: people.txt: unknown extension"),
     (TRAIN.format("broken.csv"), "error: broken.csv, line 3: the row does not have the 10 fields"),
     (TRAIN.format("empty.csv"), "error: empty.csv is empty (0 bytes)."),
@@ -181,7 +181,7 @@ USAGE = [
     ("audit scores.csv", ""),
     ("audit scores.csv --bogus", ""),
     ("bogus", "bogus"),
-    (f"{AUDIT.format('scores.csv')} --replicates x", ""),
+    (f"{AUDIT.format('scores.csv')} --n-bootstrap x", ""),
     (f"{AUDIT.format('scores.csv')} --bins 0", ""),
     (f"{AUDIT.format('scores.csv')} --criterion equalized_odds", "needs --label"),
     (f"{AUDIT.format('scores.csv')} --small-groups merge", "--small-groups must be keep, pool or drop; got 'merge'"),
@@ -194,18 +194,18 @@ USAGE = [
     (f"{REPAIR.format('scores.csv')} --randomize", "--randomize is for --criterion equalized_odds"),
     (f"{REPAIR.format('scores.csv')} --randomize --criterion equalized_odds --label y --strata region", "--strata"),
     (f"{REPAIR.format('scores.csv')} --randomize --criterion equalized_odds --label y --sql x.sql", "--sql"),
-    (f"{TRAIN.format('people.csv')} --method svm", "--method must be one of cot, dot, trees, dpp, blind-repair, lr"),
+    (f"{TRAIN.format('people.csv')} --method svm", "--method must be cot, dot, trees, dpp, blind-repair or lr"),
     (f"{TRAIN.format('people.csv')} --method lr --amount .5", "--amount cannot be combined with --method lr"),
     (f"{TRAIN.format('people.csv')} --parity-weight 2", "--parity-weight cannot be combined with --method dpp"),
     (f"{TRAIN.format('people.csv')} --amount .5 --max-disparity .1", "--max-disparity and --amount cannot be combined"),
     (f"{TRAIN.format('people.csv')} --blind", "--method dpp needs the group to score"),
     (f"{TRAIN.format('people.csv')} --missing drop", "--missing must be set_aside or group"),
-    (f"{TRAIN.format('people.csv')} --criterion odds", "must be one of demographic_parity, equalized_odds, equal_opp"),
+    (f"{TRAIN.format('people.csv')} --criterion odds", "must be demographic_parity, equalized_odds or equal_opp"),
     (f"{TRAIN.format('people.csv')} --criterion equalized_odds --method lr", "cannot be combined with --method lr"),
     (f"{TRAIN.format('people.csv')} --method blind-repair --aware", "--aware cannot be combined with --method blind"),
     (f"{TRAIN.format('people.csv')} --method blind-repair --target pooled", "--target cannot be combined with"),
     (f"{TRAIN.format('people.csv')} --method cot --base trees", "--base cannot be combined with --method cot"),
-    (f"{TRAIN.format('people.csv')} --base forest", "--base must be one of linear, trees"),
+    (f"{TRAIN.format('people.csv')} --base forest", "--base must be linear or trees"),
     ("score model.ft people.csv --out - --json", "--out - and --json - cannot both have standard output"),
 ]
 

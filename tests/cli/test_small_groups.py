@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.metrics import error_rate
 from fairtransport.report import WhatIf
 
-QUICK = ("--replicates", 20)
+QUICK = ("--n-bootstrap", 20, "--n-permutations", 20)
 
 
 def people(sizes, seed=0):
@@ -45,7 +46,7 @@ def test_the_report_predicts_the_errors_after_repair(run, here, options, policy)
     result = run("audit", "scores.parquet", "--score", "s", "--sensitive", "g", "--label", "y", *QUICK, *options)
     assert result.exit_code == 0, result.output
     table = pl.read_parquet("scores.parquet")
-    quick = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+    quick = {"inference": Inference(n_bootstrap=20, n_permutations=20, random_state=0)}
     small = ft.GroupPolicy(small=policy)
     audit = ft.audit_table(table, score="s", sensitive_features="g", label="y", groups=small, **quick)
     predicted = WhatIf.of(audit).at(0.5, amount=1.0)

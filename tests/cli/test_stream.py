@@ -108,7 +108,7 @@ def test_bad_lines_are_rejected_with_number_and_reason(stream, here, where, plac
     assert result.exit_code == 0, result.output
     aside = read(here / place)
     assert [entry["line"] for entry in aside] == numbers
-    assert aside[1] == {"line": 31, "reason": "missing column 'b'"}
+    assert aside[1] == {"line": 31, "reason": "no column 'b'"}
     assert CANARY not in (here / place).read_text()
     assert "4 lines rejected" in result.stderr
 

@@ -177,7 +177,6 @@ BAD = {
     "group_specific": ["yes", 0],
     "groups": ["each", 1],
     "repair": ["full", 1],
-    "stream_half_life": [0.0, -1.0, None, np.nan],
     "random_state": ["x", -1, 1.5],
     "verbose": ["no", 2],
     "amount": [-0.1, 1.1, None, "all"],

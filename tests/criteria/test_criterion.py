@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fairtransport.criteria import DemographicParity, EqualizedOdds, EqualOpportunity, as_criterion, resolve_criterion
+from fairtransport.criteria import DemographicParity, EqualizedOdds, EqualOpportunity
+from fairtransport.criteria.criterion import as_criterion, resolve_criterion
 from fairtransport.groups import make_groups
 from fairtransport.strata import make_strata
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairtransport.criteria import demographic_parity
+from fairtransport.criteria.criterion import demographic_parity
 from fairtransport.groups import make_groups
 
 

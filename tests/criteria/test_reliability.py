@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from fairtransport.criteria import chance_distances, demographic_parity, weigh_by_reliability
+from fairtransport.criteria.criterion import chance_distances, demographic_parity, weigh_by_reliability
 from fairtransport.groups import make_groups
 
 

@@ -15,6 +15,7 @@ from distributed import Client
 from tests.tables.conftest import table_repair
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 
 pytestmark = [
     pytest.mark.engines,
@@ -26,7 +27,7 @@ pytestmark = [
 N_ROWS, N_FILES = 240_000, 6
 COLUMNS = {"score": "s", "sensitive_features": ["race", "sex"]}
 ASIDE = ft.GroupPolicy(missing="set_aside")
-QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=20, n_permutations=20, random_state=0)}
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as everyone writes it
 from tests.tables.conftest import table_repair
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 
 pytestmark = pytest.mark.engines
 
 N_ROWS = 60_000
 COLUMNS = {"score": "s", "sensitive_features": ["race", "sex"]}
-QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=20, n_permutations=20, random_state=0)}
 
 
 @pytest.fixture(scope="module")

@@ -252,20 +252,6 @@ def test_what_a_group_by_gives_is_the_same():
     assert counted.disparities() == pytest.approx(direct.disparities(), abs=1e-12)
 
 
-def test_resampling_keeps_sizes_and_wanders_around_the_counts():
-    scores, labels, groups, weights = rows_at_random(n=200)
-    rng = np.random.default_rng(1)
-    counted = count_scores(scores, labels, sensitive_features=groups, n_bins=10)
-    draws = [counted.resample(rng) for _ in range(400)]
-    assert all(np.array_equal(draw.weights, counted.weights) for draw in draws)
-    mean = np.mean([draw.masses for draw in draws], axis=0)
-    assert np.abs(mean - counted.masses).max() < 5 * np.sqrt(counted.masses.max() / 400)
-    heavy = count_scores(scores, labels, sensitive_features=groups, sample_weight=weights, n_bins=10)
-    totals = np.array([heavy.resample(rng).masses.sum() for _ in range(400)])
-    assert totals.mean() == pytest.approx(weights.sum(), rel=0.02)
-    assert totals.var() == pytest.approx(np.sum(weights**2), rel=0.3)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -11,7 +11,8 @@ from tests.worlds import people_in_strata
 
 import fairtransport as ft
 from fairtransport import TransportClassifier
-from fairtransport.criteria import EqualizedOdds, resolve_criterion
+from fairtransport.criteria import EqualizedOdds
+from fairtransport.criteria.criterion import resolve_criterion
 from fairtransport.criteria.penalty import ChanceTerm
 from fairtransport.groups import make_groups
 from fairtransport.linear import OnlineSettings

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 import fairtransport as ft
-from fairtransport.criteria import resolve_criterion
+from fairtransport.criteria.criterion import resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.strata import make_strata

@@ -8,11 +8,11 @@ from sklearn.metrics import log_loss
 from tests.worlds import many_groups
 
 from fairtransport import TransportClassifier
-from fairtransport.criteria import MAX_PAIRED_GROUPS, pairs_of_groups
 from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.criterion import MAX_PAIRED_GROUPS, pairs_of_groups
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.linear import SgdSettings
-from fairtransport.linear.online import UpdateStep, _penalty_at
+from fairtransport.linear.online import _penalty_at
 from fairtransport.linear.sketches import POINTS
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
 
@@ -90,7 +90,7 @@ def test_both_comparisons_have_the_same_trade_off(monkeypatch, method, n_groups)
     X, y, group = many_groups(n_groups, 3000, seed=n_groups)
     curves = []
     for most in (10**6, 0):
-        monkeypatch.setattr("fairtransport.criteria._criterion.MAX_PAIRED_GROUPS", most)
+        monkeypatch.setattr("fairtransport.criteria.criterion.MAX_PAIRED_GROUPS", most)
         points = []
         for weight in (0.3, 1.0, 1.3, 1.7, 2.5):
             scores = method(parity_weight=weight).fit(X, y, sensitive_features=group).predict_proba(X)[:, 1]
@@ -113,14 +113,13 @@ def test_points_as_rows_are_the_sketches(method):
     model = method(parity_weight=1.0).fit(X, y, sensitive_features=group)
     state = model.online_state()
     memory, theta = state.memory, state.theta
-    penalty = state.rule.distance.penalty(state.rule.scale, n_slices=POINTS)
-    step = UpdateStep(penalty, each_other=True, half_life=100.0, n_updates=1)
+    penalty = state.rule.penalty()
     rows = np.arange(6 * POINTS)
     weights = np.repeat(memory.sketches.weights, POINTS)
     as_rows = Comparisons.of_cells(
         rows.size, list(rows.reshape(6, POINTS)), pairs_of_groups(6), row_weights=weights / weights.sum()
     )
-    value, gradient = _penalty_at(memory, theta, step.comparisons(memory), step)
-    again, gradient_again = _penalty_at(memory, theta, as_rows, step)
+    value, gradient = _penalty_at(memory, theta, state.rule.comparisons(memory), penalty)
+    again, gradient_again = _penalty_at(memory, theta, as_rows, penalty)
     assert again == pytest.approx(value, rel=1e-8)
     np.testing.assert_allclose(gradient_again, gradient, rtol=1e-6, atol=1e-9)

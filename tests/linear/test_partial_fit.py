@@ -55,6 +55,21 @@ def assert_same_model(one, other):
         np.testing.assert_array_equal(getattr(one.adjusting_, name), getattr(other.adjusting_, name))
 
 
+def test_memory_and_path_are_made_when_asked_for_from_the_rows_of_fit():
+    X, y, group = people()
+    model, eager = (ft.TransportClassifier().fit(X.copy(), y, sensitive_features=group) for _ in range(2))
+    eager.path_, eager.adjusting_  # noqa: B018
+    given = X.copy()
+    model.fit(given, y, sensitive_features=group)
+    assert not {"path_", "adjusting_"} & set(vars(model))
+    given[:] = 0.0  # the buffer of the next batch
+    assert "_deferred" not in vars(copy.copy(model))  # which refers to the rows
+    assert_same_model(model, eager)
+    np.testing.assert_array_equal(model.path_["spread"], eager.path_["spread"])
+    with pytest.raises(AttributeError, match="adjusting_"):
+        ft.TransportClassifier().adjusting_  # noqa: B018
+
+
 VARIANTS = {
     "COT": fitted,
     "COT to a group": lambda: fitted(target="b", parity_weight=10.0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from fairtransport.criteria import as_criterion, resolve_criterion
+from fairtransport.criteria.criterion import as_criterion, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import (
@@ -59,10 +60,11 @@ def test_within_labels_and_strata_the_distances_are_those_of_scipy(weighted, ran
         return by_scipy(values[mask], groups[mask], masses[mask])
 
     options = {"sensitive_features": groups, "sample_weight": weights if weighted else None}
-    options["scale"] = "ranks" if ranks else "probability"
+    options |= {"scale": "ranks" if ranks else "probability", "reduce": "sum"}
     labels = [within(y == label) for label in (0, 1)]
     assert separation_disparity(y, scores, **options) == pytest.approx(np.mean(labels), abs=1e-12)
-    assert separation_disparity(y, scores, reduce="mean", **options) == pytest.approx(np.mean(labels) / 3, abs=1e-12)
+    mean = separation_disparity(y, scores, **{**options, "reduce": "mean"})
+    assert mean == pytest.approx(np.mean(labels) / 3, abs=1e-12)
     assert opportunity_disparity(y, scores, **options) == pytest.approx(labels[1], abs=1e-12)
     regions = [within(region == name) for name in "xyz"]
     shares = [masses[region == name].sum() / masses.sum() for name in "xyz"]
@@ -77,33 +79,35 @@ def test_within_labels_and_strata_the_distances_are_those_of_scipy(weighted, ran
     assert separation_disparity(y, scores, strata=region, **options) == pytest.approx(np.sum(both) / 2, abs=1e-12)
 
 
-@pytest.mark.parametrize("stratum_weight", [None, "equal", "share"])
+@pytest.mark.parametrize("weight", [None, "equal", "share"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_metrics_weigh_as_the_criteria_do(stratum_weight, weighted):
+def test_the_metrics_weigh_as_the_criteria_do(weight, weighted):
     """The exact penalty of a criterion's comparisons is the metric."""
     scores, y, groups, region, weights = table(300)
     region[groups == "c"] = "only c"  # a stratum to set aside
     masses = weights if weighted else None
     known, strata = make_groups(groups), make_strata(region)
     exact = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
-    options = {"sensitive_features": groups, "sample_weight": masses, "stratum_weight": stratum_weight}
+    options = {"sensitive_features": groups, "sample_weight": masses}
     for criterion, metric in (
-        ("equalized_odds", partial(separation_disparity, y)),
-        ("equal_opportunity", partial(opportunity_disparity, y)),
-        ("demographic_parity", conditional_disparity),
+        ("equalized_odds", partial(separation_disparity, y, label_weight=weight)),
+        ("equal_opportunity", partial(opportunity_disparity, y, stratum_weight=weight)),
+        ("demographic_parity", partial(conditional_disparity, stratum_weight=weight)),
     ):
         for layers in (None, strata):
             if layers is None and criterion == "demographic_parity":
                 continue
-            rule = type(as_criterion(criterion))(stratum_weight)
+            rule = type(as_criterion(criterion))(weight)
             compared = resolve_criterion(rule, known, labels=y, strata=layers, row_weights=masses)
-            expected = 0.0
+            expected = n_pairs = 0.0
             for part in compared.compared:
                 rows = np.concatenate(part.rows)
                 mass = np.ones(rows.size) if masses is None else masses[rows]
                 expected += part.weight * by_scipy(scores[rows], groups[rows], mass)
-            found = metric(scores, strata=layers, **options)
+                n_pairs += part.weight * comb(len(part.rows), 2)
+            found = metric(scores, strata=layers, reduce="sum", **options)
             assert found == pytest.approx(expected, abs=1e-12)
+            assert metric(scores, strata=layers, **options) == pytest.approx(expected / n_pairs, abs=1e-12)
             if masses is None:
                 penalty = exact.value_and_gradient(scores, compared.comparisons())
                 assert penalty.value == pytest.approx(found, abs=1e-9)
@@ -185,6 +189,10 @@ def test_labels_other_than_zero_and_one():
         (
             lambda: conditional_disparity([0.1, 0.2], sensitive_features=["a", "b"], strata=[1, 1], stratum_weight="x"),
             "stratum_weight must be one of",
+        ),
+        (
+            lambda: separation_disparity([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], label_weight="x"),
+            "label_weight must be one of",
         ),
     ],
 )

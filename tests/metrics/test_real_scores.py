@@ -20,6 +20,7 @@ from fairtransport.metrics import (
     kolmogorov_smirnov_disparity,
     noise_floor,
     opportunity_disparity,
+    pairwise_disparity,
     pairwise_distances,
     rank_disparity,
     separation_disparity,
@@ -39,6 +40,7 @@ def predictions(seed=0, n=400):
 
 PAIRS = list(combinations("abc", 2))
 DISTANCES = [
+    pairwise_disparity,
     strong_pairwise_disparity,
     strong_demographic_disparity,
     wasserstein_disparity,
@@ -57,7 +59,8 @@ def test_units_of_the_score_are_those_of_scipy():
     standardized = strong_pairwise_disparity(scores, scale="standardized", **options)
     assert standardized == pytest.approx(expected / deviation, rel=1e-12)
     assert strong_pairwise_disparity(scores, scale=deviation, **options) == pytest.approx(standardized, rel=1e-12)
-    assert strong_pairwise_disparity(scores, scale="ranks", **options) == rank_disparity(scores, **options)
+    assert strong_pairwise_disparity(scores, scale="ranks", **options) / 3 == rank_disparity(scores, **options)
+    assert pairwise_disparity(scores, scale="score", **options) == pytest.approx(expected / 3, rel=1e-12)
     to_all = sum(wasserstein_distance(scores[group == a], scores) for a in "abc")
     assert strong_demographic_disparity(scores, scale="score", **options) == pytest.approx(to_all, rel=1e-12)
     to_target = sum(wasserstein_distance(scores[group == a], [-50.0, 90.0]) for a in "abc")
@@ -105,7 +108,7 @@ def test_people_with_similar_y_are_compared():
             for k in range(10)
         ]
     )
-    found = separation_disparity(y, scores, sensitive_features=group, scale="score")
+    found = separation_disparity(y, scores, sensitive_features=group, scale="score", reduce="sum")
     assert found == pytest.approx(expected, rel=1e-12)
     with pytest.raises(ValueError, match="a regression has no positive label"):
         opportunity_disparity(y, scores, sensitive_features=group, scale="score")

@@ -20,7 +20,7 @@ def made_up(slope=1.0, sum_to=0.0, bias=0.0):
     results = {}
     for regularizer, least in figure1._REGULARIZERS.items():
         for constraint in figure1._CONSTRAINTS:
-            results[figure1._name(regularizer, constraint, 0)] = {
+            results[f"figure1-{regularizer}-{constraint}-seed0"] = {
                 "x_dual": -slope * figure1._GRID + 0.7,
                 "y_dual": slope * figure1._GRID - 0.7 + sum_to,
                 "value": np.array(2.0 + 0.2 * least + bias),

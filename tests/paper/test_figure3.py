@@ -22,7 +22,7 @@ def made_up(same=0.0, changed=0.15, male=0.0):
     target = np.linspace(0.1, 0.7, 601)
     moves = {("same", "Female"): same, ("changed", "Female"): changed, ("same", "Male"): 0.0, ("changed", "Male"): male}
     result = {f"{world}-{sex}": target + move for (world, sex), move in moves.items()}
-    return {figure3._name(0): {"target": target, "same-start": np.array(0.2), **result}}
+    return {"figure3-seed0": {"target": target, "same-start": np.array(0.2), **result}}
 
 
 def verdicts(results):

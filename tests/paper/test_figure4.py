@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure4
-from fairtransport.paper import figure4 as figure4_runs
 from fairtransport.paper.finding import run_parts
 from fairtransport.report.style.figures import figure_bytes
 
@@ -15,40 +14,40 @@ ADAPTS_COT, ADAPTS_DOT, JUMP, ALIKE, STABLE, FASTER, FALLING, SMALL_DUALS, EXTRE
 
 @pytest.fixture
 def small(monkeypatch, small_split):
-    monkeypatch.setattr(figure4_runs, "adult_by_sex", lambda: small_split)
-    monkeypatch.setattr(figure4_runs, "_QUICK_SEGMENT", 200)
-    figure4_runs._start.cache_clear()
+    monkeypatch.setattr(figure4, "adult_by_sex", lambda: small_split)
+    monkeypatch.setattr(figure4, "_QUICK_SEGMENT", 200)
+    figure4._start.cache_clear()
     yield
-    figure4_runs._start.cache_clear()
+    figure4._start.cache_clear()
 
 
 def made_up(
     cot_end=0.015, dot_end=0.015, jump=0.15, cot_noise=0.003, slow_start=30, fall=0.004, before=0.05, extreme=True
 ):
     """Runs that fall from a start to an end in a straight line, and duals that are straight lines or not."""
-    records, rates = 101, figure4_runs.all_rates()
+    records, rates = 101, figure4.all_rates()
     results = {}
     wave = np.tile([1.0, -1.0], records)[:records]
     for method, end, noise in (("COT", cot_end, cot_noise), ("DOT", dot_end, 0.001)):
         wass1 = np.empty((len(rates), records))
         for segment in range(len(rates)):
-            start = jump if segment in figure4_runs.jumps() else 0.2 if segment == 0 else 0.05
+            start = jump if segment in figure4.jumps() else 0.2 if segment == 0 else 0.05
             least = end + (fall if segment < 5 else 0.0)
             steps = slow_start if segment == 0 else 10
             down = np.clip(np.arange(records) / steps, 0.0, 1.0)
             wass1[segment] = start + (least - start) * down + noise * wave * (down == 1.0)
-        results[figure4_runs.part_name(method, 0)] = {
+        results[f"figure4-{method}-seed0"] = {
             "update": 50.0 * (np.arange(records) + (records - 1) * np.arange(len(rates))[:, None]),
             "wass1": wass1,
             "error": np.full(wass1.shape, 0.2),
-            "duals": np.zeros((len(rates), 2, 2, figure4_runs.GRID.size)),
+            "duals": np.zeros((len(rates), 2, 2, figure4.GRID.size)),
         }
-    line = 2.0 * figure4_runs.GRID - 1.0
-    duals = results[figure4_runs.part_name("COT", 0)]["duals"]
+    line = 2.0 * figure4.GRID - 1.0
+    duals = results["figure4-COT-seed0"]["duals"]
     # A constant moved from one dual to the other must not count.
-    duals[figure4_runs.SHOWN - 1, 1] = before * line + 3.0, -before * line - 3.0
+    duals[figure4.SHOWN - 1, 1] = before * line + 3.0, -before * line - 3.0
     shape = line if extreme else np.sign(line) * (1.0 - np.abs(line))
-    duals[figure4_runs.SHOWN, 0] = 0.4 * shape, -0.4 * shape
+    duals[figure4.SHOWN, 0] = 0.4 * shape, -0.4 * shape
     return results
 
 
@@ -57,12 +56,12 @@ def verdicts(results):
 
 
 def test_the_segments_are_the_original_data_and_the_paper_s_list():
-    rates = figure4_runs.all_rates()
+    rates = figure4.all_rates()
     assert len(rates) == 21
     assert rates[:7] == (0.1, 0.2, 0.3, 0.3, 0.4, 0.1, 0.4)
     # The paper's panel (b) shows update 30,000, where .1 becomes .4.
-    assert figure4_runs.SHOWN * figure4_runs.SEGMENT == 30_000
-    assert figure4_runs.jumps() == [figure4_runs.SHOWN, 14]
+    assert figure4.SHOWN * figure4.SEGMENT == 30_000
+    assert figure4.jumps() == [figure4.SHOWN, 14]
 
 
 def test_the_whole_figure(small):
@@ -79,7 +78,7 @@ def test_the_whole_figure(small):
     assert len(trace.rows) == 2 * 21 * 5
     assert [row[3] for row in trace.rows[:6]] == [0, 50, 100, 150, 200, 200]
     assert len(finding.tables["figure4-segments"].rows) == 2 * 21
-    assert len(finding.tables["figure4-duals"].rows) == 2 * figure4_runs.GRID.size
+    assert len(finding.tables["figure4-duals"].rows) == 2 * figure4.GRID.size
     assert len(finding.shown["figure4"].rows) == 21
     assert len(finding.claims) == 9
 

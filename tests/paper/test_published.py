@@ -3,11 +3,6 @@ from __future__ import annotations
 import pytest
 
 from fairtransport.paper._methods import METRICS, PUBLISHED, published_value
-from fairtransport.report import METRICS as REPORTED
-
-
-def test_metrics_are_those_of_the_report():
-    assert {word: name for name, word in REPORTED.items()} == dict(METRICS)
 
 
 def test_sums_of_the_printed_columns():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fairtransport.criteria import demographic_parity, resolve_criterion, weigh_by_reliability
 from fairtransport.criteria.binned import BinnedPenalty
+from fairtransport.criteria.criterion import demographic_parity, resolve_criterion, weigh_by_reliability
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity

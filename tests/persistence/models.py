@@ -1,5 +1,6 @@
 """Fitted models of every kind that a file holds."""
 
+import copy
 import functools
 from dataclasses import replace
 
@@ -13,6 +14,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import fairtransport as ft
 from fairtransport.linear import OnlineSettings, SgdSettings
+from fairtransport.persistence import pack_model, unpack_model
+from fairtransport.storage import pack_container, unpack_container
 from fairtransport.tabular import TableModel
 
 N = 600
@@ -167,3 +170,18 @@ def scores_of(model, X, group):
         return model.transform(X, sensitive_features=group)
     needs = isinstance(model, ft.QuantileRepairClassifier) or getattr(model, "group_specific", False)
     return model.predict_proba(X, **({"sensitive_features": group} if needs else {}))[:, 1]
+
+
+def forge(model, change, people_per_point=5):
+    """Load the file of a model, with correct checksums, after ``change(JSON of the model, arrays)``."""
+    container = unpack_container(pack_model(model, people_per_point)[0], kind="model")
+    schema, arrays = copy.deepcopy(container.schema), dict(container.arrays)
+    change(schema["model"], arrays)
+    return unpack_model(
+        pack_container("model", schema, {name: np.asarray(one, order="C") for name, one in arrays.items()})
+    )
+
+
+def load_json(model, arrays=None):
+    """Load a file, with correct checksums, that has this JSON as its model."""
+    return unpack_model(pack_container("model", {"model": model, "people_per_point": 5, "changes": {}}, arrays or {}))

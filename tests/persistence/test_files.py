@@ -22,8 +22,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, SplineTran
 
 import fairtransport as ft
 from fairtransport.persistence import ModelFileError, ModelFileWarning, Recipe, add_recipe, describe, pack_model
-from fairtransport.persistence.recipes import _registry
-from fairtransport.persistence.recipes._registry import FEATURE_NAMES, is_count, is_finite, number_array
+from fairtransport.persistence.recipes import _checks, _registry
 from fairtransport.tabular import RowScorer
 
 from .models import EXACT, SUMMED_UP, cot, fitted, people, preprocessing, scores_of, table
@@ -267,10 +266,10 @@ def test_others_can_add_their_class(tmp_path, monkeypatch):
     model = RBFSampler(n_components=3, random_state=0).fit(X)
     with pytest.raises(TypeError):
         pack_model(model)
-    arrays = {"random_offset_": number_array(1), "random_weights_": number_array(2)}
-    attributes = {**FEATURE_NAMES, **arrays, "_gamma": is_finite, "_n_features_out": is_count}
-    params = {"n_components": is_count, "random_state": is_count}
-    add_recipe(Recipe("sklearn.kernel_approximation.RBFSampler", attributes, ("n_features_in_",), params))
+    fitted = {**_checks.COLUMNS, "random_offset_": _checks.array(1), "random_weights_": _checks.array(2)}
+    optional = {"_gamma": _checks.finite, "_n_features_out": _checks.count}
+    params = {"n_components": _checks.count, "random_state": _checks.count}
+    add_recipe(Recipe("sklearn.kernel_approximation.RBFSampler", fitted, optional, params))
     again = ft.load(ft.save(model, tmp_path / "model.ft"))
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtransport.persistence import ModelFileError
-from fairtransport.persistence._files import _model_of, pack_model
+from fairtransport.persistence import ModelFileError, pack_model, unpack_model
+from fairtransport.persistence._files import _model_of
 from fairtransport.storage import Container, pack_container, unpack_container
 
-from .models import fitted
+from .models import fitted, forge, load_json
 
 pytestmark = pytest.mark.trust
 
@@ -50,8 +50,12 @@ def put(schema, path, value):
 
 
 def load_forged(schema, arrays):
-    content = pack_container("model", schema, arrays)
-    return _model_of(unpack_container(content, kind="model"))
+    return unpack_model(pack_container("model", schema, arrays))
+
+
+def replaced(name, which, change):
+    """Load the file of a model in which an array was replaced by a function of it."""
+    return forge(fitted(name)[0], lambda _, arrays: arrays.update({which: change(arrays[which])}))
 
 
 ODD = st.sampled_from(
@@ -134,10 +138,9 @@ def test_any_change_of_the_arrays(name, data):
     ],
 )
 def test_weights_that_do_not_fit_are_refused(which, array):
-    container = held("COT")
-    assert load_forged(container.schema, container.arrays).coef_.shape == (1, 3)
+    assert forge(fitted("COT")[0], lambda *_: None).coef_.shape == (1, 3)
     with pytest.raises(ModelFileError):
-        load_forged(container.schema, {**container.arrays, which: array})
+        replaced("COT", which, lambda _: array)
 
 
 @pytest.mark.parametrize("name", ["COT", "COT of each group"])
@@ -162,16 +165,9 @@ def test_weights_that_do_not_fit_are_refused(which, array):
 )
 def test_a_path_that_does_not_fit_is_refused(name, column, change):
     """A model of another point of the path must work as the model itself does."""
-    container = held(name)
-    path = container.schema["model"]["fitted"]["path_"]
-    which = path["values"][path["keys"].index(column)]["name"]
+    path = held(name).schema["model"]["fitted"]["path_"]
     with pytest.raises(ModelFileError):
-        load_forged(container.schema, {**container.arrays, which: change(container.arrays[which])})
-
-
-def forged(field, value, name="COT"):
-    container = held(name)
-    return load_forged(put(container.schema, ("model", "fitted", field), value), container.arrays)
+        replaced(name, path["values"][path["keys"].index(column)]["name"], change)
 
 
 @pytest.mark.parametrize(
@@ -195,16 +191,14 @@ def forged(field, value, name="COT"):
 )
 def test_figures_that_are_none_are_refused(field, value):
     with pytest.raises(ModelFileError):
-        forged(field, value)
+        forge(fitted("COT")[0], lambda model, _: model["fitted"].update({field: value}))
 
 
 @pytest.mark.parametrize("change", [lambda images: images[::-1], lambda images: images - 1, lambda images: images + 0.5,
                                     lambda images: images.astype(np.float32)])  # fmt: skip
 def test_maps_that_descend_or_leave_the_range_are_refused(change):
-    container = held("repair")
-    which = "model.maps_.0.images"
     with pytest.raises(ModelFileError):
-        load_forged(container.schema, {**container.arrays, which: change(container.arrays[which])})
+        replaced("repair", "model.maps_.0.images", change)
 
 
 def test_values_as_deep_as_json_allows_are_refused():
@@ -216,21 +210,17 @@ def test_values_as_deep_as_json_allows_are_refused():
 
 def test_no_code_runs(tmp_path):
     """The class is looked up in a list; its name is never imported."""
-    schema = {"model": {"$": "object", "class": "antigravity.x", "params": {}, "fitted": {}}}
     with pytest.raises(ModelFileError, match="class that is not allowed"):
-        load_forged({**schema, "people_per_point": 5, "changes": {}}, {})
+        load_json({"$": "object", "class": "antigravity.x", "params": {}, "fitted": {}})
 
 
 def test_what_is_left_out_of_a_path_is_missed():
-    container = held("COT")
-    path = copy.deepcopy(container.schema["model"]["fitted"]["path_"])
-    gone = path["values"].pop(path["keys"].index("theta"))
-    path["keys"].remove("theta")
-    schema = put(container.schema, ("model", "fitted", "path_"), path)
+    def without_theta(model, arrays):
+        path = model["fitted"]["path_"]
+        del arrays[path["values"].pop(path["keys"].index("theta"))["name"]]
+        path["keys"].remove("theta")
+
     with pytest.raises(ModelFileError):
-        load_forged(schema, {name: array for name, array in container.arrays.items() if name != gone["name"]})
-    fitted_part = dict(held("COT of each group").schema["model"]["fitted"])
-    del fitted_part["common_intercept_"]
-    whole = held("COT of each group")
+        forge(fitted("COT")[0], without_theta)
     with pytest.raises(ModelFileError):
-        load_forged(put(whole.schema, ("model", "fitted"), fitted_part), whole.arrays)
+        forge(fitted("COT of each group")[0], lambda model, _: model["fitted"].pop("common_intercept_"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import sys
 
@@ -17,9 +16,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import fairtransport as ft
 from fairtransport.persistence import ModelFileError, pack_model, unpack_model
 from fairtransport.persistence.recipes import _registry
-from fairtransport.storage import pack_container, unpack_container
 
-from .models import EXACT, SUMMED_UP, fitted, people, preprocessing, scores_of, table
+from .models import EXACT, SUMMED_UP, fitted, forge, load_json, people, preprocessing, scores_of, table
 
 #: Parameters that take a function, or text that is formatted by one: only their defaults are allowed.
 ONLY_DEFAULT = {"func", "inverse_func", "kw_args", "inv_kw_args"}
@@ -30,10 +28,9 @@ def parameters_of(recipe):
     return set(inspect.signature(recipe.load_class()).parameters)
 
 
-def forged(recipe, **params):
-    """A file with an unfitted object of a class, with any parameters."""
-    model = {"$": "object", "class": recipe.class_name, "params": params, "fitted": {}}
-    return pack_container("model", {"model": model, "people_per_point": 5, "changes": {}}, {})
+def load_object(class_name, **params):
+    """Load a file with an unfitted object of a class, with any parameters."""
+    return load_json({"$": "object", "class": class_name, "params": params, "fitted": {}})
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.short_name)
@@ -68,7 +65,7 @@ def test_values_of_other_types_and_sizes_are_refused(recipe, record_property):
     for name in names:
         for value in NOTHING_ALLOWED:
             try:
-                unpack_model(forged(recipe, **{name: value}))
+                load_object(recipe.class_name, **{name: value})
             except ModelFileError:
                 continue
             n_accepted += 1
@@ -82,7 +79,7 @@ def test_parameters_of_the_machine_are_refused_in_files(name, value, record_prop
     record_property("cases", len(RECIPES))
     for recipe in RECIPES:
         with pytest.raises(ModelFileError):
-            unpack_model(forged(recipe, **{name: value}))
+            load_object(recipe.class_name, **{name: value})
 
 
 def test_parameters_of_the_machine_are_not_stored(tmp_path):
@@ -143,14 +140,6 @@ def test_loading_and_predicting_writes_starts_and_unpickles_nothing(name):
 # ------------------------------------------------------------------------------------------ attributes that disagree
 
 
-def altered(model, change):
-    container = unpack_container(pack_model(model)[0])
-    schema = copy.deepcopy(container.schema)
-    arrays = dict(container.arrays)
-    change(schema["model"]["fitted"], arrays)
-    return pack_container("model", schema, arrays)
-
-
 def encoder(**options):
     values = np.repeat([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]], [40, 30, 2, 1], axis=0)
     return OneHotEncoder(**options).fit(values), values
@@ -166,21 +155,19 @@ ENCODERS = {
 
 
 def _set(name, value):
-    def change(fitted, arrays):
-        assert name in fitted
-        fitted[name] = value
+    def change(model, _):
+        assert name in model["fitted"]
+        model["fitted"][name] = value
 
     return change
 
 
-def _swap(fitted, arrays):
-    name = fitted["categories_"][0]["name"]
-    arrays[name] = arrays[name][[1, 0, *range(2, arrays[name].size)]]
+def _take(indices):
+    def change(model, arrays):
+        name = model["fitted"]["categories_"][0]["name"]
+        arrays[name] = arrays[name][[*indices]]
 
-
-def _repeat(fitted, arrays):
-    name = fitted["categories_"][0]["name"]
-    arrays[name] = np.repeat(arrays[name][:1], arrays[name].size)
+    return change
 
 
 @pytest.mark.parametrize("options", ENCODERS)
@@ -195,15 +182,15 @@ def _repeat(fitted, arrays):
         _set("_drop_idx_after_grouping", {"$": "objects", "shape": [2], "items": [100, 100]}),
         _set("drop_idx_", {"$": "objects", "shape": [2], "items": [3, 3]}),
         _set("_infrequent_enabled", "x"),
-        _swap,
-        _repeat,
+        _take([1, 0, 2, 3]),
+        _take([0, 0, 0, 0]),
     ],
 )
 def test_an_encoder_whose_attributes_disagree_is_refused(options, change):
     model, values = encoder(**ENCODERS[options])
-    assert (unpack_model(altered(model, lambda *_: None)).transform(values) != model.transform(values)).sum() == 0
+    assert (forge(model, lambda *_: None).transform(values) != model.transform(values)).sum() == 0
     with pytest.raises(ModelFileError):
-        unpack_model(altered(model, change))
+        forge(model, change)
 
 
 def test_columns_out_of_range_are_refused():
@@ -220,7 +207,7 @@ def test_columns_out_of_range_are_refused():
         ("n_features_in_", 10**9),
     ):
         with pytest.raises(ModelFileError):
-            unpack_model(altered(model, _set(name, value)))
+            forge(model, _set(name, value))
 
 
 @pytest.mark.parametrize(
@@ -255,29 +242,24 @@ def pipeline_of(*steps):
     return {"$": "object", "class": "sklearn.pipeline.Pipeline", "params": {"steps": items}, "fitted": {}}
 
 
-def scaler():
-    return {"$": "object", "class": "sklearn.preprocessing.StandardScaler", "params": {}, "fitted": {}}
-
-
-def load_schema(model):
-    return unpack_model(pack_container("model", {"model": model, "people_per_point": 5, "changes": {}}, {}))
+SCALER = {"$": "object", "class": "sklearn.preprocessing.StandardScaler", "params": {}, "fitted": {}}
 
 
 def test_an_object_that_contains_itself_is_refused():
-    assert len(load_schema(pipeline_of(scaler(), {"$": "same", "as": "model.steps.0.1"})).steps) == 2
+    assert len(load_json(pipeline_of(SCALER, {"$": "same", "as": "model.steps.0.1"})).steps) == 2
     for path in ("model", "model.steps", "model.steps.1.1"):
         with pytest.raises(ModelFileError):
-            load_schema(pipeline_of(scaler(), {"$": "same", "as": path}))
+            load_json(pipeline_of(SCALER, {"$": "same", "as": path}))
 
 
 def test_references_that_double_the_work_at_each_step_are_refused():
     """Each step would run the one before it twice: a thousand bytes for a billion steps."""
-    steps = [scaler()]
+    steps = [SCALER]
     for number in range(30):
         again = {"$": "same", "as": f"model.steps.{number}.1"}
         steps.append(pipeline_of(again, again))
     with pytest.raises(ModelFileError):
-        load_schema(pipeline_of(*steps))
+        load_json(pipeline_of(*steps))
 
 
 def test_the_watch_sees_a_cache_of_a_pipeline(tmp_path):
@@ -292,16 +274,13 @@ def test_the_watch_sees_a_cache_of_a_pipeline(tmp_path):
 def test_groups_of_rare_categories_that_disagree_are_refused(what, values):
     model, _ = encoder(**ENCODERS["rare"])
 
-    def change(fitted, arrays):
-        arrays[fitted[what][0]["name"]] = np.array(values)
-
     with pytest.raises(ModelFileError):
-        unpack_model(altered(model, change))
+        forge(model, lambda made, arrays: arrays.update({made["fitted"][what][0]["name"]: np.array(values)}))
 
 
 def test_an_output_of_another_library_is_refused():
     for output in ({"transform": "os"}, {"transform": "pandas", "x": 1}, "pandas", None, []):
         written = {"$": "dict", "keys": [*output], "values": [*output.values()]} if isinstance(output, dict) else output
         with pytest.raises(ModelFileError):
-            load_schema({**scaler(), "output": written})
-    load_schema({**scaler(), "output": {"$": "dict", "keys": ["transform"], "values": ["pandas"]}})
+            load_json({**SCALER, "output": written})
+    load_json({**SCALER, "output": {"$": "dict", "keys": ["transform"], "values": ["pandas"]}})

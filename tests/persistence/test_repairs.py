@@ -11,10 +11,11 @@ from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
 from fairtransport.criteria import EqualizedOdds
-from fairtransport.persistence import ModelFileError, describe
-from fairtransport.persistence._files import _model_of, pack_model
+from fairtransport.persistence import ModelFileError, describe, pack_model, unpack_model
 from fairtransport.persistence.onnx import to_onnx
-from fairtransport.storage import pack_container, unpack_container
+from fairtransport.storage import unpack_container
+
+from .models import forge
 
 KINDS = {
     "equal opportunity": {"criterion": "equal_opportunity"},
@@ -124,7 +125,7 @@ def test_regressors_are_stored_with_their_repair(estimator, tmp_path):
 
 def test_a_cell_of_few_people_is_not_in_the_file():
     repair, _, _ = fitted("strata")
-    again = _model_of(unpack_container(pack_model(repair)[0], kind="model"))
+    again = unpack_model(pack_model(repair)[0])
     # Strata are high, low and mid, groups F and M.
     assert repair.stratum_maps_.sizes[0, 1] == 3
     assert again.stratum_maps_.sizes[0, 1] == 0
@@ -154,13 +155,14 @@ def test_classifiers_are_stored_with_their_criterion(tmp_path):
         )
 
 
-def _forged(kind, **changes):
-    """Load a file in which arrays were replaced by functions of them."""
-    content = unpack_container(pack_model(fitted(kind)[0], 1)[0], kind="model")
-    arrays = dict(content.arrays)
-    for name, change in changes.items():
-        arrays[f"model.{name}"] = np.ascontiguousarray(change(arrays[f"model.{name}"]))
-    return _model_of(unpack_container(pack_container("model", content.schema, arrays), kind="model"))
+def _forged(kind, name=None, change=None):
+    """Load a file in which an array was replaced by a function of it."""
+
+    def replace(_, arrays):
+        if name is not None:
+            arrays[f"model.{name}"] = change(arrays[f"model.{name}"])
+
+    return forge(fitted(kind)[0], replace, people_per_point=1)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def _forged(kind, **changes):
 def test_forged_maps_of_strata_are_refused(name, change):
     assert _forged("strata").strata_.columns == ("stratum_0",)
     with pytest.raises(ModelFileError):
-        _forged("strata", **{f"stratum_maps_.{name}": change})
+        _forged("strata", f"stratum_maps_.{name}", change)
 
 
 @pytest.mark.parametrize(
@@ -205,14 +207,12 @@ def test_forged_maps_of_strata_are_refused(name, change):
 )
 def test_forged_probabilities_are_refused(name, change):
     with pytest.raises(ModelFileError):
-        _forged("randomised", **{f"randomized_maps_.{name}": change})
+        _forged("randomised", f"randomized_maps_.{name}", change)
 
 
 def test_a_criterion_that_does_not_exist_is_refused():
-    content = unpack_container(pack_model(fitted("equal opportunity")[0])[0], kind="model")
-    content.schema["model"]["params"]["criterion"] = "fairness"
     with pytest.raises(ModelFileError):
-        _model_of(unpack_container(pack_container("model", content.schema, content.arrays), kind="model"))
+        forge(fitted("equal opportunity")[0], lambda model, _: model["params"].update(criterion="fairness"))
 
 
 @pytest.mark.parametrize("kind", ["equal opportunity", "equalized odds", *(one for one in REAL if "strata" not in one)])

@@ -18,6 +18,7 @@ from tests import worlds
 
 import fairtransport as ft
 from fairtransport.metrics import conditional_disparity, strong_pairwise_disparity
+from fairtransport.repair import BlindRepair
 from fairtransport.repair.blind.group_model import calibrate, describe_probabilities, linear_scale
 
 LOGISTIC = LogisticRegression()
@@ -32,8 +33,10 @@ def numbers(n=3000, seed=0):
     return X, 10 * (X @ [1.0, 1.0, 0.5]) + np.random.default_rng(seed).normal(size=n), group
 
 
-def blind(estimator=LOGISTIC, group_estimator=LOGISTIC, **options):
-    return ft.BlindRepairClassifier(estimator, group_estimator, **options)
+def blind(estimator=LOGISTIC, group_estimator=LOGISTIC, kind=ft.BlindRepairClassifier, **options):
+    """An estimator with these options, of which some are its own and the others those of its repair."""
+    own = {name: options.pop(name) for name in ("slack", "cv", "amount") if name in options}
+    return kind(estimator, group_estimator, BlindRepair(**options) if options else None, **own)
 
 
 def spdd(scores, group):
@@ -282,12 +285,12 @@ def test_units_of_y_do_not_matter():
 def test_regressor_with_equalized_odds_and_limit():
     X, y, group = numbers(2500)
     y = y + 10 * np.random.default_rng(3).normal(size=2500)
-    model = ft.BlindRepairRegressor(LinearRegression(), LOGISTIC, criterion="equalized_odds", slack=0.0)
+    model = blind(LinearRegression(), kind=ft.BlindRepairRegressor, criterion="equalized_odds", slack=0.0)
     model.fit(X, y, sensitive_features=group)
     assert model.report_.disparity < 0.5 * model.report_.disparity_before
     with pytest.raises(ValueError, match="equal_opportunity"):
-        clone(model).set_params(criterion="equal_opportunity").fit(X, y, sensitive_features=group)
-    model = ft.BlindRepairRegressor(LinearRegression(), LOGISTIC, max_disparity=3.0)
+        clone(model).set_params(repair__criterion="equal_opportunity").fit(X, y, sensitive_features=group)
+    model = blind(LinearRegression(), kind=ft.BlindRepairRegressor, max_disparity=3.0)
     assert model.fit(X, y, sensitive_features=group).report_.disparity == pytest.approx(3.0, abs=0.6)
 
 
@@ -372,3 +375,20 @@ def test_pipelines_and_searches_route_the_groups():
         pipe = make_pipeline(StandardScaler(), model).fit(X, y, sensitive_features=group)
         search = GridSearchCV(model, {"amount": [0.0, 1.0]}, cv=2).fit(X, y, sensitive_features=group)
     assert pipe.predict_proba(X).shape == search.predict_proba(X).shape == (300, 2)
+
+
+def test_settings_are_nested_and_stay_as_they_are():
+    X, y, group = people(300)
+    settings = BlindRepair(loss="log", groups=ft.GroupPolicy(small="drop"))
+    model = ft.BlindRepairClassifier(LOGISTIC, LOGISTIC, settings, cv=2).fit(X, y, sensitive_features=group)
+    assert (model.repair, model.repair.get_params()) == (settings, settings.get_params())
+    assert model.potentials_.loss == "log"
+    again = clone(model).set_params(repair__max_disparity=0.1, repair__criterion="equalized_odds")
+    assert (again.criterion, again.groups, settings.max_disparity) == ("equalized_odds", settings.groups, None)
+    path = again.fit_path(X, y, [0.1, 0.0], sensitive_features=group)
+    assert [one.repair.max_disparity for one in path] == [None, None]
+    assert again.repair.max_disparity == 0.1
+    with pytest.raises(TypeError, match="repair must be a BlindRepair or None; got a QuantileRepair"):
+        ft.BlindRepairClassifier(LOGISTIC, repair=ft.QuantileRepair()).fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="loss='log' is for classifiers"):
+        ft.BlindRepairRegressor(LinearRegression(), repair=settings).fit(X, X[:, 0], sensitive_features=group)

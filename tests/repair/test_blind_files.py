@@ -12,7 +12,7 @@ import fairtransport as ft
 from fairtransport.criteria import EqualizedOdds
 from fairtransport.persistence import ModelFileError
 from fairtransport.persistence._files import pack_model
-from fairtransport.persistence.recipes._blind_repairs import VALUE_TYPES
+from fairtransport.persistence.recipes._repairs import VALUE_TYPES
 from fairtransport.storage import unpack_container
 
 from .test_blind import blind, people

@@ -7,6 +7,7 @@ from scipy.stats import wasserstein_distance
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
+from fairtransport.repair import OnlineSettings
 from fairtransport.stream import ContinualAdjuster
 
 
@@ -24,7 +25,7 @@ def distance(scores, y, group, label):
 
 @pytest.mark.parametrize("criterion", ["equal_opportunity", "equalized_odds"])
 def test_batches_with_labels_reach_what_a_fit_reaches(criterion):
-    repair = ft.QuantileRepair(criterion=criterion, stream_half_life=1e9)
+    repair = ft.QuantileRepair(criterion=criterion, online=OnlineSettings(1e9))
     batches = [world(seed, 1000) for seed in range(6)]
     for scores, y, group in batches:
         repair.partial_fit(scores, y, sensitive_features=group)

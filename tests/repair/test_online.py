@@ -11,6 +11,7 @@ from tests import worlds
 
 import fairtransport as ft
 from fairtransport.metrics import strong_pairwise_disparity
+from fairtransport.repair import OnlineSettings
 
 BIN = 1 / 1024
 
@@ -43,7 +44,7 @@ def assert_same_repair(one, other):
 def test_without_forgetting_it_is_fit_within_the_resolution(target):
     scores, group = scores_of(20_000)
     exact = ft.QuantileRepair(target).fit(scores, sensitive_features=group)
-    endless = ft.QuantileRepair(target, stream_half_life=1e12)
+    endless = ft.QuantileRepair(target, online=OnlineSettings(1e12))
     stream(endless, scores, group, [1000, 1, 999, 18_000])
     inner = (scores > 0.05) & (scores < 0.95)  # where every bin has rows
     found = endless.transform(scores, sensitive_features=group)
@@ -58,7 +59,7 @@ def test_it_follows_a_shift():
     before, of_before = scores_of(4000, seed=1)
     scores, group = scores_of(4000, seed=2, shift=1.5)
     kept, of_kept = scores_of(4000, seed=3, shift=1.5)
-    repair = ft.QuantileRepair(stream_half_life=500).fit(before, sensitive_features=of_before)
+    repair = ft.QuantileRepair(online=OnlineSettings(500)).fit(before, sensitive_features=of_before)
     old = disparity(repair, kept, of_kept)
     stream(repair, scores, group, [100] * 40)
     assert old > 0.2
@@ -66,7 +67,7 @@ def test_it_follows_a_shift():
 
 
 def test_half_life_is_when_a_row_counts_half():
-    repair = ft.QuantileRepair(stream_half_life=100).partial_fit(
+    repair = ft.QuantileRepair(online=OnlineSettings(100)).partial_fit(
         [0.1, 0.2, 0.3, 0.4] * 25, sensitive_features=["a", "b"] * 50
     )
     assert repair.counted_.weights.tolist() == [50.0, 50.0]
@@ -78,12 +79,12 @@ def test_half_life_is_when_a_row_counts_half():
 
 def test_a_fitted_repair_goes_on_from_its_rows():
     scores, group = scores_of(600)
-    repair = ft.QuantileRepair(stream_half_life=1e12).fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(online=OnlineSettings(1e12)).fit(scores, sensitive_features=group)
     was = repair.transform(scores, sensitive_features=group)
     repair.partial_fit(scores[:1], sensitive_features=group[:1])
     assert repair.counted_.rows.sum() == 601
     assert np.abs(repair.transform(scores, sensitive_features=group) - was).mean() < 0.01
-    short = ft.QuantileRepair(stream_half_life=100).fit(scores, sensitive_features=group)
+    short = ft.QuantileRepair(online=OnlineSettings(100)).fit(scores, sensitive_features=group)
     short.partial_fit(scores[:1], sensitive_features=group[:1])
     assert short.counted_.weights.sum() == pytest.approx(1 + 100 / np.log(2) * 0.5**0.01)
 
@@ -108,7 +109,7 @@ def test_a_stream_in_two_parts_is_the_same_stream(through, begin, tmp_path):
     sizes = [260, 1, 9, 30, 100]
 
     def first():
-        repair = ft.QuantileRepair(stream_half_life=150)
+        repair = ft.QuantileRepair(online=OnlineSettings(150))
         return repair.fit(*scores_of()[:1], sensitive_features=scores_of()[1]) if begin == "fit" else repair
 
     whole = stream(first(), scores, group, sizes)
@@ -124,7 +125,7 @@ def test_a_stream_in_two_parts_is_the_same_stream(through, begin, tmp_path):
 
 def test_absent_groups_are_never_wholly_forgotten():
     scores, group = scores_of(400)
-    repair = ft.QuantileRepair(stream_half_life=10).partial_fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(online=OnlineSettings(10)).partial_fit(scores, sensitive_features=group)
     rows = group == "b"
     for _ in range(100):
         repair.partial_fit(scores[rows], sensitive_features=group[rows])
@@ -159,7 +160,7 @@ def test_new_groups_by_choice(tmp_path):
 def test_bounded_memory_purity_and_weights():
     scores, group = scores_of(1000)
     kept = scores.copy()
-    repair = ft.QuantileRepair(stream_half_life=100).partial_fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(online=OnlineSettings(100)).partial_fit(scores, sensitive_features=group)
     before, masses = repair.counted_, repair.counted_.masses.copy()
     stream(repair, scores, group, [1] * 30)
     np.testing.assert_array_equal(scores, kept)
@@ -184,7 +185,7 @@ def people(n=800, seed=0, first=0.0):
 
 def test_a_classifier_is_followed_without_labels(tmp_path):
     X, y, group = people()
-    model = ft.QuantileRepairClassifier(LogisticRegression(), repair=ft.QuantileRepair(stream_half_life=300)).fit(
+    model = ft.QuantileRepairClassifier(LogisticRegression(), repair=ft.QuantileRepair(online=OnlineSettings(300))).fit(
         X, y, sensitive_features=group
     )
     weights = model.estimator_.coef_.copy()
@@ -234,10 +235,18 @@ def test_starts_of_a_classifier():
 
 def test_a_state_is_not_changed_by_its_update_and_partial_fit_is_that_update():
     scores, group = scores_of(600)
-    repair = ft.QuantileRepair(stream_half_life=200).fit(scores[:400], sensitive_features=group[:400])
+    repair = ft.QuantileRepair(online=OnlineSettings(200)).fit(scores[:400], sensitive_features=group[:400])
     state = repair.online_state()
     masses = state.histograms.masses.copy()
     later = state.update(scores[400:], sensitive_features=group[400:])
     np.testing.assert_array_equal(state.histograms.masses, masses)
-    resumed = ft.QuantileRepair(stream_half_life=200).fit(scores[:400], sensitive_features=group[:400]).resume(later)
+    resumed = (
+        ft.QuantileRepair(online=OnlineSettings(200)).fit(scores[:400], sensitive_features=group[:400]).resume(later)
+    )
     assert_same_repair(resumed, repair.partial_fit(scores[400:], sensitive_features=group[400:]))
+
+
+@pytest.mark.parametrize("half_life", [0.0, -1.0, None, np.nan])
+def test_a_half_life_is_positive(half_life):
+    with pytest.raises((TypeError, ValueError), match="half_life"):
+        OnlineSettings(half_life)

@@ -7,6 +7,7 @@ from tests.worlds import real_scores
 
 import fairtransport as ft
 from fairtransport.criteria import EqualizedOdds
+from fairtransport.repair import OnlineSettings
 
 SHARES = np.array([0.3, 0.7])
 MEANS, DEVIATIONS = np.array([2.0, 5.0]), np.array([1.0, 3.0])
@@ -218,8 +219,8 @@ def test_what_a_real_y_does_not_allow():
 
 def test_a_stream_of_real_scores_learns_the_maps_of_its_rows():
     scores, _, group = real_scores(6000, 7, n_groups=2)
-    rows = learned(stream_half_life=np.inf).fit(scores, sensitive_features=group)
-    stream = learned(stream_half_life=np.inf)
+    rows = learned(online=OnlineSettings(np.inf)).fit(scores, sensitive_features=group)
+    stream = learned(online=OnlineSettings(np.inf))
     for part in np.array_split(np.arange(scores.size), 6):
         stream.partial_fit(scores[part], sensitive_features=group[part])
     moved, expected = (one.transform(scores, sensitive_features=group) for one in (stream, rows))

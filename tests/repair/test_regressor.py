@@ -18,6 +18,7 @@ from tests import worlds
 
 import fairtransport as ft
 from fairtransport.metrics import kolmogorov_smirnov_disparity
+from fairtransport.repair import OnlineSettings
 
 people = partial(worlds.people, spread=0.5, real=True)
 
@@ -112,7 +113,7 @@ def test_criteria_and_strata():
 
 def test_a_stream_moves_the_maps_and_not_the_model():
     X, y, group = people(2000)
-    model = ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(stream_half_life=300)).fit(
+    model = ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(online=OnlineSettings(300))).fit(
         X, y, sensitive_features=group
     )
     drifted = X + (group == "b")[:, None] * [0.0, 2.0, 0.0]

@@ -13,6 +13,7 @@ from tests import worlds
 import fairtransport as ft
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
 from fairtransport.persistence.onnx import to_onnx
+from fairtransport.repair import OnlineSettings
 from fairtransport.transport.line import Sample, quantile_map
 from fairtransport.transport.targets import w1_barycenter, w2_barycenter
 
@@ -135,7 +136,7 @@ def test_tables_files_onnx_and_sql_have_the_same_maps(policy, tmp_path):
 
 def test_a_group_that_grows_past_the_limit_gets_its_own_map(tmp_path):
     scores, group = scored({"a": 400, "b": 300, "c": 12})
-    repair = ft.QuantileRepair(stream_half_life=1e9).fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(online=OnlineSettings(1e9)).fit(scores, sensitive_features=group)
     assert repair.small_groups_ == ("c",)
     more, of_more = scored({"c": 17}, seed=1)
     repair.partial_fit(more, sensitive_features=of_more)

@@ -6,6 +6,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport import make_groups
+from fairtransport.auditing import Inference
 from fairtransport.metrics import error_rate
 from fairtransport.metrics._disparity import disparities
 from fairtransport.report import Comparison, MethodOutcome
@@ -66,7 +67,7 @@ def hostile():
     )
 
 
-QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=60, n_permutations=60, random_state=0)}
 
 
 def scored(names=("a", "b", "c", "d"), n_rows=1200, *, apart=0.5, decimals=None, seed=0):

@@ -128,7 +128,7 @@ def test_json_contains_everything_but_rows(comparison):
 
 
 def sentences(*figures, floor=0.0368):
-    """The verdict about methods with these pairs of error and pairwise disparity."""
+    """The verdict about methods of four groups, six pairs, with these pairs of error and sum over pairs."""
     names = [("LR", "Logistic regression, no parity"), ("COT", "Continuous transport")][: len(figures)]
     outcomes = tuple(
         MethodOutcome(
@@ -146,22 +146,22 @@ def sentences(*figures, floor=0.0368):
 
 
 def test_whole_sentence_by_hand():
-    # 0.81 / 0.0368 = 22.0; 100 * (0.179 - 0.150) = 2.9
+    # 0.81 / 0.0368 = 22.0; 0.81 / 6 = 0.135; 100 * (0.179 - 0.150) = 2.9
     assert sentences((0.150, 0.81), (0.179, 0.05)) == (
-        "LR (logistic regression, no parity) scores the four groups differently: pairwise disparity 0.81, 22 times the "
-        "noise floor of 0.04. COT (continuous transport) brings it to 0.05, 1.4 times the floor, and makes 2.9 more "
-        "errors per 100 people."
+        "LR (logistic regression, no parity) scores the four groups differently: mean pairwise disparity 0.135, 22 "
+        "times the noise floor of 0.006. COT (continuous transport) brings it to 0.008, 1.4 times the floor, and makes "
+        "2.9 more errors per 100 people."
     )
 
 
 @pytest.mark.parametrize(
     ("figures", "part"),
     [
-        (((0.15, 0.06),), "scores the four groups alike: pairwise disparity 0.06, noise floor 0.04."),
-        (((0.15, 0.8), (0.18, 0.03)), "brings it to 0.03, no more than chance would show, and"),
-        (((0.15, 0.8), (0.15, 0.9)), "raises it to 0.90, 24 times the floor, and makes as many errors."),
-        (((0.15, 9.5), (0.14, 10.5)), "raises it to 10.50"),
-        (((0.15, 0.8), (0.14, 0.8)), "leaves it at 0.80, 22 times the floor, and makes 1.0 fewer errors per 100"),
+        (((0.15, 0.06),), "scores the four groups alike: mean pairwise disparity 0.010, noise floor 0.006."),
+        (((0.15, 0.8), (0.18, 0.03)), "brings it to 0.005, no more than chance would show, and"),
+        (((0.15, 0.8), (0.15, 0.9)), "raises it to 0.150, 24 times the floor, and makes as many errors."),
+        (((0.15, 9.5), (0.14, 10.5)), "raises it to 1.750"),
+        (((0.15, 0.8), (0.14, 0.8)), "leaves it at 0.133, 22 times the floor, and makes 1.0 fewer errors per 100"),
     ],
 )
 def test_other_cases(figures, part):

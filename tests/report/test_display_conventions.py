@@ -13,17 +13,7 @@ from fairtransport import report
 from fairtransport.report.displays._base import Display
 
 DISPLAYS = [getattr(report, name) for name in report.__all__ if name.endswith("Display")]
-SHARED = (
-    "audit",
-    "ax",
-    "ax_",
-    "figure_",
-    "histograms",
-    "most",
-    "sample_weight",
-    "sensitive_features",
-    "min_size",
-)
+SHARED = ("audit", "ax", "ax_, figure_", "histograms", "most", "sample_weight", "sensitive_features", "min_size")
 
 
 def entries(docstring):

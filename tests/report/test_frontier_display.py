@@ -22,7 +22,7 @@ def made(error=ERROR, apart=APART, values=(0, 0.1, 0.3, 1, 3, 10), *, n_folds=5,
     shape = (n_folds, len(values))
     folds = {metric: rng.uniform(0.2, 0.8, size=shape) for metric in CURVE_METRICS}
     folds["error_rate"] = np.array(error) + rng.normal(0, 0.002, size=shape)
-    folds["strong_pairwise_disparity"] = np.array(apart) + rng.normal(0, 0.002, size=shape)
+    folds["pairwise_disparity"] = np.array(apart) + rng.normal(0, 0.002, size=shape)
     folds["noise_floor"] = np.full(shape, floor)
     entries = {
         "estimator": ft.TransportClassifier(), "parameter": "parity_weight", "folds": folds,
@@ -57,11 +57,11 @@ def test_lines_bands_and_floor_are_the_measurements():
     curve = made()
     display = drawn(curve)
     (line,) = display.lines_
-    assert np.array_equal(line.get_xdata(), curve.mean("strong_pairwise_disparity"))
+    assert np.array_equal(line.get_xdata(), curve.mean("pairwise_disparity"))
     assert np.array_equal(line.get_ydata(), curve.mean("error_rate"))
     corners = display.bands_[0].get_paths()[0].vertices
     upper = curve.mean("error_rate") + curve.standard_error("error_rate")
-    for corner in zip(curve.mean("strong_pairwise_disparity"), upper, strict=True):
+    for corner in zip(curve.mean("pairwise_disparity"), upper, strict=True):
         assert np.isclose(corners, corner).all(axis=1).any()
     assert display.floor_.get_window_extent().x1 == pytest.approx(display.ax_.transData.transform((0.03, 0))[0])
     assert display.ax_.get_xlim()[0] == 0.0
@@ -77,7 +77,7 @@ def test_any_two_metrics_with_axes_in_words(x, y):
     assert np.array_equal(display.lines_[0].get_ydata(), curve.mean(y))
     assert display.ax_.get_ylabel() == {"error_rate": "Error rate", "log_loss": "Log-loss", "auc": "AUC"}[y]
     assert "_" not in display.ax_.get_xlabel()
-    assert (display.floor_ is None) == (x != "strong_pairwise_disparity")  # the floor is of this one
+    assert (display.floor_ is None) == (x != "pairwise_disparity")  # the floor is of this one
 
 
 def test_aware_and_blind_differ_in_label_and_dashes():
@@ -148,20 +148,20 @@ def test_hostile_names_are_drawn_as_text():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "match"),
+    ("frontier", "options", "error", "match"),
     [
-        (lambda: FrontierDisplay.from_frontier({}), ValueError, "dict is empty"),
-        (lambda: FrontierDisplay.from_frontier("COT"), TypeError, r"result of fairtransport\.frontier"),
-        (lambda: FrontierDisplay.from_frontier({"COT": 1}), TypeError, r"result of fairtransport\.frontier"),
-        (lambda: FrontierDisplay.from_frontier(made(), x="zeal"), ValueError, "x must be one of"),
-        (lambda: FrontierDisplay.from_frontier(made(), y="zeal"), ValueError, "y must be one of"),
-        (
-            lambda: FrontierDisplay.from_estimator(None, None, None, sensitive_features=None, y_metric="zeal"),
-            ValueError,
-            "y_metric must be one of",
-        ),
+        ({}, {}, ValueError, "dict is empty"),
+        ("COT", {}, TypeError, r"result of fairtransport\.frontier"),
+        ({"COT": 1}, {}, TypeError, r"result of fairtransport\.frontier"),
+        (made(), {"x": "zeal"}, ValueError, "x must be one of"),
+        (made(), {"y": "zeal"}, ValueError, "y must be one of"),
     ],
 )
-def test_bad_input(call, error, match):
+def test_bad_input(frontier, options, error, match):
     with pytest.raises(error, match=match):
-        call()
+        FrontierDisplay.from_frontier(frontier, **options)
+
+
+def test_bad_metrics_are_refused_before_training():
+    with pytest.raises(ValueError, match="y_metric must be one of"):
+        FrontierDisplay.from_estimator(None, None, None, sensitive_features=None, y_metric="zeal")

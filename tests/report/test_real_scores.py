@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.report._what_if import WhatIf, shown_audit
 
-FEW = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+FEW = {"inference": Inference(n_bootstrap=20, n_permutations=20, random_state=0)}
 
 
 @pytest.fixture(scope="module")

@@ -36,4 +36,4 @@ def test_a_parameter_of_another_library_with_the_same_name_is_no_criterion():
             OfAnotherLibrary(criterion), X, y, sensitive_features=group, parity_weights=[0.0, 1.0], cv=2, random_state=0
         )
         frame = curve.to_frame()
-        assert (frame["criterion_disparity"] == frame["strong_pairwise_disparity"]).all()
+        assert (frame["criterion_disparity"] == frame["pairwise_disparity"]).all()

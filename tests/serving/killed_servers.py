@@ -27,6 +27,7 @@ import fairtransport as ft
 from fairtransport.serving import ServerSettings, serve
 from fairtransport.serving._adjusting import AdjustedScoring, _read, _Waiting
 from fairtransport.serving._counters import RequestCounts
+from fairtransport.serving.bodies import read_rows
 from fairtransport.stream import ContinualAdjuster
 
 NAMES = ["a", "b"]
@@ -117,8 +118,8 @@ def replayed(model, store, home):
     for _, group in itertools.groupby(logged, key=lambda one: one.batch):
         chosen = []
         for one in group:
-            lines = [json.dumps(row).encode() for row in json.loads(contents[one.key])]
-            chosen.append(_Waiting(one.key, one.check, lines, {}, Future()))
+            rows = read_rows(contents[one.key], "json", scoring.model.wanted, 1000)
+            chosen.append(_Waiting(one.key, one.check, rows, Future()))
         for waiting, answer in zip(chosen, scoring._commit(chosen), strict=True):
             answers[waiting.key] = [answer.version, answer.scores_or_none()]
     scoring.close()

@@ -169,6 +169,40 @@ def test_raw_tables_and_other_formats(client, tmp_path):
     assert None not in first + second
 
 
+READINGS = {
+    "1_000": "column 'age' is not a number",
+    "\uff11": "column 'age' is not a number",
+    "": "column 'age' has no value",
+    " 1.5 ": None,
+    "1e999": "column 'age' has no value",
+}
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson", "text/csv"])
+def test_a_text_means_the_same_whether_the_model_is_adjusted_or_not(client, tmp_path, kind):
+    row = requests(1)[0][0]
+    people = [{**row, "age": text} for text in READINGS]
+    lines = [json.dumps(one) for one in people]
+    text = {
+        "application/json": f"[{','.join(lines)}]",
+        "application/x-ndjson": "\n".join(lines),
+        "text/csv": "\n".join(",".join(map(str, one)) for one in (people[0], *(one.values() for one in people))),
+    }[kind]
+    for options in ({}, {"store": tmp_path / "store"}):
+        served = client("m.ft", **options)
+        content = served.post("/score", content=text.encode(), headers={"Content-Type": kind}).json()
+        reasons = {one["row"]: one["reason"] for one in content["rejected"]}
+        assert reasons == {number: reason for number, reason in enumerate(READINGS.values()) if reason}
+
+
+def test_an_optional_group_is_read_whichever_row_has_it(client, tmp_path):
+    body = requests(1, size=40)[0]
+    body[0] = {name: body[0][name] for name in NAMES}
+    served = client("m.ft", store=tmp_path / "store")
+    ask(served, body)
+    assert "fairtransport_stream_rows_without_group_total 1.0" in served.get("/metrics").text
+
+
 def test_freezing_monitors_only(client, tmp_path):
     bodies, store = requests(3), tmp_path / "store"
     served = client("m.ft", store=store, frozen=True)

@@ -98,6 +98,24 @@ def test_a_row_that_cannot_be_scored_has_a_reason_and_the_others_a_score(client,
     assert "CANARY" not in str(reasons)
 
 
+def test_many_rows_that_the_model_cannot_score_take_a_bounded_number_of_calls(client, rows, monkeypatch, capfd):
+    real, calls = ft.TransportClassifier.predict_proba, []
+
+    def fail(self, X, **options):
+        calls.append(len(X))
+        if (np.asarray(X) > 1e100).any():
+            raise ValueError("CANARY")
+        return real(self, X, **options)
+
+    served = client(max_rows=5000)
+    monkeypatch.setattr(ft.TransportClassifier, "predict_proba", fail)
+    content = ask(served, json.dumps([{**rows[1][0], "age": 1e200}] * 2000 + [rows[1][0]]).encode()).json()
+    assert all(score is None for score in content["scores"][:2000])
+    assert len(calls) <= 300
+    assert "CANARY" not in str(content)
+    assert capfd.readouterr().err == ""
+
+
 def test_unknown_groups_are_set_aside_or_pooled(client, rows):
     people = [{**rows[1][0], "sex": "D"}, rows[1][0]]
     content = ask(client("aware.ft"), json.dumps(people).encode()).json()
@@ -125,6 +143,7 @@ BAD = {
     "CSV without a column": (b"hours,age\n1,2\n", "text/csv", 422, "no column 'grade'"),
     "CSV with an open quote": (b'hours,age,grade\n"1,2,3\n', "text/csv", 400, "not CSV"),
     "CSV with a column twice": (b"hours,age,grade,age\n1,2,3,4\n", "text/csv", 400, "'age'"),
+    "CSV header of many names": (b"n," * 120_000 + b"n\n", "text/csv", 400, "more than 10,000 columns"),
     "CSV in another encoding": ("hours,age,grade\né,1,2".encode("latin-1"), "text/csv", 400, "UTF-8"),
     "no Arrow": (b"nonsense", ARROW, 400, "not an Arrow"),
     "wrong type": (b"[]", "text/plain", 415, "application/json"),

@@ -93,9 +93,18 @@ def test_disparity_is_that_of_the_metrics_within_the_resolution(n_groups):
     rng = np.random.default_rng(n_groups)
     group = rng.integers(n_groups, size=3000)
     scores = rng.beta(1 + group, 3)
-    found = seen(scores, make_groups(group)).distances(None)
+    monitor = seen(scores, make_groups(group), original=1 - scores)
     exact = metrics.wasserstein_disparity(scores, sensitive_features=group)
-    assert found.sum() == pytest.approx(exact, abs=n_groups / MONITOR_BINS)
+    assert monitor.distances(None).sum() == pytest.approx(exact, abs=n_groups / MONITOR_BINS)
+    for original in (False, True):  # a reflection changes no distance
+        exact = metrics.pairwise_disparity(scores, sensitive_features=group)
+        assert monitor.disparity(original=original) == pytest.approx(exact, abs=1 / MONITOR_BINS)
+
+
+def test_one_group_has_no_disparity():
+    assert Monitor.new(2, 1e12).disparity() == Monitor.new(2, 1e12).noise_floor() == 0.0
+    alone = seen(np.linspace(0, 1, 50), make_groups(np.zeros(50, dtype=int)))
+    assert alone.disparity() == alone.noise_floor() == 0.0
 
 
 def test_distance_to_a_fixed_target():
@@ -111,8 +120,8 @@ def test_the_noise_floor_is_that_of_shuffling(sizes, shape):
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(len(sizes)), sizes)
     scores = rng.beta(*shape, group.size)
-    found = seen(scores, make_groups(group)).noise_floor(None)
-    shuffled = metrics.noise_floor(metrics.wasserstein_disparity, scores, sensitive_features=group, random_state=0)
+    found = seen(scores, make_groups(group)).noise_floor()
+    shuffled = metrics.noise_floor(metrics.pairwise_disparity, scores, sensitive_features=group, random_state=0)
     assert found == pytest.approx(shuffled.mean, rel=0.15)
 
 

@@ -19,7 +19,7 @@ DOT_REGRESSOR = partial(ft.TransportRegressor, distance="discrete")
 def test_the_repair_follows_a_drift_without_labels(wrapped, tmp_path):
     X, y, group = people(3000, real=True)
     y = 1000 * y
-    model = ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(stream_half_life=500)).fit(
+    model = ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(online=OnlineSettings(500))).fit(
         X, y, sensitive_features=group
     )
     drifted = X + (group == "b")[:, None] * [0.0, 2.0, 0.0]

@@ -9,11 +9,13 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.auditing.errors.regression import REGRESSION_FIGURES
+from fairtransport.histograms import DEFAULT_BINS
 from fairtransport.strata import make_strata
 from fairtransport.tables import count_table
 
-QUICK = {"n_bootstrap": 50, "n_permutations": 50, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=50, n_permutations=50, random_state=0)}
 RESULTS = {}
 
 
@@ -32,28 +34,20 @@ def columns_at_random(*, on_grid, n=500):
     }
 
 
-def both(to_table, columns, *, weighted=False, **options):
-    weights = columns["w"] if weighted else None
+def both(to_table, columns, *, group="race", strata="region", weighted=False, n_bins=DEFAULT_BINS, **options):
+    """The audit of a table, and that of its rows."""
+    roles = {"strata": strata} if strata else {}
     exact = ft.audit(
-        columns["s"],
-        columns["y"],
-        sensitive_features={"race": columns["race"]},
-        strata=columns["region"],
-        sample_weight=weights,
+        np.asarray(columns["s"]),
+        np.asarray(columns["y"]),
+        sensitive_features={group: np.asarray(columns[group])},
+        sample_weight=columns["w"] if weighted else None,
+        **{role: columns[name] for role, name in roles.items()},
         **options,
         **QUICK,
     )
-    found = ft.audit_table(
-        to_table(columns),
-        score="s",
-        sensitive_features="race",
-        label="y",
-        strata="region",
-        weight="w" if weighted else None,
-        **options,
-        **QUICK,
-    )
-    return found, exact
+    roles |= {"score": "s", "sensitive_features": group, "label": "y", "weight": "w" if weighted else None}
+    return ft.audit_table(to_table(columns), **roles, n_bins=n_bins, **options, **QUICK), exact
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -141,7 +135,7 @@ def test_strata_that_lack_a_group(to_table):
             r"1 group\(s\) of column 'g'; at least 2 are needed; 1 rows are set aside: no group",
         ),
         ({"w": [0.0, 0.0, 1.0]}, {"weight": "w"}, "Column 'w' is zero in all rows of 1 of 2 groups"),
-        ({}, {"confidence": 95}, "confidence must be below 1"),
+        ({}, {"inference": Inference(confidence=95)}, "confidence must be below 1"),
         ({}, {"thresholds": [2.0]}, "thresholds has 1 of 1 values outside"),
     ],
 )
@@ -157,7 +151,7 @@ def test_options_are_checked_before_the_engine_works():
 
     table = pl.LazyFrame({"s": [0.5], "g": ["a"]}).map_batches(touched)
     with pytest.raises(ValueError, match="n_bootstrap must be at least 20"):
-        ft.audit_table(table, score="s", sensitive_features="g", n_bootstrap=3)
+        ft.audit_table(table, score="s", sensitive_features="g", inference=Inference(n_bootstrap=3))
 
 
 # -------------------- Columns of numbers are cut where `make_strata` cuts them, on the engine that holds the table
@@ -202,8 +196,9 @@ def test_the_cuts_are_those_of_make_strata(engine):
 
 def test_the_audit_of_a_table_is_that_of_its_rows():
     frame = stratified_table()
-    options = {"criterion": "equalized_odds", "n_bins": 1000, **QUICK}
-    found = ft.audit_table(frame, score="s", sensitive_features="sex", label="y", strata="age", **options)
+    options = {"criterion": "equalized_odds", **QUICK}
+    columns = {"score": "s", "sensitive_features": "sex", "label": "y", "strata": "age", "n_bins": 1000}
+    found = ft.audit_table(frame, **columns, **options)
     rows = ft.audit(frame["s"], frame["y"], sensitive_features=frame["sex"], strata=frame[["age"]], **options)
     assert found.provenance.strata_cuts["age"] == pytest.approx(rows.provenance.strata_cuts["age"])
     assert {one.name for one in found.strata} == {one.name for one in rows.strata}
@@ -228,31 +223,13 @@ def table_of_predictions(n=3000):
     return {"s": scores, "y": y, "g": group, "w": rng.integers(1, 4, n) / 2.0}
 
 
-def both_real(to_table, columns, *, weighted=False, **options):
-    arrays = {name: np.asarray(values) for name, values in columns.items()}
-    exact = ft.audit(
-        arrays["s"],
-        arrays["y"],
-        sensitive_features=arrays["g"],
-        sample_weight=arrays["w"] if weighted else None,
-        **options,
-        **QUICK,
-    )
-    found = ft.audit_table(
-        to_table(columns),
-        score="s",
-        sensitive_features="g",
-        label="y",
-        weight="w" if weighted else None,
-        **options,
-        **QUICK,
-    )
-    return exact, found
+def both_real(to_table, columns, **options):
+    return both(to_table, columns, group="g", strata=None, **options)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_engine_has_the_figures_of_the_rows(to_table, weighted):
-    exact, found = both_real(to_table, table_of_predictions(), weighted=weighted, thresholds=[0.3, "top 10%"])
+    found, exact = both_real(to_table, table_of_predictions(), weighted=weighted, thresholds=[0.3, "top 10%"])
     assert not found.settings.bounded
     assert found.settings.task == "regression"
     for name in ("rank_disparity", "kolmogorov_smirnov_disparity"):
@@ -278,7 +255,7 @@ def test_decile_scores_are_counted_exactly(to_table):
     group = rng.choice(["a", "b"], 800)
     scores = np.clip(np.round(rng.normal(5 + (group == "b"), 2)), 1, 10)
     columns = {"s": scores, "g": group, "y": (rng.random(800) < scores / 11).astype(int)}
-    exact, found = both_real(to_table, columns)
+    found, exact = both_real(to_table, columns)
     assert found.settings.task == "classification"
     assert found.histograms.grid == exact.histograms.grid
     assert found.metrics == pytest.approx(exact.metrics)
@@ -308,7 +285,7 @@ def test_a_few_whole_numbers_need_a_task(to_table):
 def test_equalized_odds_and_pooled_groups():
     columns = table_of_predictions(2000)
     columns["g"] = np.where(np.arange(2000) % 200 == 0, "d", columns["g"])
-    exact, found = both_real(pl.DataFrame, columns, criterion="equalized_odds", groups=ft.GroupPolicy(small="pool"))
+    found, exact = both_real(pl.DataFrame, columns, criterion="equalized_odds", groups=ft.GroupPolicy(small="pool"))
     assert found.settings.strata == exact.settings.strata == ()
     rank = "rank_disparity"
     assert found.conditional[rank].value == pytest.approx(exact.conditional[rank].value, abs=0.01)

@@ -31,6 +31,12 @@ def columns_at_random(seed=0, n=400):
     }
 
 
+def counted(table, **options):
+    """Counts of the scores ``s`` of the groups ``g``, unless said otherwise; rows without a group are set aside."""
+    policy = GroupPolicy(missing="set_aside")
+    return count_table(table, **{"score": "s", "sensitive_features": "g", "groups": policy, **options})
+
+
 def with_gaps(columns, **gaps):
     return {
         name: [None if row in gaps.get(name, ()) else value for row, value in enumerate(column.tolist())]
@@ -44,25 +50,12 @@ def with_gaps(columns, **gaps):
 @pytest.mark.parametrize("grouping", ["crossed", "each"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_counts_are_those_of_numpy(to_table, weighted, grouping):
-    columns = columns_at_random()
-    counts = count_table(
-        to_table(columns),
-        score="s",
-        sensitive_features=["race", "sex"],
-        label="y",
-        strata="region",
-        weight="w" if weighted else None,
-        groups=GroupPolicy(crossed=grouping == "crossed"),
-    )
+    columns, policy = columns_at_random(), GroupPolicy(crossed=grouping == "crossed")
     own = {name: columns[name] for name in ("race", "sex")}
     weights = columns["w"] if weighted else None
-    direct = count_scores(
-        columns["s"],
-        columns["y"],
-        sensitive_features=own,
-        sample_weight=weights,
-        groups=GroupPolicy(crossed=grouping == "crossed"),
-    )
+    options = {"label": "y", "strata": "region", "weight": "w" if weighted else None}
+    counts = counted(to_table(columns), sensitive_features=[*own], groups=policy, **options)
+    direct = count_scores(columns["s"], columns["y"], sensitive_features=own, sample_weight=weights, groups=policy)
     found = counts.histograms
     assert found.groups.labels == direct.groups.labels
     assert np.array_equal(found.group_rows, direct.group_rows)
@@ -100,15 +93,9 @@ def test_every_row_is_counted_or_set_aside(rows, n_bins):
         if not kept:
             refused(engine, ValueError, "No row of the table can be counted", label="y", n_bins=n_bins)
             continue
-        counts = count_table(
-            engine, score="s", sensitive_features="g", label="y", n_bins=n_bins, groups=GroupPolicy(missing="set_aside")
-        )
-        direct = count_scores(
-            [row[0] for row in kept],
-            [int(row[2]) for row in kept],
-            sensitive_features=[row[1] for row in kept],
-            n_bins=n_bins,
-        )
+        counts = counted(engine, label="y", n_bins=n_bins)
+        known, of_groups, positive = zip(*kept, strict=True)
+        direct = count_scores(known, [*map(int, positive)], sensitive_features=of_groups, n_bins=n_bins)
         assert counts.histograms.groups.labels == direct.groups.labels
         assert np.array_equal(counts.histograms.masses, direct.masses)
         assert counts.histograms.rows.sum() + sum(counts.set_aside.values()) == len(rows)
@@ -123,7 +110,7 @@ def test_every_engine_computes_the_nodes_of_numpy(to_table, score_range):
         [nodes, np.nextafter(nodes, low), np.nextafter(nodes, high), np.random.default_rng(0).uniform(low, high, 200)]
     )
     columns = {"s": near, "g": np.arange(near.size) % 2}
-    found = count_table(to_table(columns), score="s", sensitive_features="g", range=score_range, n_bins=100).histograms
+    found = counted(to_table(columns), range=score_range, n_bins=100).histograms
     direct = count_scores(near, sensitive_features=columns["g"], range=score_range, n_bins=100)
     assert np.array_equal(found.by_group, direct.by_group)
 
@@ -131,7 +118,7 @@ def test_every_engine_computes_the_nodes_of_numpy(to_table, score_range):
 @pytest.mark.parametrize("kind", [pa.table, lambda columns: pl.LazyFrame(pl.DataFrame(pa.table(columns)))])
 def test_scores_that_are_decimals(kind):
     scores = pa.array([Decimal("0.25"), Decimal("0.50"), None], type=pa.decimal128(5, 2))
-    counts = count_table(kind({"s": scores, "g": ["a", "b", "b"]}), score="s", sensitive_features="g", n_bins=4)
+    counts = counted(kind({"s": scores, "g": ["a", "b", "b"]}), n_bins=4)
     assert counts.histograms.by_group.tolist() == [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
     assert counts.set_aside == {"no score": 1}
 
@@ -141,12 +128,9 @@ def test_scores_that_are_decimals(kind):
 )
 def test_the_larger_label_is_the_positive_one(to_table, labels):
     columns = {"s": [0.0, 0.5, 1.0, 0.5], "g": ["a", "a", "b", "b"], "y": labels}
-    options = {"score": "s", "sensitive_features": "g", "label": "y", "n_bins": 2}
-    assert count_table(to_table(columns), **options).histograms.masses.tolist() == [
-        [[1, 0, 0], [0, 1, 0]],
-        [[0, 1, 0], [0, 0, 1]],
-    ]
-    turned = count_table(to_table(columns), pos_label=labels[0], **options).histograms
+    masses = counted(to_table(columns), label="y", n_bins=2).histograms.masses
+    assert masses.tolist() == [[[1, 0, 0], [0, 1, 0]], [[0, 1, 0], [0, 0, 1]]]
+    turned = counted(to_table(columns), pos_label=labels[0], label="y", n_bins=2).histograms
     assert turned.masses[0].tolist() == [[0, 1, 0], [0, 0, 1]]
 
 
@@ -156,15 +140,8 @@ def test_the_larger_label_is_the_positive_one(to_table, labels):
 def test_what_is_missing_is_counted_by_reason(to_table):
     """Each row once, under the first reason: score, weight, group, label. Missing strata are a stratum."""
     columns = with_gaps(columns_at_random(), s=(0, 1, 2), w=(2, 3), race=(0, 4, 5), sex=(5, 6), y=(6, 7), region=(8,))
-    counts = count_table(
-        to_table(columns),
-        score="s",
-        sensitive_features=["race", "sex"],
-        label="y",
-        strata="region",
-        weight="w",
-        groups=GroupPolicy(missing="set_aside"),
-    )
+    options = {"sensitive_features": ["race", "sex"], "label": "y", "strata": "region", "weight": "w"}
+    counts = counted(to_table(columns), **options)
     assert counts.set_aside == {"no score": 3, "no weight": 1, "no group": 3, "no label": 1}
     assert counts.histograms.rows.sum() == 400 - 8
     assert list(counts.strata) == ["n", "o", "p", "missing"]
@@ -174,26 +151,15 @@ def test_what_is_missing_is_counted_by_reason(to_table):
 
 def test_nan_is_missing_too(to_table):
     columns = {"s": [0.0, np.nan, 1.0, 0.5], "g": [1.0, 1.0, 2.0, np.nan], "w": [1.0, 1.0, 1.0, 1.0]}
-    counts = count_table(
-        to_table(columns), score="s", sensitive_features="g", weight="w", groups=GroupPolicy(missing="set_aside")
-    )
-    assert counts.set_aside == {"no score": 1, "no group": 1}
-    weighted = count_table(
-        to_table({**columns, "w": [1.0, 1.0, np.nan, 1.0]}),
-        score="s",
-        sensitive_features="g",
-        weight="w",
-        groups=GroupPolicy(missing="set_aside"),
-    )
+    assert counted(to_table(columns), weight="w").set_aside == {"no score": 1, "no group": 1}
+    weighted = counted(to_table({**columns, "w": [1.0, 1.0, np.nan, 1.0]}), weight="w")
     assert weighted.set_aside == {"no score": 1, "no weight": 1, "no group": 1}
 
 
 def test_missing_groups_may_be_a_group(to_table):
     columns = {"s": [0.0, 1.0, 1.0], "g": ["a", "b", None]}
     refused(to_table(columns), ValueError, "sensitive_features has missing values in 1 rows of column 'g'")
-    counts = count_table(
-        to_table(columns), score="s", sensitive_features="g", groups=GroupPolicy(missing="group"), n_bins=1
-    )
+    counts = counted(to_table(columns), groups=GroupPolicy(missing="group"), n_bins=1)
     assert counts.set_aside == {}
     assert counts.histograms.groups.labels == ("a", "b", None)
     assert counts.histograms.by_group.tolist() == [[1, 0], [0, 1], [0, 1]]
@@ -215,7 +181,7 @@ def test_scores_outside_need_a_range(to_table):
         to_table(columns), ValueError, r"'s' has 3 of 6 values outside \[0, 1\]. Give the range .* range=\(low, high\)"
     )
     columns["s"][3] = 1.0
-    assert count_table(to_table(columns), score="s", sensitive_features="g", range=(-1, 2)).histograms.rows.sum() == 4
+    assert counted(to_table(columns), range=(-1, 2)).histograms.rows.sum() == 4
 
 
 REFUSED = [
@@ -268,31 +234,13 @@ def test_the_limit_is_exact(to_table):
     """Missing values are no groups, nulls or NaN, unless they are said to be one."""
     columns = {"s": np.full(12, 0.5), "g": [*map(str, range(11)), None], "h": ["x"] * 12, "f": [*range(11), np.nan]}
     table = to_table(columns)
+    at_least = "sensitive_features has at least 11 groups in column"
     for sensitive in ("g", ["g", "h"], "f"):
-        refused(
-            table,
-            ValueError,
-            "sensitive_features has at least 11 groups in column",
-            sensitive_features=sensitive,
-            groups=GroupPolicy(max_groups=10),
-        )
-        assert (
-            len(
-                count_table(
-                    table,
-                    score="s",
-                    sensitive_features=sensitive,
-                    groups=GroupPolicy(missing="set_aside", max_groups=11),
-                ).histograms.groups
-            )
-            == 11
-        )
-    refused(
-        table,
-        ValueError,
-        "sensitive_features has 12 groups in column 'g'; max",
-        groups=GroupPolicy(missing="group", max_groups=11),
-    )
+        refused(table, ValueError, at_least, sensitive_features=sensitive, groups=GroupPolicy(max_groups=10))
+        policy = GroupPolicy(missing="set_aside", max_groups=11)
+        assert len(counted(table, sensitive_features=sensitive, groups=policy).histograms.groups) == 11
+    policy = GroupPolicy(missing="group", max_groups=11)
+    refused(table, ValueError, "sensitive_features has 12 groups in column 'g'; max", groups=policy)
 
 
 @pytest.mark.parametrize(
@@ -301,11 +249,7 @@ def test_the_limit_is_exact(to_table):
         ({"score": 3}, TypeError, "score must be the name of a column; got a int"),
         ({"sensitive_features": []}, ValueError, "sensitive_features must name at least one column"),
         ({"sensitive_features": ["g", "g"]}, ValueError, "each once"),
-        (
-            {"sensitive_features": {"g"}},
-            TypeError,
-            "sensitive_features must be the name of a column or a list of names",
-        ),
+        ({"sensitive_features": {"g"}}, TypeError, "sensitive_features must be the name of a column or a list"),
         ({"strata": [1]}, TypeError, "strata must be the name"),
         ({"sensitive_features": "l"}, TypeError, "'l' contains List: lists and structs"),
         ({"groups": "each"}, TypeError, "groups must be a GroupPolicy"),

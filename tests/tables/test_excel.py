@@ -91,7 +91,7 @@ def test_files_that_are_no_workbooks_are_refused_without_their_contents(tmp_path
 
 
 def test_a_workbook_that_expands_beyond_the_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("fairtransport.tables.files._formats.ALWAYS_ALLOWED", 1000)
+    monkeypatch.setattr("fairtransport.tables.files.engine.ALWAYS_ALLOWED", 1000)
     path = write(tmp_path / "scores.xlsx", people(3000))
     with pytest.raises(ValueError, match=r"would expand to .* raise max_expansion="):
         open_files([path], max_expansion=1.5)

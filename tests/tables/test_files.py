@@ -16,7 +16,7 @@ import pytest
 
 from fairtransport import GroupPolicy
 from fairtransport.tables import Columns, count_table, open_files
-from fairtransport.tables.files import _formats as decompression_limit
+from fairtransport.tables.files import engine as decompression_limit
 from fairtransport.tables.files import table_writer
 from fairtransport.tables.files.engine import Engine
 

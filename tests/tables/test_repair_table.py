@@ -18,6 +18,7 @@ import fairtransport as ft
 from .conftest import table_repair
 
 COLUMNS = {"score": "s", "sensitive_features": ["race", "sex"]}
+ONE = {"score": "s", "sensitive_features": "g", "n_bins": 4}
 
 
 def columns_at_random(*, on_grid, n=400, seed=0, n_bins=64):
@@ -35,6 +36,11 @@ def columns_at_random(*, on_grid, n=400, seed=0, n_bins=64):
     }
 
 
+def repair_of_rows(*arguments, **options):
+    """A repair of arrays in which each group has maps of its own, however small it is."""
+    return ft.QuantileRepair(*arguments, groups=ft.GroupPolicy(min_size=1, **options))
+
+
 def groups_of(columns):
     return {name: columns[name] for name in ("race", "sex")}
 
@@ -49,12 +55,8 @@ def repaired(native, order="id", output="repaired"):
 def test_on_the_grid_it_is_the_repair_of_arrays(target, amount):
     columns = columns_at_random(on_grid=True)
     table = pl.LazyFrame(columns)
-    exact = ft.QuantileRepair(target, amount, groups=ft.GroupPolicy(min_size=1)).fit(
-        columns["s"], sensitive_features=groups_of(columns)
-    )
-    found = ft.repair.TableRepair(
-        ft.QuantileRepair(target, amount, groups=ft.GroupPolicy(min_size=1)), **COLUMNS, n_bins=64
-    ).fit(table)
+    exact = repair_of_rows(target, amount).fit(columns["s"], sensitive_features=groups_of(columns))
+    found = ft.repair.TableRepair(repair_of_rows(target, amount), **COLUMNS, n_bins=64).fit(table)
     rng = np.random.default_rng(1)
     new = {"id": np.arange(500), "s": rng.random(500), **groups_of(columns_at_random(on_grid=False, n=500, seed=2))}
     direct = exact.transform(new["s"], sensitive_features=groups_of(new))
@@ -68,9 +70,8 @@ def test_every_engine_learns_and_repairs_alike(to_table, weighted):
     columns = columns_at_random(on_grid=True)
     table = to_table(columns)
     found = table_repair(**COLUMNS, n_bins=64, weight="w" if weighted else None).fit(table)
-    exact = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(
-        columns["s"], sensitive_features=groups_of(columns), sample_weight=columns["w"] if weighted else None
-    )
+    weights = columns["w"] if weighted else None
+    exact = repair_of_rows().fit(columns["s"], sensitive_features=groups_of(columns), sample_weight=weights)
     direct = exact.transform(columns["s"], sensitive_features=groups_of(columns))
     result = found.transform(table)
     assert type(result) is type(table)
@@ -82,9 +83,7 @@ def test_every_engine_learns_and_repairs_alike(to_table, weighted):
 def test_off_the_grid_it_keeps_the_stated_bound(n_bins):
     """T(a - h) <= T'(s) <= T(b) + h, with a and b the nearest nodes of the group's rows around s."""
     columns = columns_at_random(on_grid=False, n=600)
-    exact = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(
-        columns["s"], sensitive_features=groups_of(columns)
-    )
+    exact = repair_of_rows().fit(columns["s"], sensitive_features=groups_of(columns))
     found = table_repair(**COLUMNS, n_bins=n_bins).fit(pl.DataFrame(columns))
     points, width = np.random.default_rng(3).random(2000), 1 / n_bins
     for rows_map, counts_map in zip(exact.maps_, found.repair_.maps_, strict=True):
@@ -115,7 +114,7 @@ def test_lazy_stays_lazy_and_eager_keeps_its_order(to_table):
 
 def test_what_is_clamped_and_what_gets_no_score(to_table):
     fitted = {"id": [0, 1, 2, 3], "s": [0.0, 0.5, 0.5, 1.0], "g": ["a", "a", "b", "b"]}
-    found = table_repair(score="s", sensitive_features="g", n_bins=4).fit(to_table(fitted))
+    found = table_repair(**ONE).fit(to_table(fitted))
     new = {
         "id": list(range(8)),
         "s": [-3.0, 0.0, 1.0, 7.5, None, 0.5, 0.5, -1.0],
@@ -124,13 +123,8 @@ def test_what_is_clamped_and_what_gets_no_score(to_table):
     result = repaired(found.transform(to_table(new)))
     assert result[:4].tolist() == [0.25, 0.25, 0.75, 0.75]
     assert np.isnan(result[4:]).all()
-    assert found.check(to_table(new)) == {
-        "rows": 8,
-        "clamped": 2,
-        "no score": 1,
-        "no group": 1,
-        "unknown group": 2,
-    }
+    counts = {"rows": 8, "clamped": 2, "no score": 1, "no group": 1, "unknown group": 2}
+    assert found.check(to_table(new)) == counts
     assert found.set_aside_ == {}
 
 
@@ -139,7 +133,7 @@ def test_other_ranges_and_names(to_table):
     columns = {"id": np.arange(300), "points": rng.integers(300, 851, 300), "who": rng.integers(0, 2, 300)}
     found = table_repair(score="points", sensitive_features="who", range=(300, 850), n_bins=550).fit(to_table(columns))
     unit = (columns["points"] - 300) / 550
-    exact = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(unit, sensitive_features=columns["who"])
+    exact = repair_of_rows().fit(unit, sensitive_features=columns["who"])
     direct = 300 + 550 * exact.transform(unit, sensitive_features=columns["who"])
     renamed = {"id": columns["id"], "bin": columns["points"], "start": columns["who"]}
     result = found.transform(to_table(renamed), score="bin", sensitive_features=["start"], output="base")
@@ -183,7 +177,7 @@ def test_the_lookup_is_a_frame_of_any_library(library):
 
 def test_a_repair_is_cloned_by_fit_and_a_fitted_one_needs_none():
     table = pl.DataFrame(columns_at_random(on_grid=True))
-    plain = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))
+    plain = repair_of_rows()
     unfitted = ft.repair.TableRepair(plain, **COLUMNS, n_bins=64)
     with pytest.raises(NotFittedError):
         unfitted.transform(table)
@@ -216,20 +210,12 @@ def test_tables_that_cannot_be_learned_from(columns, options, message):
 
 def test_other_refusals():
     table = pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": ["a", "a", "b", None], "h": [1, 2, 1, 2]})
-    of_arrays = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(
-        [0.1, 0.2, 0.3, 0.4], sensitive_features=list("aabb")
-    )
+    of_arrays = repair_of_rows().fit([0.1, 0.2, 0.3, 0.4], sensitive_features=list("aabb"))
     with pytest.raises(ValueError, match="fitted to arrays; a lookup table needs maps of counts"):
         ft.repair.TableRepair(of_arrays, score="s", sensitive_features="g").transform(table)
     with pytest.raises(ValueError, match="do not overlap"):
-        ft.repair.TableRepair(
-            ft.QuantileRepair(groups=ft.GroupPolicy(crossed=False, min_size=1)),
-            score="s",
-            sensitive_features=["g", "h"],
-        ).fit(table.drop_nulls())
-    missing = ft.repair.TableRepair(
-        ft.QuantileRepair(groups=ft.GroupPolicy(missing="group", min_size=1)), score="s", sensitive_features="g"
-    ).fit(table)
+        table_repair(repair_of_rows(crossed=False), score="s", sensitive_features=["g", "h"]).fit(table.drop_nulls())
+    missing = table_repair(repair_of_rows(missing="group"), score="s", sensitive_features="g").fit(table)
     assert missing.repair_.transform([0.4], sensitive_features=[None]).shape == (1,)
     with pytest.raises(ValueError, match="is that of missing values, and a join does not find these"):
         missing.transform(table)
@@ -253,7 +239,7 @@ def test_pandas_keeps_its_index():
 
 def test_nan_is_no_score(to_table):
     fitted = {"s": [0.0, 0.5, 0.5, 1.0, np.nan, None], "g": [1.0, 1.0, 2.0, 2.0, 2.0, 1.0]}
-    found = table_repair(score="s", sensitive_features="g", n_bins=4).fit(to_table(fitted))
+    found = table_repair(**ONE).fit(to_table(fitted))
     assert found.set_aside_ == {"no score": 2}
     new = {"id": [0, 1, 2], "s": [np.nan, 0.5, 0.5], "g": [1.0, np.nan, 2.0]}
     result = repaired(found.transform(to_table(new)))
@@ -267,7 +253,7 @@ def test_nan_is_no_score(to_table):
 
 def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to_table):
     rows = {"s": [0.0, 0.5, 0.5, 1.0], "g": ["canary", "canary", "b", "b"]}
-    repair = table_repair(score="s", sensitive_features="g", n_bins=4).fit(to_table(rows))
+    repair = table_repair(**ONE).fit(to_table(rows))
     other = to_table({**rows, "g": [1, 1, 2, 2]})
     for call in (repair.transform, repair.check):
         with pytest.raises(TypeError, match="the repair was fitted to groups that are text") as caught:
@@ -281,9 +267,7 @@ def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to
 )
 def test_numbers_of_other_types_are_matched_by_value(to_table, fitted, given):
     """A repair that was fitted to 0 and 1 knows False, True and 1.0; 1.5 is no group of it, and no 1."""
-    repair = table_repair(score="s", sensitive_features="g", n_bins=4).fit(
-        to_table({"s": [0.0, 0.5, 0.5, 1.0], "g": fitted})
-    )
+    repair = table_repair(**ONE).fit(to_table({"s": [0.0, 0.5, 0.5, 1.0], "g": fitted}))
     table = to_table({"id": [0, 1, 2], "s": [0.5, 0.5, 0.5], "g": given})
     frame = nw.from_native(repair.transform(table)).lazy().collect().sort("id")
     found = [None if value is None or value != value else value for value in frame["repaired"].to_list()]
@@ -294,7 +278,7 @@ def test_numbers_of_other_types_are_matched_by_value(to_table, fitted, given):
 def test_names_that_spark_and_duckdb_hold_for_the_same(to_table):
     rows = {"s": [0.0, 0.5, 0.5, 1.0], "g": ["a", "a", "b", "b"]}
     table = to_table(rows)
-    repair = table_repair(score="s", sensitive_features="g", n_bins=4).fit(table)
+    repair = table_repair(**ONE).fit(table)
     engine = nw.from_native(table).implementation
     if engine.is_duckdb() or engine.is_pyspark():
         with pytest.raises(ValueError, match="The table has a column 'S' already"):

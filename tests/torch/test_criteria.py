@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from fairtransport.criteria import DemographicParity, as_criterion, resolve_criterion, weigh_by_reliability
+from fairtransport.criteria import DemographicParity
+from fairtransport.criteria.criterion import as_criterion, resolve_criterion, weigh_by_reliability
 from fairtransport.criteria.penalty import DiscretePenalty, information_of_features
 from fairtransport.groups import make_groups
 from fairtransport.strata import make_strata

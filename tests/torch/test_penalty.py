@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fairtransport import ContinuousDistance
-from fairtransport.criteria import demographic_parity
+from fairtransport.criteria.criterion import demographic_parity
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity

@@ -18,7 +18,7 @@ import numpy as np
 from changes import Source, change_array, change_json
 
 from fairtransport import QuantileRepair, TransportClassifier
-from fairtransport.auditing import audit
+from fairtransport.auditing import Inference, audit
 from fairtransport.persistence import ModelFileError, pack_model, unpack_model
 from fairtransport.persistence._files import _model_of
 from fairtransport.storage import unpack_container
@@ -110,7 +110,7 @@ def _use_classifier(model: Any, X: Any, group: Any, *, also: int) -> None:
     if np.size(getattr(model, "classes_", (0, 1))) == 2:
         _check_scores(probabilities[:, 1])
         if also == 3:
-            audit(probabilities[:, 1], sensitive_features=group, n_bootstrap=20, n_permutations=20)
+            audit(probabilities[:, 1], sensitive_features=group, inference=Inference(n_bootstrap=20, n_permutations=20))
     if hasattr(model, "duals_"):
         model.duals_.of_group(model.groups_.labels[0], np.linspace(0.0, 1.0, 5))
     if also == 2 and hasattr(model, "partial_fit") and getattr(model, "strata_", None) is None:

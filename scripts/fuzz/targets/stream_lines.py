@@ -7,8 +7,8 @@ import functools
 import numpy as np
 
 from fairtransport import QuantileRepair
-from fairtransport.stream.input._batch_reader import CsvParser, JsonParser, convert_rows
-from fairtransport.stream.input._schema import input_schema_for
+from fairtransport.stream.input import InputBatch, InputSchema, input_schema_for
+from fairtransport.stream.input._batch_reader import CsvParser, JsonParser, Parser
 
 SHARE = 2
 
@@ -36,31 +36,35 @@ def seeds() -> list[bytes]:
 
 
 @functools.cache
-def _parsers() -> tuple[CsvParser, JsonParser]:
+def _parsers() -> tuple[InputSchema, CsvParser, JsonParser]:
     repair = QuantileRepair().fit(np.linspace(0, 1, 80), sensitive_features={"g": np.tile(["a", "b"], 40)})
     schema = input_schema_for(repair, sensitive=["g"], score="s")
-    return CsvParser(schema, "score", b"s,g"), JsonParser(schema, "score")
+    return schema, CsvParser(schema, "score", b"s,g"), JsonParser(schema, "score")
 
 
 def case(data: bytes) -> None:
     """Parse the lines in the format that the first byte selects."""
-    parser = _parsers()[data[0] % 2 if data else 0]
+    schema, *parsers = _parsers()
+    parser: Parser = parsers[data[0] % 2 if data else 0]
     lines = data[1:].split(b"\n")
-    rows, rejected = parser.parse(lines)
-    if sorted([row.line for row in rows] + [index for index, _ in rejected]) != list(range(len(lines))):
+
+    def read(some: list[bytes]) -> InputBatch:
+        return schema.read(parser.parse(some))
+
+    batch = read(lines)
+    if sorted(batch.accepted + [index for index, _ in batch.rejected]) != list(range(len(lines))):
         raise RuntimeError("A line is lost or counted twice.")
-    if any("CANARY7" in reason for _, reason in rejected):
+    if any("CANARY7" in reason for _, reason in batch.rejected):
         raise RuntimeError("A reason quotes a value.")
-    for index, reason in rejected:
-        if parser.parse([lines[index]]) != ([], [(0, reason)]):
+    for index, reason in batch.rejected:
+        if read([lines[index]]).rejected != [(0, reason)]:
             raise RuntimeError("A rejected line differs from the line alone.")
-    for row in rows:
-        if parser.parse_line(lines[row.line], row.line) != row:
+    for row, index in enumerate(batch.accepted):
+        alone = read([lines[index]])
+        same = alone.X[0] == batch.X[row] and alone.sensitive_features["g"][0] == batch.sensitive_features["g"][row]
+        if alone.accepted != [0] or not same:
             raise RuntimeError("A line differs from the line alone.")
-        if parser.append_score(lines[row.line], b"0.5").count(b"\n") != 1:
+        if parser.append_score(lines[index], b"0.5").count(b"\n") != 1:
             raise RuntimeError("A line became two.")
-    if not rows:
+    if not batch.accepted:
         raise AllRejectedError("All lines are rejected.")
-    X, groups = convert_rows(parser.schema, rows)
-    if X.tolist() != [row.numbers[0] for row in rows] or groups.codes.tolist() != [row.group[0] for row in rows]:
-        raise RuntimeError("A row differs from its line.")

@@ -20,6 +20,7 @@ from fairtransport.auditing.errors import (
     Separation,
     ThresholdDifferences,
 )
+from fairtransport.auditing.options import Inference
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.provenance import Provenance, SourceFile
 from fairtransport.auditing.records import (
@@ -50,6 +51,7 @@ __all__ = [
     "GroupCalibration",
     "GroupRates",
     "GroupSummary",
+    "Inference",
     "LabelSeparation",
     "PairSummary",
     "Provenance",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,14 +10,14 @@ import numpy as np
 from fairtransport._columns import read_columns, say_columns
 from fairtransport._labels import TASKS, infer_task, is_positive
 from fairtransport._validation import check_choice, check_vector, check_weights
-from fairtransport.auditing._estimation import AlikeRows, compare_within, estimate_audit
-from fairtransport.auditing._evidence import HistogramEvidence, RankScale, RowEvidence, with_label
+from fairtransport.auditing._estimation import AlikeRows, estimate_audit
+from fairtransport.auditing._evidence import Evidence, RankScale, RowEvidence, Rows, with_label
 from fairtransport.auditing.errors.regression import moments_of_rows, moments_of_sums
-from fairtransport.auditing.options import MATERIALITY, check_options, place_thresholds
+from fairtransport.auditing.options import MATERIALITY, check_options
 from fairtransport.auditing.records import summarise_small_groups
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria.criterion import needs_labels
 from fairtransport.groups import read_groups
-from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
+from fairtransport.histograms import Grid
 from fairtransport.metrics import pooled_ranks
 from fairtransport.strata import Strata, make_strata
 from fairtransport.tables.table_counts import decile_edges
@@ -27,25 +27,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.auditing.errors.regression import ResidualMoments
-    from fairtransport.auditing.options import Options
+    from fairtransport.auditing.options import Inference, Options
     from fairtransport.auditing.result import Audit
-    from fairtransport.groups import GroupPolicy, Groups
+    from fairtransport.groups import GroupPolicy
     from fairtransport.histograms import GroupHistograms
     from fairtransport.tables.table_counts import ResidualSums, TableCounts
-
-# The validated rows of an audit.
 
 # Probabilities that are rounded to single precision may lie slightly outside [0, 1].
 _ROUNDING = 1e-6
 
 
-def choose_grid(values: NDArray[np.float64], n_bins: int, options: Options, *, is_regression: bool) -> Grid:
+def choose_grid(values: NDArray[np.float64], options: Options, *, is_regression: bool) -> Grid:
     """Return the grid of scores whose range is not given: [0, 1] where they lie within, or nodes of their own."""
     within = bool(np.all((values >= -_ROUNDING) & (values <= 1 + _ROUNDING)))
     if within and not is_regression:
-        return Grid(n_bins=n_bins)
-    return Grid.covering(values, n_bins, extra=[each for each in options.requested if isinstance(each, float)])
+        return Grid()
+    return Grid.covering(values, extra=[each for each in options.requested if isinstance(each, float)])
 
 
 def labels_of(criterion: str) -> tuple[int | None, ...]:
@@ -53,81 +50,17 @@ def labels_of(criterion: str) -> tuple[int | None, ...]:
     return {"equalized_odds": (0, 1), "equal_opportunity": (1,)}.get(criterion, (None,))
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The validated rows of an audit."""
-
-    grid: Grid
-    scores: NDArray[np.float64]
-    positive: NDArray[np.bool_] | None
-    labels: NDArray[np.float64] | None
-    weights: NDArray[np.float64] | None
-    groups: Groups
-    strata: Strata | None
-    rank_scale: RankScale | None = None
-    ranks: NDArray[np.float64] | None = None
-
-    def select(self, rows: NDArray[np.int64]) -> Rows:
-        """Return some of the rows."""
-        return replace(
-            self,
-            scores=self.scores[rows],
-            positive=None if self.positive is None else self.positive[rows],
-            labels=None if self.labels is None else self.labels[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            groups=self.groups.select(rows),
-            strata=None if self.strata is None else self.strata.select(rows),
-            ranks=None if self.ranks is None else self.ranks[rows],
-        )
-
-    def with_ranks(self) -> Rows:
-        """Return the rows with their ranks, where scores have no known bounds."""
-        if not self.grid.positions:
-            return self
-        scale = RankScale.of(self._histograms())
-        return replace(self, rank_scale=scale, ranks=pooled_ranks(self.scores, self.weights))
-
-    def alike(self, criterion: str) -> Iterator[AlikeRows]:
-        """Yield the rows that a criterion compares groups in, by label and stratum; those without rows are left out."""
-        unlabelled = replace(self, positive=None, strata=None)
-        names: Sequence[str | None] = [None] if self.strata is None else self.strata.names
-        for number, name in enumerate(names):
-            inside = np.ones(self.scores.size, np.bool_) if self.strata is None else self.strata.codes == number
-            for label in labels_of(criterion) if self.labels is None else (None,):
-                matches = inside if label is None or self.positive is None else inside & (self.positive == bool(label))
-                rows = np.flatnonzero(matches)
-                if rows.size:
-                    yield AlikeRows(label, name, unlabelled.select(rows).evidence())
-
-    def evidence(self) -> RowEvidence:
-        """Return the rows as evidence, with their histograms."""
-        return RowEvidence(
-            self._histograms(),
-            self.grid.to_unit(self.scores),
-            self.positive,
-            self.weights,
-            self.groups,
-            self.rank_scale,
-            self.ranks,
-        )
-
-    def residuals(self, histograms: GroupHistograms) -> ResidualMoments | None:
-        """Return the sums of residuals by group and decile of the prediction; None without real-valued labels."""
-        if self.labels is None:
-            return None
-        return moments_of_rows(self.labels, self.scores, self.weights, self.groups, decile_edges(histograms))
-
-    def _histograms(self) -> GroupHistograms:
-        weights = self.weights
-        return count_entries(
-            self.grid,
-            self.groups,
-            nodes=self.grid.place_checked(self.scores),
-            masses=np.ones(self.scores.size) if weights is None else weights,
-            squares=None if weights is None else weights**2,
-            rows=None if weights is None else np.ones(self.scores.size),
-            labels=self.positive,
-        )
+def _alike_rows(rows: Rows, evidence: RowEvidence, criterion: str) -> Iterator[AlikeRows]:
+    """Yield the rows that a criterion compares groups in, by label and stratum; those without rows are left out."""
+    grid, unlabelled = evidence.histograms.grid, replace(rows, positive=None, strata=None)
+    names: Sequence[str | None] = [None] if rows.strata is None else rows.strata.names
+    for number, name in enumerate(names):
+        inside = np.ones(rows.scores.size, np.bool_) if rows.strata is None else rows.strata.codes == number
+        for label in labels_of(criterion) if rows.labels is None else (None,):
+            matches = inside if label is None or rows.positive is None else inside & (rows.positive == bool(label))
+            if matches.any():
+                part = unlabelled.select(np.flatnonzero(matches))
+                yield AlikeRows(label, name, RowEvidence(part.count(grid), evidence.rank_scale, rows=part))
 
 
 #: Name of the ranges of real-valued labels, as strata.
@@ -144,12 +77,8 @@ def audit(
     criterion: str = "demographic_parity",
     strata: Any = None,
     target: Any = "barycenter",
-    confidence: float = 0.95,
-    n_bootstrap: int = 1000,
-    n_permutations: int = 1000,
-    random_state: int | np.random.Generator | None = None,
+    inference: Inference | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
-    n_bins: int = DEFAULT_BINS,
     groups: GroupPolicy | None = None,
     materiality: float = MATERIALITY,
     task: str | None = None,
@@ -184,18 +113,12 @@ def audit(
         numbers are cut at quantiles, and missing values form a stratum.
     target : str, label, array-like or Sample, default "barycenter"
         Target of the Wasserstein disparity; see `fairtransport.metrics.wasserstein_disparity`.
-    confidence : float, default 0.95
-        Confidence level of all intervals.
-    n_bootstrap, n_permutations : int, default 1000
-        Bootstrap replicates for the intervals, and permutations for noise floors and p-values; at least 20. The cost
-        does not depend on the number of rows.
-    random_state : int, Generator or None
-        Seed of the bootstrap and of the permutations.
+    inference : Inference, optional
+        Confidence level, numbers of bootstrap replicates and permutations (1000 each by default), and seed; the cost of
+        resampling does not depend on the number of rows.
     range : pair of float, optional
         Lowest and highest possible score; distances are shares of this range. When omitted, it is [0, 1] for scores
         within it. Other scores, and predictions of a regression, have no known bounds: see Notes.
-    n_bins : int, default 16384
-        Number of bins of the histograms that the audit keeps and resamples.
     groups : GroupPolicy, optional
         How sensitive columns become groups, and what becomes of small ones; ``settings.small_groups`` has the numbers.
         Groups with an effective sample size below its ``min_size`` are shown, but not judged: neither the verdict nor
@@ -254,10 +177,11 @@ def audit(
     Examples
     --------
     >>> import numpy as np
+    >>> from fairtransport.auditing import Inference
     >>> rng = np.random.default_rng(0)
     >>> group = np.repeat(["a", "b"], 500)
     >>> scores = np.where(group == "a", rng.beta(2, 4, 1000), rng.beta(3, 4, 1000))
-    >>> result = audit(scores, sensitive_features=group, random_state=0)
+    >>> result = audit(scores, sensitive_features=group, inference=Inference(random_state=0))
     >>> result
     Audit(1000 rows in 2 groups, pairwise disparity 0.091, 0.0... to 0.11...)
     >>> result.readings["strong_pairwise_disparity"].p_value
@@ -265,14 +189,12 @@ def audit(
     >>> result.thresholds[0].four_fifths
     False
     """
-    given = None if range is None else Grid.over(range, n_bins)
+    given = None if range is None else Grid.over(range)
     options = check_options(
         given,
         target=target,
         thresholds=thresholds,
-        confidence=confidence,
-        n_bootstrap=n_bootstrap,
-        n_permutations=n_permutations,
+        inference=inference,
         materiality=materiality,
         groups=groups,
         favourable=favourable,
@@ -286,37 +208,33 @@ def audit(
     weights = check_weights(sample_weight, size=values.size)
     positive, labels = _read_labels(y_true, task, pos_label, size=values.size)
     check_criterion(criterion, has_labels=y_true is not None, is_regression=labels is not None)
-    grid = given or choose_grid(values, n_bins, options, is_regression=labels is not None)
+    grid = given or choose_grid(values, options, is_regression=labels is not None)
     layers = _make_layers(strata, labels if needs_labels(criterion) else None, len(made))
     if layers is not None and layers.n_rows != values.size:
         raise ValueError(f"strata has {layers.n_rows} rows, but scores has {values.size}.")
     sizes = made.counts if weights is None else made.select(weights > 0).counts
     settled = made.settle(options.groups.small, options.groups.min_size, sizes)
     summary = summarise_small_groups(options.groups, made.counts, made, settled)
-    rows = Rows(grid, grid.check(np.clip(values, grid.low, grid.high)), positive, labels, weights, settled, layers)
+    rows = Rows(grid.check(np.clip(values, grid.low, grid.high)), positive, labels, weights, settled, layers)
     inside = np.any([codes < len(settled) for codes in settled.memberships], axis=0)
     n_aside = int(np.count_nonzero(~np.any([codes < len(made) for codes in made.memberships], axis=0)))
     if not inside.all():
         rows = rows.select(np.flatnonzero(inside))
-    rows = rows.with_ranks()
-    rng = np.random.default_rng(random_state)
-    evidence = rows.evidence()
-    _check_weighted(evidence.histograms)
-    options = place_thresholds(options, evidence.histograms)
-    within = None
-    if layers is not None or needs_labels(criterion):
-        whole = evidence if grid.positions else None
-        within = compare_within(rows.alike(criterion), settled.labels, options, rng, whole=whole)
+    histograms, scale = rows.count(grid), None
+    if grid.positions:  # scores without known bounds are compared by their ranks
+        scale, rows = RankScale.of(histograms), replace(rows, ranks=pooled_ranks(rows.scores, rows.weights))
+    evidence = RowEvidence(histograms, scale, rows=rows)
+    _check_weighted(histograms)
+    is_within = layers is not None or needs_labels(criterion)
     columns = () if strata is None or layers is None else tuple(c for c in layers.columns if c != LABEL_COLUMN)
     result = estimate_audit(
         evidence,
         options,
-        rng,
-        within=within,
+        _alike_rows(rows, evidence, criterion) if is_within else None,
         strata=columns,
         set_aside={"no group": n_aside} if n_aside else None,
         small_groups=summary,
-        residuals=rows.residuals(evidence.histograms),
+        residuals=None if labels is None else moments_of_rows(rows, decile_edges(histograms)),
     )
     cuts = {} if layers is None else dict(zip(layers.columns, layers.cuts, strict=True))
     points = {name: tuple(each.tolist()) for name, each in cuts.items() if each is not None}
@@ -355,34 +273,13 @@ def audit_histograms(
     *,
     strata: Mapping[str, GroupHistograms] | None = None,
     strata_columns: Sequence[str] = (),
-    thresholds: ArrayLike | None = None,
-    criterion: str = "demographic_parity",
-    target: Any = "barycenter",
-    confidence: float = 0.95,
-    n_bootstrap: int = 1000,
-    n_permutations: int = 1000,
-    random_state: int | np.random.Generator | None = None,
-    groups: GroupPolicy | None = None,
-    materiality: float = MATERIALITY,
-    favourable: str = "high",
-    reference: Any = None,
     set_aside: Mapping[str, int] | None = None,
     residuals: ResidualSums | None = None,
+    **settings: Any,
 ) -> Audit:
-    """Audit histograms of scores."""
-    options = check_options(
-        None if histograms.grid.positions else histograms.grid,
-        target=target,
-        thresholds=thresholds,
-        confidence=confidence,
-        n_bootstrap=n_bootstrap,
-        n_permutations=n_permutations,
-        materiality=materiality,
-        groups=groups,
-        favourable=favourable,
-        reference=reference,
-        criterion=criterion,
-    )
+    """Audit histograms of scores; ``settings`` are those of `audit` that are not about rows."""
+    options = check_options(None if histograms.grid.positions else histograms.grid, **settings)
+    criterion = options.criterion
     is_regression = residuals is not None
     check_criterion(criterion, has_labels=histograms.has_labels or is_regression, is_regression=is_regression)
     present = histograms.filled()
@@ -390,21 +287,14 @@ def audit_histograms(
         raise ValueError(f"{histograms!r} has rows in {len(present.groups)} group(s); at least 2 are needed.")
     settled = present.settle(options.groups.small, options.groups.min_size)
     summary = summarise_small_groups(options.groups, present.group_rows, present.groups, settled.groups)
-    rng = np.random.default_rng(random_state)
     scale = RankScale.of(settled) if settled.grid.positions else None
-    evidence = HistogramEvidence(settled, scale)
-    options = place_thresholds(options, settled)
-    within = None
-    if strata or needs_labels(criterion):
-        rows = _alike_histograms(settled, strata, criterion, scale)
-        within = compare_within(rows, settled.groups.labels, options, rng, whole=None if scale is None else evidence)
+    is_within = bool(strata) or needs_labels(criterion)
     by_labels = is_regression and needs_labels(criterion)
     columns = tuple(strata_columns) or (("strata",) if strata and not by_labels else ())
     return estimate_audit(
-        evidence,
+        Evidence(settled, scale),
         options,
-        rng,
-        within=within,
+        _alike_histograms(settled, strata, criterion, scale) if is_within else None,
         strata=columns,
         set_aside=set_aside,
         small_groups=summary,
@@ -437,7 +327,7 @@ def _alike_histograms(
         for label in labels_of(criterion) if part.has_labels else (None,):
             rows = part if label is None else with_label(part, label)
             if rows.everyone.any():
-                yield AlikeRows(label, name, HistogramEvidence(rows.filled(), scale))
+                yield AlikeRows(label, name, Evidence(rows.filled(), scale))
 
 
 def _check_weighted(histograms: GroupHistograms) -> None:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from fairtransport.auditing._audit import audit_counts
 from fairtransport.auditing.options import MATERIALITY, check_options, requested_nodes
 from fairtransport.auditing.series import audit_counts_by, by_in_errors
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria.criterion import needs_labels
 from fairtransport.histograms import DEFAULT_BINS, Grid
 from fairtransport.tables import count_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import ArrayLike
 
+    from fairtransport.auditing.options import Inference
     from fairtransport.auditing.result import Audit
     from fairtransport.auditing.series import AuditSeries
     from fairtransport.groups import GroupPolicy
@@ -35,10 +35,7 @@ def audit_table(
     thresholds: ArrayLike | None = None,
     criterion: str = "demographic_parity",
     target: Any = "barycenter",
-    confidence: float = 0.95,
-    n_bootstrap: int = 1000,
-    n_permutations: int = 1000,
-    random_state: int | np.random.Generator | None = None,
+    inference: Inference | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     n_bins: int = DEFAULT_BINS,
     groups: GroupPolicy | None = None,
@@ -71,7 +68,7 @@ def audit_table(
         real-valued labels are those of all rows. Not with ``strata`` or another criterion.
     weight : str, optional
         Column of row weights; equal when omitted.
-    thresholds, criterion, target, confidence, n_bootstrap, n_permutations, random_state
+    thresholds, criterion, target, inference
         As in `fairtransport.audit`; criteria other than demographic parity need ``label``.
     groups, materiality, favourable, reference
         As in `fairtransport.audit`.
@@ -106,8 +103,9 @@ def audit_table(
     Examples
     --------
     >>> import polars as pl
+    >>> from fairtransport.auditing import Inference
     >>> table = pl.LazyFrame({"s": [0.25, 0.5, 0.75, 1.0, None], "sex": ["F", "F", "M", "M", "M"]})
-    >>> result = audit_table(table, score="s", sensitive_features="sex", random_state=0)
+    >>> result = audit_table(table, score="s", sensitive_features="sex")
     >>> result.metrics["strong_pairwise_disparity"], result.settings.set_aside
     (0.5, {'no score': 1})
 
@@ -116,7 +114,8 @@ def audit_table(
     >>> sex, month = rng.choice(["F", "M"], 3000), rng.integers(1, 4, 3000)
     >>> scores = rng.beta(2, np.where((sex == "F") & (month == 3), 4, 3))
     >>> table = pl.DataFrame({"s": scores, "sex": sex, "month": month})
-    >>> series = audit_table(table, by="month", score="s", sensitive_features="sex", random_state=0)
+    >>> seeded = Inference(random_state=0)
+    >>> series = audit_table(table, by="month", score="s", sensitive_features="sex", inference=seeded)
     >>> [point.value for point in series.points if point.outside]
     ['3']
     """
@@ -127,9 +126,7 @@ def audit_table(
     options: dict[str, Any] = {
         "thresholds": thresholds,
         "target": target,
-        "confidence": confidence,
-        "n_bootstrap": n_bootstrap,
-        "n_permutations": n_permutations,
+        "inference": inference,
         "materiality": materiality,
         "groups": groups,
         "favourable": favourable,
@@ -158,5 +155,5 @@ def audit_table(
             within_labels=needs_labels(criterion),
         )
     if by is not None:
-        return audit_counts_by(counts, by=by, random_state=random_state, **options)
-    return audit_counts(counts, random_state=random_state, **options)
+        return audit_counts_by(counts, by=by, **options)
+    return audit_counts(counts, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -101,14 +101,20 @@ class AuditComparison:
     auc: Change | None
     thresholds: tuple[ThresholdChange, ...]
 
+    @property
+    def mean_changes(self) -> dict[str, Change]:
+        """The changes with sums over groups, or over pairs of groups, as means: what text and pages show."""
+        before, after = self.before.mean_readings, self.after.mean_readings
+        return {name: _reading_change(before[name], after[name]) for name in self.changes}
+
     def to_dict(self) -> dict[str, Any]:
         """Return both audits and their differences as plain values that JSON can represent."""
         return plain_values(
             {
                 "names": self.names,
-                "changes": {name: asdict(change) for name, change in self.changes.items()},
-                "auc": None if self.auc is None else asdict(self.auc),
-                "thresholds": [asdict(threshold) for threshold in self.thresholds],
+                "changes": self.changes,
+                "auc": self.auc,
+                "thresholds": self.thresholds,
                 "groups": [group.name for group in self.before.groups],
                 "before": self.before.to_dict(),
                 "after": self.after.to_dict(),
@@ -145,7 +151,7 @@ class AuditComparison:
         return str(render("pages.notebook.comparison_cell", self))
 
     def __repr__(self) -> str:
-        change = self.changes[self.before.settings.pairs_metric]
+        change = self.mean_changes[self.before.settings.pairs_metric]
         name = "pairwise disparity" if self.before.settings.bounded else "rank disparity"
         text = f"{len(self.before.groups)} groups, {name} {change.before:.3f} to {change.after:.3f}"
         return f"AuditComparison({text}, {'beyond' if change.beyond_noise else 'within'} noise)"
@@ -195,7 +201,8 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
     >>> group = np.repeat(["a", "b"], 500)
     >>> scores = np.r_[rng.beta(2, 4, 500), rng.beta(4, 2, 500)]
     >>> repaired = ft.QuantileRepair().fit_transform(scores, sensitive_features=group)
-    >>> before, after = (ft.audit(s, sensitive_features=group, random_state=0) for s in (scores, repaired))
+    >>> seeded = ft.auditing.Inference(random_state=0)
+    >>> before, after = (ft.audit(s, sensitive_features=group, inference=seeded) for s in (scores, repaired))
     >>> ft.compare(before, after)
     AuditComparison(2 groups, pairwise disparity 0.328 to 0.000, beyond noise)
     """
@@ -250,10 +257,6 @@ def _estimate_change(one: Estimate, other: Estimate) -> Change:
     return _change((one.value, one.low, one.high), (other.value, other.low, other.high))
 
 
-def _estimate_changes(before: Sequence[Estimate], after: Sequence[Estimate]) -> tuple[Change, ...]:
-    return tuple(_estimate_change(one, other) for one, other in zip(before, after, strict=True))
-
-
 def _change(one: tuple[float, float, float], other: tuple[float, float, float]) -> Change:
     """Return the change from ``one`` to ``other``, each an estimate with its interval; see the Notes of `compare`."""
     middle = other[0] - one[0]
@@ -264,19 +267,16 @@ def _change(one: tuple[float, float, float], other: tuple[float, float, float]) 
 
 def _threshold_changes(before: Audit, after: Audit, positions: tuple[int, ...]) -> Iterator[ThresholdChange]:
     later = {threshold.top_share or threshold.threshold: threshold for threshold in after.thresholds}
+
+    def changes(before: Sequence[Estimate], after: Sequence[Estimate]) -> tuple[Change, ...]:
+        return tuple(_estimate_change(one, after[at]) for one, at in zip(before, positions, strict=True))
+
     for one in before.thresholds:
         other = later.get(one.top_share or one.threshold)
-        if other is None:
-            continue
-        errors = None
-        if one.errors is not None and other.errors is not None:
-            errors = _estimate_changes(one.errors, [other.errors[i] for i in positions])
-        yield ThresholdChange(
-            threshold=one.threshold,
-            rates=_estimate_changes(one.rates, [other.rates[i] for i in positions]),
-            ratios=(_ratio(one), _ratio(other)),
-            errors=errors,
-        )
+        if other is not None:
+            errors = None if one.errors is None or other.errors is None else changes(one.errors, other.errors)
+            ratios = _ratio(one), _ratio(other)
+            yield ThresholdChange(one.threshold, changes(one.rates, other.rates), ratios, errors)
 
 
 def _ratio(threshold: ThresholdSummary) -> float | None:
@@ -294,7 +294,7 @@ def _lines(comparison: AuditComparison) -> Iterator[str]:
     one, other = (shorten(name, 9) for name in names)
     interval = f"{before.settings.confidence:.0%} interval"
     yield f"{'':<{_NAME_WIDTH}}{one:>10}{other:>10}{'change':>9}{interval:>18}"
-    for name, change in comparison.changes.items():
+    for name, change in comparison.mean_changes.items():
         yield _row(METRIC_TITLES[name], change, partial(distance_text, before, metric=name))
     if comparison.auc is not None:
         yield _row("AUC", comparison.auc)

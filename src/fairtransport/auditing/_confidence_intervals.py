@@ -62,8 +62,6 @@ def largest_roots(
 ) -> NDArray[np.float64]:
     """Return where convex functions take a value for the last time, on the positive half-line; 0 where they do not.
 
-    Notes
-    -----
     A secant through two points to the right of the last root of a convex function crosses 0 between that root and those
     points, so the iterates decrease and never pass the root.
     """
@@ -269,7 +267,7 @@ def _make_component(
     if not shift @ widths > 0:
         return component
     shifted, remainder = _split_shift(deviations, shift, widths)
-    explained = _explained_share(remainder, _split_shift(noise, shift, widths)[1], widths)
+    explained = _explained_share(remainder[:-1], _split_shift(noise[:-1], shift, widths)[1], widths)
     direction, smooth = (shifted + max(0.0, 1.0 - strength * explained) * remainder for strength in (1.0, _SMOOTHING))
     if float(component.total(smooth)[0]) <= _EQUAL:
         smooth = _alternating_shift(len(deviations), histograms.group_shares, shift)
@@ -293,9 +291,7 @@ def smooth_direction(
     if not shift @ widths > 0:
         return deviations
     shifted, remainder = _split_shift(deviations, shift, widths)
-    energy = float(np.sum(remainder**2 @ widths))
-    noise_energy = float(np.sum((_split_shift(noise, shift, widths)[1] ** 2 @ widths).mean(axis=0)))
-    explained = min(1.0, noise_energy / energy) if energy > 0 else 1.0
+    explained = _explained_share(remainder, _split_shift(noise.swapaxes(0, 1), shift, widths)[1], widths)
     return shifted + max(0.0, 1.0 - _SMOOTHING * explained) * remainder
 
 
@@ -309,9 +305,9 @@ def _threshold(deviations: NDArray[np.float64], noise: NDArray[np.float64]) -> N
 
 
 def _explained_share(remainder: NDArray[np.float64], noise: NDArray[np.float64], widths: NDArray[np.float64]) -> float:
-    """Return the share of the squared deviations that noise explains."""
-    energy = float(np.sum((remainder[:-1] ** 2) @ widths))
-    noise_energy = float(np.sum(((noise[:-1] ** 2) @ widths).mean(axis=1)))
+    """Return the share of the squared deviations of groups that noise, (n_groups, n_draws, n_nodes), explains."""
+    energy = float(np.sum(remainder**2 @ widths))
+    noise_energy = float(np.sum((noise**2 @ widths).mean(axis=1)))
     return min(1.0, noise_energy / energy) if energy > 0 else 1.0
 
 
@@ -539,8 +535,6 @@ class PairIndex:
     def scales(self, strata: Sequence[Stratum]) -> NDArray[np.float64]:
         r"""Return what the sum of each pair's distances over strata is proportional to without any difference.
 
-        Notes
-        -----
         With weights w, group sizes n and the distribution function F of all rows of a stratum,
         :math:`\sum w \sqrt{1/n_i + 1/n_j} \int \sqrt{F (1 - F)}`. Permutations within strata do not change it.
         """
@@ -573,8 +567,6 @@ def compare_pairs(
 ) -> PairTests:
     """Test the difference between every two groups, averaged over strata.
 
-    Notes
-    -----
     The test of all groups uses the largest of all distances, each relative to its noise, so the pair that attains it
     has the p-value of that test. The other pairs are tested by Holm's method where that test rejects.
     """
@@ -655,8 +647,6 @@ PAIRS_TEST = "largest_ratio"
 def noise_floors(stratum: Stratum, n_permutations: int, rng: np.random.Generator) -> dict[str, NoiseFloor]:
     """Measure every disparity after each permutation of group membership.
 
-    Notes
-    -----
     Rows keep their scores and groups their sizes: counts are drawn without replacement, which has the distribution of
     permuted rows at a cost that does not depend on their number.
     """

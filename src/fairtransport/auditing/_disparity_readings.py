@@ -65,8 +65,8 @@ def disparity_readings(
     """Return the weighted sum over strata of each disparity, with interval, noise floor and p-value."""
     readings = {}
     kinds = {norm.name: norm.kind for norm in strata[0].norms}
-    significant = p_value <= 1 - options.confidence or "fixed" in kinds.values()
-    distributions = confidence_distributions(strata, options.n_bootstrap, rng, significant=significant)
+    significant = p_value <= 1 - options.inference.confidence or "fixed" in kinds.values()
+    distributions = confidence_distributions(strata, options.inference.n_bootstrap, rng, significant=significant)
     for name, distribution in distributions.items():
         floor = floors[name]
         value = float(sum(stratum.weight * value[name] for stratum, value in zip(strata, values, strict=True)))
@@ -74,7 +74,7 @@ def disparity_readings(
         p = distribution.p_value if kinds[name] == "fixed" else p_value
         if value == 0:
             p = 1.0
-        estimate = _estimate(distribution, p, binning_error, options.confidence)
+        estimate = _estimate(distribution, p, binning_error, options.inference.confidence)
         readings[name] = Reading(
             value=value,
             low=estimate.low,
@@ -104,13 +104,15 @@ def pair_estimate(
         Stratum(coarsen(each, max_nodes), (norm,), weight, noise_factor=noise_factor)
         for each, weight in zip(histograms, weights, strict=True)
     ]
-    significant = p_value <= 1 - options.confidence
-    distribution = confidence_distributions(strata, options.n_bootstrap, rng, significant=significant)[norm.name]
+    significant = p_value <= 1 - options.inference.confidence
+    distribution = confidence_distributions(strata, options.inference.n_bootstrap, rng, significant=significant)[
+        norm.name
+    ]
     observed = sum(
         stratum.weight * float(norm.total(stratum.histograms.curves(), stratum.histograms.widths)[0])
         for stratum in strata
     )
-    return _estimate(distribution, p_value, distance - observed, options.confidence)
+    return _estimate(distribution, p_value, distance - observed, options.inference.confidence)
 
 
 def _estimate(
@@ -142,8 +144,6 @@ def score_readings(
 ) -> dict[str, Reading]:
     """Return the disparities of scores without known bounds, in units of the score.
 
-    Notes
-    -----
     Distances are computed in interquartile ranges of all scores, so that tolerances fit scores of any scale.
     """
     grid = whole.histograms.grid
@@ -156,20 +156,12 @@ def score_readings(
         {name: value / spread for name, value in disparities_of(evidence, options.target).items()}
         for evidence, _ in parts
     ]
-    floors, _ = joint_noise_floors(strata, options.n_permutations, rng)
+    floors, _ = joint_noise_floors(strata, options.inference.n_permutations, rng)
     unit = spread * (grid.high - grid.low)
     exact = all(evidence.exact for evidence, _ in parts)
     bounds = {} if exact else whole.histograms.bounds()
     return {
-        name: replace(
-            reading,
-            value=unit * reading.value,
-            low=unit * reading.low,
-            high=unit * reading.high,
-            corrected=unit * reading.corrected,
-            floor=None if reading.floor is None else unit * reading.floor,
-            resolution=(grid.high - grid.low) * bounds.get(name, 0.0),
-        )
+        name: replace(reading.scaled(unit), resolution=(grid.high - grid.low) * bounds.get(name, 0.0))
         for name, reading in disparity_readings(strata, values, floors, options, rng, p_value=p_value).items()
     }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport.auditing._confidence_intervals import PAIRS_TEST, joint_noise_floors, make_norms
+from fairtransport.auditing._confidence_intervals import PAIRS_TEST, RANK_METRICS, joint_noise_floors, make_norms
 from fairtransport.auditing._disparity_readings import disparities_of, make_stratum, score_readings
-from fairtransport.auditing._evidence import EVERYONE
+from fairtransport.auditing._evidence import EVERYONE, groups_to_compare
 from fairtransport.auditing._group_comparison import (
     ComparedPart,
     compare_groups,
@@ -21,6 +22,7 @@ from fairtransport.auditing.errors.rates import estimate_error_rates, resolve_re
 from fairtransport.auditing.errors.regression import estimate_regression
 from fairtransport.auditing.errors.separation import estimate_separation
 from fairtransport.auditing.errors.summary import estimate_cross_auc
+from fairtransport.auditing.options import place_thresholds
 from fairtransport.auditing.proportions import (
     area_under_curve,
     complement,
@@ -41,7 +43,7 @@ from fairtransport.auditing.records import (
     WithinStrata,
 )
 from fairtransport.auditing.result import Audit
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria.criterion import needs_labels
 from fairtransport.strata import stratum_weights
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import TARGET_WORDS
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.auditing._evidence import Evidence
-    from fairtransport.auditing._group_comparison import GroupComparison
     from fairtransport.auditing.errors.regression import ResidualMoments
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.proportions import Estimate
@@ -64,7 +65,9 @@ def summarise_group(evidence: Evidence, group: int, options: Options, *, judged:
     """Return the size, scores and errors of the group with this index."""
     histograms = evidence.histograms
     sample = evidence.sample(group)
-    has_labels, grid = histograms.has_labels, histograms.grid
+    grid, error = histograms.grid, None
+    if histograms.has_labels:
+        error = share(evidence.wrong(options.unit_thresholds[0], group), options.inference.confidence)
     unit = grid.high - grid.low if grid.positions else 1.0
     return GroupSummary(
         name=histograms.groups.names[group],
@@ -75,44 +78,37 @@ def summarise_group(evidence: Evidence, group: int, options: Options, *, judged:
         mean=float(grid.from_unit(sample.mean)),
         quantiles=tuple(grid.from_unit(sample.quantile(QUANTILE_LEVELS)).tolist()),
         distance_to_everyone=unit * wasserstein(sample, evidence.sample(EVERYONE)),
-        error=share(evidence.wrong(options.unit_thresholds[0], group), options.confidence) if has_labels else None,
-        auc=estimate_auc(evidence, group, options) if has_labels else None,
+        error=error,
+        auc=estimate_auc(evidence, group, options) if histograms.has_labels else None,
     )
 
 
 def estimate_auc(evidence: Evidence, group: int, options: Options) -> Estimate | None:
     """Return the area under the ROC curve of a group, or of all rows; None unless both classes are present."""
-    histograms = evidence.histograms
-    if group == EVERYONE:
-        squares_by_cell = histograms.masses if histograms.squares is None else histograms.squares
-        weights, squares = histograms.masses.sum(axis=(1, 2)), squares_by_cell.sum(axis=(1, 2))
-    else:
-        weights = histograms.by_class[:, group].sum(axis=1)
-        squares = histograms.squares_by_class[:, group].sum(axis=1)
+    weights, squares = (sums.sum(axis=1) for sums in evidence.masses(group))
     sizes = np.divide(weights**2, squares, out=np.zeros(2), where=squares > 0)
     negatives, positives = evidence.class_sample(0, group), evidence.class_sample(1, group)
-    return area_under_curve(negatives, positives, (float(sizes[0]), float(sizes[1])), options.confidence)
+    return area_under_curve(negatives, positives, (float(sizes[0]), float(sizes[1])), options.inference.confidence)
 
 
 def summarise_threshold(
-    evidence: Evidence, threshold: float, options: Options, judged: NDArray[np.bool_]
+    evidence: Evidence, threshold: float, options: Options, compared: NDArray[np.intp]
 ) -> ThresholdSummary:
-    """Return selection rates and errors at a threshold, given which groups have enough rows to be judged."""
+    """Return selection rates and errors at a threshold, with the extremes of some groups."""
     at = float(evidence.histograms.grid.to_unit(threshold))
-    groups = range(judged.size)
-    rates = tuple(share(evidence.selected(at, group), options.confidence) for group in groups)
+    groups = range(len(evidence.histograms.groups))
+    rates = tuple(share(evidence.selected(at, group), options.inference.confidence) for group in groups)
     values = np.array([rate.value for rate in rates])
-    compared = compared_groups(judged)
     lowest, highest = int(compared[np.argmin(values[compared])]), int(compared[np.argmax(values[compared])])
     high_is_favourable = options.favourable == "high"
     outcomes = rates if high_is_favourable else tuple(complement(rate) for rate in rates)
     top = outcomes[highest if high_is_favourable else lowest].value
-    level = extremes_confidence([rates[i] for i in compared], options.confidence)
+    level = extremes_confidence([rates[i] for i in compared], options.inference.confidence)
     lower, higher = (share(evidence.selected(at, group), level) for group in (lowest, highest))
     rate_ratio = ratio(lower, higher) if high_is_favourable else ratio(complement(higher), complement(lower))
     errors = None
     if evidence.histograms.has_labels:
-        errors = tuple(share(evidence.wrong(at, group), options.confidence) for group in groups)
+        errors = tuple(share(evidence.wrong(at, group), options.inference.confidence) for group in groups)
     return ThresholdSummary(
         threshold=float(threshold),
         rates=rates,
@@ -129,12 +125,6 @@ def summarise_threshold(
     )
 
 
-def compared_groups(judged: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the indices of the groups with enough rows to be judged, or of all where fewer than two have."""
-    enough = np.flatnonzero(judged)
-    return enough if enough.size >= 2 else np.arange(judged.size)
-
-
 _TARGET_DESCRIPTIONS = dict(
     zip(
         TARGET_WORDS,
@@ -147,30 +137,37 @@ _TARGET_DESCRIPTIONS = dict(
 def estimate_audit(
     evidence: Evidence,
     options: Options,
-    rng: np.random.Generator,
+    alike: Iterable[AlikeRows] | None = None,
     *,
-    within: WithinStrata | None = None,
     strata: tuple[str, ...] = (),
     set_aside: Mapping[str, int] | None = None,
     small_groups: SmallGroups | None = None,
     residuals: ResidualMoments | None = None,
 ) -> Audit:
-    """Estimate all figures of an audit."""
-    histograms = evidence.histograms
+    """Estimate all figures of an audit; ``alike`` are the rows within which its criterion compares groups."""
+    histograms, confidence = evidence.histograms, options.inference.confidence
+    rng = np.random.default_rng(options.inference.random_state)
+    options = place_thresholds(options, histograms)
+    within = None if alike is None else compare_within(alike, evidence, options, rng)
     judged = histograms.effective_sizes >= options.groups.min_size
+    compared, _ = groups_to_compare(histograms.effective_sizes, options.groups.min_size)
     reference = resolve_reference(options.reference, evidence, judged)
     target = make_norms(histograms, options.target)[0].group
-    comparison = compare_groups(evidence, compared_groups(judged), target, options, rng)
+    comparison = compare_groups(evidence, compared, target, options, rng)
     readings = comparison.readings
     grid = histograms.grid
     unit = grid.high - grid.low if grid.positions else 1.0
+    regression = None
+    if residuals is not None:
+        ends, names = (grid.low, grid.high), histograms.groups.names
+        regression = estimate_regression(residuals, names, judged, reference, confidence=confidence, score_range=ends)
     if histograms.has_labels:
         readings = {"error_rate": _error_reading(evidence, options), **readings}
     return Audit(
         groups=tuple(summarise_group(evidence, i, options, judged=bool(judged[i])) for i in range(judged.size)),
         readings=readings,
         thresholds=tuple(
-            replace(summarise_threshold(evidence, cut, options, judged), top_share=share)
+            replace(summarise_threshold(evidence, cut, options, compared), top_share=share)
             for cut, share in zip(options.thresholds, options.top_shares, strict=True)
         ),
         distances=unit * evidence.distances(),
@@ -179,28 +176,30 @@ def estimate_audit(
         largest_distance=comparison.largest_distance,
         metrics_all_groups={name: unit * value for name, value in evidence.disparities(options.target).items()},
         auc=estimate_auc(evidence, EVERYONE, options) if histograms.has_labels else None,
-        **_errors(evidence, options, judged, reference, rng, known=_known_separation(within, options, strata)),
+        **_errors(evidence, options, compared, reference, rng, known=_known_separation(within, options, strata)),
         within=within,
         histograms=histograms,
         rank_distances=None if evidence.rank_scale is None else evidence.ranked().distances(),
-        regression=None
-        if residuals is None
-        else estimate_regression(
-            residuals,
-            histograms.groups.names,
-            judged,
-            reference,
-            confidence=options.confidence,
-            score_range=(grid.low, grid.high),
-        ),
-        settings=_settings(
-            evidence,
-            options,
-            target,
-            comparison,
-            strata=strata,
-            set_aside=set_aside or {},
+        regression=regression,
+        settings=Settings(
+            target=_describe_target(options.target, histograms.groups.names, target),
+            confidence=confidence,
+            n_bootstrap=options.inference.n_bootstrap,
+            n_permutations=options.inference.n_permutations,
+            exact=evidence.exact,
+            n_bins=grid.n_bins,
+            range=(grid.low, grid.high),
+            columns=histograms.groups.columns,
+            weighted=histograms.squares is not None,
+            null="permuted" if comparison.permuted else "resampled",
+            n_nodes=comparison.n_nodes,
+            materiality=options.materiality,
+            set_aside=dict(set_aside or {}),
             small_groups=small_groups or SmallGroups(),
+            favourable=options.favourable,
+            criterion=options.criterion,
+            strata=strata,
+            bounded=not grid.positions,
             task="regression" if residuals is not None else "classification" if histograms.has_labels else None,
         ),
     )
@@ -213,14 +212,14 @@ def _known_separation(
     if within is None or strata or not within.judged or within.set_aside:
         return {}
     key = {"equalized_odds": None, "equal_opportunity": 1}[options.criterion]
-    ranks = "rank_disparity" in within.readings
-    return {key: within.readings["rank_disparity" if ranks else "strong_pairwise_disparity"]}
+    readings = within.mean_readings
+    return {key: readings["rank_disparity" if "rank_disparity" in readings else "strong_pairwise_disparity"]}
 
 
 def _errors(
     evidence: Evidence,
     options: Options,
-    judged: NDArray[np.bool_],
+    compared: NDArray[np.intp],
     reference: int,
     rng: np.random.Generator,
     *,
@@ -229,58 +228,22 @@ def _errors(
     """Return the figures that need labels."""
     if not evidence.histograms.has_labels:
         return {"error_rates": (), "separation": None, "calibration": None, "cross_auc": None}
-    compared = compared_groups(judged).tolist()
     return {
         "error_rates": tuple(
             estimate_error_rates(evidence, cut, options, reference, rng) for cut in options.thresholds
         ),
         "separation": estimate_separation(evidence, options, rng, known=known),
-        "calibration": estimate_calibration(evidence, options, compared, rng),
+        "calibration": estimate_calibration(evidence, options, compared.tolist(), rng),
         "cross_auc": estimate_cross_auc(evidence, options, rng),
     }
 
 
 def _error_reading(evidence: Evidence, options: Options) -> Reading:
     tally = evidence.wrong(options.unit_thresholds[0], EVERYONE)
-    error = share(tally, options.confidence)
+    error = share(tally, options.inference.confidence)
     size = tally.total**2 / (tally.inside_squares + tally.outside_squares)
-    margin = float(np.sqrt(np.log(2 / (1 - options.confidence)) / (2 * size)))
+    margin = float(np.sqrt(np.log(2 / (1 - options.inference.confidence)) / (2 * size)))
     return Reading(error.value, error.low, error.high, corrected=error.value, margin=margin)
-
-
-def _settings(
-    evidence: Evidence,
-    options: Options,
-    target: int,
-    comparison: GroupComparison,
-    *,
-    strata: tuple[str, ...],
-    set_aside: Mapping[str, int],
-    small_groups: SmallGroups,
-    task: str | None,
-) -> Settings:
-    histograms = evidence.histograms
-    return Settings(
-        target=_describe_target(options.target, histograms.groups.names, target),
-        confidence=options.confidence,
-        n_bootstrap=options.n_bootstrap,
-        n_permutations=options.n_permutations,
-        exact=evidence.exact,
-        n_bins=histograms.grid.n_bins,
-        range=(histograms.grid.low, histograms.grid.high),
-        columns=histograms.groups.columns,
-        weighted=histograms.squares is not None,
-        null="permuted" if comparison.permuted else "resampled",
-        n_nodes=comparison.n_nodes,
-        materiality=options.materiality,
-        set_aside=dict(set_aside),
-        small_groups=small_groups,
-        favourable=options.favourable,
-        criterion=options.criterion,
-        strata=strata,
-        bounded=not histograms.grid.positions,
-        task=task,
-    )
 
 
 def _describe_target(target: Any, names: Sequence[str], group: int) -> str:
@@ -314,23 +277,16 @@ class AlikeRows(NamedTuple):
 
 
 def compare_within(
-    rows: Iterable[AlikeRows],
-    group_labels: Sequence[Any],
-    options: Options,
-    rng: np.random.Generator,
-    *,
-    whole: Evidence | None = None,
+    rows: Iterable[AlikeRows], whole: Evidence, options: Options, rng: np.random.Generator
 ) -> WithinStrata:
     """Compare groups among people who are alike, and average over labels and strata.
 
-    Notes
-    -----
     Within a part, the groups with enough rows to be judged are compared. A part with fewer than two of them, or without
     the group that is the target, is listed but set aside. Where no part has two groups that are judged, all groups are
     compared. Weights are those of `fairtransport.strata.stratum_weights`.
     """
     known = list(rows)
-    index = {label: number for number, label in enumerate(group_labels)}
+    index = {label: number for number, label in enumerate(whole.histograms.groups.labels)}
     sizes = [each.evidence.histograms.effective_sizes for each in known]
     present = [np.flatnonzero(each.evidence.histograms.weights > 0) for each in known]
     judged = [np.flatnonzero(size >= options.groups.min_size) for size in sizes]
@@ -355,30 +311,30 @@ def compare_within(
         part._replace(stratum=replace(part.stratum, weight=weight))
         for (_, part), weight in zip(measured, weights, strict=True)
     ]
-    total, floors = joint_noise_floors([part.stratum for part in parts], options.n_permutations, rng)
+    total, floors = joint_noise_floors([part.stratum for part in parts], options.inference.n_permutations, rng)
     adjusted = holm([each[PAIRS_TEST].p_value for each in floors]).tolist()
     for (number, part), weight, floor, p_value in zip(measured, weights, floors, adjusted, strict=True):
+        n_pairs = {RANK_METRICS[0]: comb(len(part.groups), 2)}  # the others are the paper's sums, or a maximum
         summaries[number] = replace(
             summaries[number],
             weight=weight,
-            metrics=dict(part.values),
-            floors={name: floor[name].mean for name in part.values},
+            metrics={name: value / n_pairs.get(name, 1) for name, value in part.values.items()},
+            floors={name: floor[name].mean / n_pairs.get(name, 1) for name in part.values},
             p_values=dict.fromkeys(part.values, p_value),
         )
-    comparison = compare_parts(parts, total, len(group_labels), options, rng)
-    if whole is not None:
-        p_value = total[PAIRS_TEST].p_value
-        readings = _with_scores(parts, comparison, options, rng, p_value=p_value, whole=whole)
-        comparison = replace(comparison, readings=readings)
+    comparison = compare_parts(parts, total, len(index), options, rng)
+    readings = comparison.readings
+    if whole.rank_scale is not None:
+        in_units = _score_readings(parts, options, rng, p_value=total[PAIRS_TEST].p_value, whole=whole)
+        readings = {**in_units, **readings}
     return WithinStrata(
         strata=tuple(summaries),
-        readings=comparison.readings,
-        distances=_mean_distances(parts, len(group_labels)),
+        readings=readings,
+        distances=_mean_distances(parts, len(index)),
         pair_p_values=comparison.pair_p_values,
         farthest=comparison.farthest,
         largest_distance=comparison.largest_distance,
         groups=tuple(sorted({group for part in parts for group in part.groups})),
-        n_pairs=sum(w * len(part.groups) * (len(part.groups) - 1) / 2 for w, part in zip(weights, parts, strict=True)),
         judged=any_judged,
     )
 
@@ -395,22 +351,15 @@ def _measure(evidence: Evidence, index: dict[Any, int], options: Options, n_part
     return ComparedPart(evidence, replace(stratum, groups=groups), disparities_of(evidence, options.target))
 
 
-def _with_scores(
-    parts: Sequence[ComparedPart],
-    comparison: GroupComparison,
-    options: Options,
-    rng: np.random.Generator,
-    *,
-    p_value: float,
-    whole: Evidence,
+def _score_readings(
+    parts: Sequence[ComparedPart], options: Options, rng: np.random.Generator, *, p_value: float, whole: Evidence
 ) -> dict[str, Reading]:
-    """Return the disparities of ranks, with those of the scores in their units beside them."""
+    """Return the disparities of the scores in their units; none where a part has no rows of the target's group."""
     scores = [(part.scores, part.stratum.weight) for part in parts if part.scores is not None]
     try:
-        distances = score_readings(scores, options, rng, p_value=p_value, whole=whole)
-    except ValueError:  # some part has no rows of the group that is the target
-        distances = {}
-    return {**distances, **comparison.readings}
+        return score_readings(scores, options, rng, p_value=p_value, whole=whole)
+    except ValueError:
+        return {}
 
 
 def _mean_distances(parts: Sequence[ComparedPart], n_groups: int) -> NDArray[np.float64]:

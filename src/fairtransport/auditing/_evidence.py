@@ -1,15 +1,15 @@
-"""The data of an audit: rows, for exact figures, or histograms, for figures at their resolution."""
+"""The data of an audit: histograms, for figures at their resolution, or rows, for exact figures."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fairtransport.auditing.records import Decisions
-from fairtransport.histograms import Grid, resample_masses, shuffle_cells
+from fairtransport.histograms import Grid, count_entries, resample_masses, shuffle_cells
 from fairtransport.histograms.resampling import MOST_SHUFFLED
 from fairtransport.metrics import disparities, kolmogorov_smirnov_disparity, pairwise_distances
 from fairtransport.transport.line import Sample
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing.proportions import Tally
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
+    from fairtransport.strata import Strata
 
 #: The group index of all rows.
 EVERYONE = -1
@@ -43,89 +44,53 @@ def with_label(histograms: GroupHistograms, label: int) -> GroupHistograms:
     )
 
 
-def _scale(evidence: Evidence) -> RankScale:
-    if evidence.rank_scale is None:
-        raise ValueError("The scores have known bounds.")
-    return evidence.rank_scale
-
-
-class Evidence(Protocol):
-    """The data of an audit. Groups are given by index, all rows by `EVERYONE`; scores are rescaled to [0, 1]."""
-
-    @property
-    def histograms(self) -> GroupHistograms:
-        """The binned scores, for resampling."""
-        ...
-
-    @property
-    def rank_scale(self) -> RankScale | None:
-        """The ranks of the scores among all rows of the audit; None where scores have known bounds."""
-        ...
-
-    @property
-    def exact(self) -> bool:
-        """Whether figures are computed from rows rather than bins."""
-        ...
-
-    def ranked(self) -> Evidence:
-        """Return the same rows with ranks instead of scores; only where there is a rank scale."""
-        ...
-
-    def largest_gap(self) -> float:
-        """Return the largest difference between two groups' shares above a threshold (Kolmogorov-Smirnov)."""
-        ...
-
-    def disparities(self, target: Any) -> dict[str, float]:
-        """Return the three disparities."""
-        ...
-
-    def distances(self) -> NDArray[np.float64]:
-        """Return the matrix of distances between groups."""
-        ...
-
-    def sample(self, group: int) -> Sample:
-        """Return the distribution of a group's scores."""
-        ...
-
-    def class_sample(self, label: int, group: int) -> Sample | None:
-        """Return the distribution of a group's scores with one label; None where it has no such rows."""
-        ...
-
-    def selected(self, threshold: float, group: int) -> Tally:
-        """Return the weight of a group's rows strictly above a threshold, and of the others."""
-        ...
-
-    def wrong(self, threshold: float, group: int) -> Tally:
-        """Return the weight of a group's rows that a threshold misclassifies, and of the others."""
-        ...
-
-    def decisions(self, threshold: float, group: int) -> Decisions:
-        """Return the weight of a group's rows by label and by whether they are strictly above a threshold."""
-        ...
-
-    def only(self, groups: NDArray[np.intp]) -> Evidence:
-        """Return the evidence of some groups alone: rows that belong to none of them are left out."""
-        ...
+def groups_to_compare(sizes: NDArray[np.float64], least: float) -> tuple[NDArray[np.intp], bool]:
+    """Return the groups with enough effective rows and True, or all with rows and False where fewer than two have."""
+    enough = np.flatnonzero(sizes >= least)
+    return (enough, True) if enough.size >= 2 else (np.flatnonzero(sizes > 0), False)
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramEvidence:
-    """Evidence from histograms; exact for scores and thresholds on nodes."""
+class Evidence:
+    """The data of an audit as histograms, from which figures are exact for scores and thresholds on nodes.
+
+    Groups are given by index, all rows by `EVERYONE`; scores are rescaled to [0, 1]. There is a rank scale where scores
+    have no known bounds.
+    """
 
     histograms: GroupHistograms
     rank_scale: RankScale | None = None
+    exact: ClassVar[bool] = False
 
-    @property
-    def exact(self) -> bool:
-        """False, although figures are exact for scores that lie on nodes."""
-        return False
-
-    def ranked(self) -> HistogramEvidence:
+    def ranked(self) -> Evidence:
         """Return the same rows with ranks instead of scores."""
-        return HistogramEvidence(_scale(self).of_histograms(self.histograms))
+        return Evidence(self._ranked_histograms())
+
+    def _ranked_histograms(self) -> GroupHistograms:
+        if self.rank_scale is None:
+            raise ValueError("The scores have known bounds.")
+        return self.rank_scale.of_histograms(self.histograms)
+
+    def only(self, groups: NDArray[np.intp]) -> Evidence:
+        """Return the evidence of some groups alone: rows that belong to none of them are left out."""
+        return Evidence(self.histograms.only(groups), self.rank_scale)
+
+    def masses(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sums of weights and of squared weights of a group, by label and node."""
+        histograms = self.histograms
+        if group != EVERYONE:
+            return histograms.by_class[:, group], histograms.squares_by_class[:, group]
+        masses = histograms.masses.sum(axis=1)
+        return masses, masses if histograms.squares is None else histograms.squares.sum(axis=1)
+
+    @cached_property
+    def class_sizes(self) -> NDArray[np.float64]:
+        """Effective sample sizes (Kish) by label and group."""
+        weights, squares = (sums.sum(axis=2) for sums in (self.histograms.by_class, self.histograms.squares_by_class))
+        return np.divide(weights**2, squares, out=np.zeros_like(weights), where=squares > 0)
 
     def largest_gap(self) -> float:
-        """Return the largest difference between two groups' shares above a node."""
+        """Return the largest difference between two groups' shares above a threshold (Kolmogorov-Smirnov)."""
         cdf = self.histograms.cdf
         return float(np.max(cdf.max(axis=0) - cdf.min(axis=0)))
 
@@ -149,89 +114,114 @@ class HistogramEvidence:
         """Return the distribution of a group's scores with one label; None where it has no such rows."""
         return self.histograms.class_sample(label, None if group == EVERYONE else group, unit=True)
 
-    def selected(self, threshold: float, group: int) -> Tally:
-        """Return the weight above the threshold, rounded down to a node, and the weight at or below it."""
-        return self.decisions(threshold, group).tally("selection_rate")
-
-    def wrong(self, threshold: float, group: int) -> Tally:
-        """Return the weight of label 0 above and of label 1 at or below the threshold, and the rest."""
-        return self.decisions(threshold, group).tally("error_rate")
-
     def decisions(self, threshold: float, group: int) -> Decisions:
-        """Return the weight of a group's rows by label and by whether they are above the threshold."""
-        at = self._first_node_above(threshold)
+        """Return the weight of a group's rows by label and by whether they are strictly above a threshold."""
+        grid = self.histograms.grid
+        if grid.positions:
+            at = int(np.searchsorted(grid.unit_nodes, threshold, side="right"))
+        else:
+            at = int(np.floor(threshold * grid.n_bins + 1e-9)) + 1
         weights, squares = (
-            np.stack([sums[:, :at].sum(axis=1), sums[:, at:].sum(axis=1)], axis=1) for sums in self._masses(group)
+            np.stack([sums[:, :at].sum(axis=1), sums[:, at:].sum(axis=1)], axis=1) for sums in self.masses(group)
         )
         return Decisions(weights, squares)
 
-    def only(self, groups: NDArray[np.intp]) -> HistogramEvidence:
-        """Return the evidence of some groups alone: rows that belong to none of them are left out."""
-        return HistogramEvidence(self.histograms.only(groups), self.rank_scale)
+    def selected(self, threshold: float, group: int) -> Tally:
+        """Return the weight of a group's rows strictly above a threshold, and of the others."""
+        return self.decisions(threshold, group).tally("selection_rate")
 
-    def _masses(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the sums of weights and of squared weights of a group, by label and node."""
-        histograms = self.histograms
-        if group != EVERYONE:
-            return histograms.by_class[:, group], histograms.squares_by_class[:, group]
-        masses = histograms.masses.sum(axis=1)
-        return masses, masses if histograms.squares is None else histograms.squares.sum(axis=1)
-
-    def _first_node_above(self, threshold: float) -> int:
-        grid = self.histograms.grid
-        if grid.positions:
-            return int(np.searchsorted(grid.unit_nodes, threshold, side="right"))
-        return int(np.floor(threshold * grid.n_bins + 1e-9)) + 1
+    def wrong(self, threshold: float, group: int) -> Tally:
+        """Return the weight of a group's rows that a threshold misclassifies, and of the others."""
+        return self.decisions(threshold, group).tally("error_rate")
 
 
 @dataclass(frozen=True, eq=False)
-class RowEvidence:
-    """Evidence from rows."""
+class Rows:
+    """The validated rows of an audit, with ranks where scores have no known bounds."""
 
-    histograms: GroupHistograms
     scores: NDArray[np.float64]
     positive: NDArray[np.bool_] | None
+    labels: NDArray[np.float64] | None
     weights: NDArray[np.float64] | None
     groups: Groups
-    rank_scale: RankScale | None = None
+    strata: Strata | None
     ranks: NDArray[np.float64] | None = None
 
-    @property
-    def exact(self) -> bool:
-        """True."""
-        return True
+    def select(self, rows: NDArray[np.int64]) -> Rows:
+        """Return some of the rows."""
+        chosen: dict[str, Any] = {
+            name: part[rows] if isinstance(part, np.ndarray) else part.select(rows)
+            for name, part in vars(self).items()
+            if part is not None
+        }
+        return replace(self, **chosen)
+
+    def only(self, groups: NDArray[np.intp]) -> Rows:
+        """Return the rows of some groups."""
+        settled = self.groups.settle("drop", 1, np.isin(np.arange(len(self.groups)), groups))
+        inside = np.any([codes < len(settled) for codes in settled.memberships], axis=0)
+        return replace(self, groups=settled).select(np.flatnonzero(inside))
+
+    def count(self, grid: Grid) -> GroupHistograms:
+        """Return the histograms of the rows."""
+        return count_entries(
+            grid,
+            self.groups,
+            nodes=grid.place_checked(self.scores),
+            masses=np.ones(self.scores.size) if self.weights is None else self.weights,
+            squares=None if self.weights is None else self.weights**2,
+            rows=None if self.weights is None else np.ones(self.scores.size),
+            labels=self.positive,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RowEvidence(Evidence):
+    """The data of an audit as rows, from which all figures are exact, with their histograms for resampling."""
+
+    rows: Rows = field(kw_only=True)
+    exact: ClassVar[bool] = True
 
     def ranked(self) -> RowEvidence:
         """Return the same rows with ranks instead of scores."""
-        if self.ranks is None:
-            raise ValueError("The scores have known bounds.")
-        histograms = _scale(self).of_histograms(self.histograms)
-        return RowEvidence(histograms, self.ranks, self.positive, self.weights, self.groups)
+        histograms = self._ranked_histograms()
+        return RowEvidence(histograms, rows=replace(self.rows, scores=np.asarray(self.rows.ranks)))
+
+    def only(self, groups: NDArray[np.intp]) -> RowEvidence:
+        """Return the evidence of some groups alone: rows that belong to none of them are left out."""
+        return RowEvidence(self.histograms.only(groups), self.rank_scale, rows=self.rows.only(groups))
+
+    @cached_property
+    def _scores(self) -> NDArray[np.float64]:
+        return self.histograms.grid.to_unit(self.rows.scores)
+
+    @property
+    def _by_group(self) -> dict[str, Any]:
+        return {"sensitive_features": self.rows.groups, "sample_weight": self.rows.weights}
 
     def largest_gap(self) -> float:
-        """Return the largest difference between two groups' shares above a threshold."""
-        return kolmogorov_smirnov_disparity(self.scores, sensitive_features=self.groups, sample_weight=self.weights)
+        """Return the largest difference between two groups' shares above a threshold (Kolmogorov-Smirnov)."""
+        return kolmogorov_smirnov_disparity(self._scores, **self._by_group)
 
     def disparities(self, target: Any) -> dict[str, float]:
         """Return the three disparities."""
-        unit = self.histograms.unit_target(target)
-        return disparities(self.scores, sensitive_features=self.groups, target=unit, sample_weight=self.weights)
+        return disparities(self._scores, target=self.histograms.unit_target(target), **self._by_group)
 
     def distances(self) -> NDArray[np.float64]:
         """Return the matrix of distances between groups."""
-        return pairwise_distances(self.scores, sensitive_features=self.groups, sample_weight=self.weights)
+        return pairwise_distances(self._scores, **self._by_group)
 
     def sample(self, group: int) -> Sample:
         """Return the distribution of a group's scores."""
-        return self._everyone if group == EVERYONE else self._sample(group)
+        return self._everyone if group == EVERYONE else self._sample(self._rows_of(group))
 
     @cached_property
     def _everyone(self) -> Sample:
-        return self._sample(EVERYONE)
+        return self._sample(slice(None))
 
-    def _sample(self, group: int) -> Sample:
-        rows = self._rows(group)
-        return Sample.from_values(self.scores[rows], None if self.weights is None else self.weights[rows])
+    def _sample(self, rows: Any) -> Sample:
+        weights = self.rows.weights
+        return Sample.from_values(self._scores[rows], None if weights is None else weights[rows])
 
     def class_sample(self, label: int, group: int) -> Sample | None:
         """Return the distribution of a group's scores with one label; None where it has no such rows."""
@@ -244,58 +234,27 @@ class RowEvidence:
         return {}
 
     def _class_sample(self, label: int, group: int) -> Sample | None:
-        rows = self._rows(group)
-        if self.positive is None:
+        if self.rows.positive is None:
             raise ValueError("The audit has no labels.")
-        selected = self.positive[rows] == bool(label)
-        weights = None if self.weights is None else self.weights[rows][selected]
-        if not selected.any() or (weights is not None and not weights.sum() > 0):
+        members = np.arange(self._scores.size)[self._rows_of(group)]
+        rows = members[self.rows.positive[members] == bool(label)]
+        if not rows.size or (self.rows.weights is not None and not self.rows.weights[rows].sum() > 0):
             return None
-        return Sample.from_values(self.scores[rows][selected], weights)
-
-    def selected(self, threshold: float, group: int) -> Tally:
-        """Return the weight strictly above the threshold, and at or below it."""
-        return self.decisions(threshold, group).tally("selection_rate")
-
-    def wrong(self, threshold: float, group: int) -> Tally:
-        """Return the weight of the rows that a threshold misclassifies, and of the others."""
-        return self.decisions(threshold, group).tally("error_rate")
+        return self._sample(rows)
 
     def decisions(self, threshold: float, group: int) -> Decisions:
-        """Return the weight of a group's rows by label and by whether they are strictly above the threshold."""
-        rows = self._rows(group)
-        codes = (self.scores[rows] > threshold).astype(np.int8)
-        n_classes = 1
-        if self.positive is not None:
-            n_classes = 2
-            codes += 2 * self.positive[rows]
-        shape = (n_classes, 2)
-        if self.weights is None:
-            counts = np.bincount(codes, minlength=2 * n_classes).astype(np.float64).reshape(shape)
-            return Decisions(counts, counts)
-        weights = self.weights[rows]
-        sums, squares = (
-            np.bincount(codes, mass, 2 * n_classes).astype(np.float64).reshape(shape) for mass in (weights, weights**2)
-        )
+        """Return the weight of a group's rows by label and by whether they are strictly above a threshold."""
+        rows, positive, weights = self._rows_of(group), self.rows.positive, self.rows.weights
+        codes = (self._scores[rows] > threshold).astype(np.int8)
+        shape = (1, 2)
+        if positive is not None:
+            shape, codes = (2, 2), codes + 2 * positive[rows]
+        masses = (None, None) if weights is None else (weights[rows], weights[rows] ** 2)
+        sums, squares = (np.bincount(codes, mass, 2 * shape[0]).astype(np.float64).reshape(shape) for mass in masses)
         return Decisions(sums, squares)
 
-    def only(self, groups: NDArray[np.intp]) -> RowEvidence:
-        """Return the evidence of some groups alone: rows that belong to none of them are left out."""
-        kept = np.isin(np.arange(len(self.groups)), groups)
-        settled = self.groups.settle("drop", 1, kept)
-        rows = np.flatnonzero(np.any([codes < len(settled) for codes in settled.memberships], axis=0))
-        return RowEvidence(
-            self.histograms.only(groups),
-            self.scores[rows],
-            None if self.positive is None else self.positive[rows],
-            None if self.weights is None else self.weights[rows],
-            settled.select(rows),
-            self.rank_scale,
-            None if self.ranks is None else self.ranks[rows],
-        )
-
-    def _rows(self, group: int) -> Any:
-        return slice(None) if group == EVERYONE else self.groups.rows[group]
+    def _rows_of(self, group: int) -> Any:
+        return slice(None) if group == EVERYONE else self.rows.groups.rows[group]
 
 
 # Ranks among all rows of an audit: the scale on which scores without known bounds are compared.
@@ -305,8 +264,6 @@ class RowEvidence:
 class RankScale:
     """The mid-rank of each score among all rows, as a share of the rows.
 
-    Notes
-    -----
     With F the distribution function of all rows, a score s has the rank :math:`(F(s^-) + F(s)) / 2`, as in
     `fairtransport.metrics.pooled_ranks`. The Wasserstein-1 distance between two groups' ranks is the difference
     between their selection rates, averaged over all shares of rows that are selected. It does not change under
@@ -364,8 +321,6 @@ _MANY_DEGREES = 2000  # of freedom: no need for Student's t
 class CoarseHistograms:
     """Histograms of cells with a few bins of [0, 1], each of which ends at a node.
 
-    Notes
-    -----
     A curve is a distribution function averaged over each bin. With m the share of a group's rows in a bin of width d
     that ends at t, and c the mean score of these rows, the average is :math:`F(t) - m (c - (t - d)) / d`. Areas between
     curves therefore equal those between the distribution functions, except in bins where these cross. The mean score
@@ -434,8 +389,6 @@ class CoarseHistograms:
     def bootstrap(self, rng: np.random.Generator, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         r"""Return curves of bootstrap replicates, and the curves of the distributions that they were drawn from.
 
-        Notes
-        -----
         Each group is resampled from its rows and one pseudo-row distributed as the scores of all rows. Without it the
         replicates of a group of one row would not vary at all; with a hundred rows its effect is negligible.
         """
@@ -499,8 +452,6 @@ class CoarseHistograms:
 def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: float = 1.0) -> CoarseHistograms:
     """Merge the bins of histograms into at most ``max_nodes`` bins.
 
-    Notes
-    -----
     The bins depend on the scores of all rows, not on group membership, so a permutation test on them is exact.
     """
     everyone = histograms.everyone
@@ -540,8 +491,6 @@ class VariancePrecision(NamedTuple):
 def variance_precision(histograms: GroupHistograms) -> VariancePrecision:
     r"""Return how precisely the variance of each group's mean score is known.
 
-    Notes
-    -----
     With weights w of sum W, scores s, their mean m and :math:`a_i = w_i^2 (s_i - m)^2 / W^2`, the variance is the sum
     of the :math:`a_i`. A row with a large weight pulls the mean towards itself; the jackknife therefore divides its
     :math:`a_i` by :math:`(1 - w_i / W)^2`. Over n rows the relative variance of the sum is

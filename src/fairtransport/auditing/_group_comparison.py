@@ -44,8 +44,6 @@ def distribution_free_margins(
 ) -> dict[str, float]:
     r"""Bound the difference between each disparity and its true value, for any distributions.
 
-    Notes
-    -----
     With confidence :math:`1 - \alpha`, all of G empirical distribution functions are uniformly within
 
     .. math:: \varepsilon_a = \min\!\left(1, \sqrt{\frac{\log(2 G / \alpha)}{2 n_a}}\right)
@@ -101,71 +99,54 @@ class GroupComparison:
 def compare_groups(
     evidence: Evidence, groups: NDArray[np.intp], target: int, options: Options, rng: np.random.Generator
 ) -> GroupComparison:
-    """Compare some groups with each other.
+    """Compare some groups with each other; rows that belong to none of them are left out.
 
-    Notes
-    -----
-    Only these groups take part, and rows that belong to none of them are left out. A target that is not among them is
-    added for the distance to the target.
+    A target that is not among them is added for the distance to the target. Where scores have no known bounds, ranks
+    are compared, with the distances between scores beside them.
     """
     n_groups = len(evidence.histograms.groups)
-    to_target: dict[str, Reading] = {}
-    if evidence.rank_scale is not None:
-        return _compare_ranks(evidence, groups, target, options, rng)
-    if target >= 0 and target not in groups:
-        wider = evidence.only(np.append(groups, target))
-        to_target = {METRICS[0]: _compare_all(wider, range(n_groups), options, rng, n_groups).readings[METRICS[0]]}
-        options = replace(options, target="barycenter")
     compared = evidence if groups.size == n_groups else evidence.only(groups)
-    comparison = _compare_all(compared, groups.tolist(), options, rng, n_groups)
-    return replace(comparison, readings={**comparison.readings, **to_target})
+    wider, own_options = None, options
+    if target >= 0 and target not in groups:
+        wider, own_options = evidence.only(np.append(groups, target)), replace(options, target="barycenter")
+    if evidence.rank_scale is None:
+        readings = {} if wider is None else _compare(wider, range(n_groups), options, rng, n_groups)[0].readings
+        comparison, _ = _compare(compared, groups.tolist(), own_options, rng, n_groups)
+        beside: dict[str, Reading] = {}
+    else:
+        comparison, p_value = _compare(compared, groups.tolist(), own_options, rng, n_groups)
+        beside = score_readings([(compared, 1.0)], own_options, rng, p_value=p_value, whole=evidence)
+        readings = {}
+        if wider is not None:
+            readings = score_readings([(wider, 1.0)], options, rng, p_value=p_value, whole=evidence)
+    to_target = {METRICS[0]: readings[METRICS[0]]} if readings else {}
+    return replace(comparison, readings={**beside, **comparison.readings, **to_target})
 
 
-def _compare_all(
+def _compare(
     evidence: Evidence, groups: Sequence[int], options: Options, rng: np.random.Generator, n_groups: int
-) -> GroupComparison:
-    """Compare groups among all of their rows; with distribution-free margins."""
+) -> tuple[GroupComparison, float]:
+    """Compare groups among all of their rows, with distribution-free margins; return the p-value, too."""
     histograms = evidence.histograms
     own = tuple(groups[: len(histograms.groups)])
-    stratum = replace(make_stratum(histograms, options.target), groups=own)
-    floors = noise_floors(stratum, options.n_permutations, rng)
-    part = ComparedPart(evidence, stratum, evidence.disparities(options.target))
+    resolution: Mapping[str, float] = {}
+    if evidence.rank_scale is not None:
+        part = rank_part(evidence, own)
+    else:
+        stratum = replace(make_stratum(histograms, options.target), groups=own)
+        part = ComparedPart(evidence, stratum, evidence.disparities(options.target))
+        resolution = {} if evidence.exact else histograms.bounds()
+    floors = noise_floors(part.stratum, options.inference.n_permutations, rng)
     comparison = compare_parts([part], floors, n_groups, options, rng)
-    resolution = {} if evidence.exact else histograms.bounds()
     margins = distribution_free_margins(
-        stratum.norms, histograms.effective_sizes, histograms.weights, options.confidence
+        part.stratum.norms, histograms.effective_sizes, histograms.weights, options.inference.confidence
     )
+    margins[RANK_METRICS[0]] = math.inf  # ranks depend on the scores of everyone
     readings = {
         name: replace(reading, margin=margins[name], resolution=resolution.get(name, 0.0))
         for name, reading in comparison.readings.items()
     }
-    return replace(comparison, readings=readings)
-
-
-def _compare_ranks(
-    evidence: Evidence, groups: NDArray[np.intp], target: int, options: Options, rng: np.random.Generator
-) -> GroupComparison:
-    """Compare the ranks of groups, with the distances between their scores beside them."""
-    n_groups = len(evidence.histograms.groups)
-    compared = evidence if groups.size == n_groups else evidence.only(groups)
-    part = rank_part(compared, tuple(groups.tolist()))
-    floors = noise_floors(part.stratum, options.n_permutations, rng)
-    comparison = compare_parts([part], floors, n_groups, options, rng)
-    histograms = compared.histograms
-    margins = distribution_free_margins(
-        part.stratum.norms, histograms.effective_sizes, histograms.weights, options.confidence
-    )
-    readings = {
-        name: replace(reading, margin=margins[name] if name == RANK_METRICS[1] else math.inf)
-        for name, reading in comparison.readings.items()
-    }
-    p_value = floors[PAIRS_TEST].p_value
-    distances = score_readings([(compared, 1.0)], options, rng, p_value=p_value, whole=evidence)
-    if target >= 0 and target not in groups:
-        wider = evidence.only(np.append(groups, target))
-        to_target = score_readings([(wider, 1.0)], options, rng, p_value=p_value, whole=evidence)
-        distances = {**distances, METRICS[0]: to_target[METRICS[0]]}
-    return replace(comparison, readings={**distances, **readings})
+    return replace(comparison, readings=readings), floors[PAIRS_TEST].p_value
 
 
 def rank_part(evidence: Evidence, groups: tuple[int, ...], *, n_parts: int = 1) -> ComparedPart:
@@ -191,12 +172,15 @@ def compare_parts(
     strata = [part.stratum for part in parts]
     p_value = floors[PAIRS_TEST].p_value
     readings = disparity_readings(strata, [part.values for part in parts], floors, options, rng, p_value=p_value)
-    tests = compare_pairs(strata, p_value, options.confidence, options.n_bootstrap, rng)
-    index = tests.main_pair(1 - options.confidence)
+    tests = compare_pairs(strata, p_value, options.inference.confidence, options.inference.n_bootstrap, rng)
+    index = tests.main_pair(1 - options.inference.confidence)
     farthest = _farthest(parts, tests, index, options, rng, readings=readings)
+    if RANK_METRICS[0] in readings:
+        n_pairs = sum(part.stratum.weight * math.comb(len(part.groups), 2) for part in parts)
+        readings[RANK_METRICS[0]] = readings[RANK_METRICS[0]].scaled(1 / n_pairs)
     limit = 1.0 if farthest.estimate is None else farthest.estimate.high
-    if p_value <= 1 - options.confidence and len(tests.pairs) > 1:
-        factor = selection_factor(len(tests.pairs), np.unique(tests.pairs).size, options.confidence)
+    if p_value <= 1 - options.inference.confidence and len(tests.pairs) > 1:
+        factor = selection_factor(len(tests.pairs), np.unique(tests.pairs).size, options.inference.confidence)
         limit = max(limit, float(np.delete(tests.distances + factor * tests.noise, index).max()))
     return GroupComparison(
         readings=readings,
@@ -227,10 +211,10 @@ def _farthest(
     factor = 1.0
     if len(tests.pairs) == 1:
         reading = readings[RANK_METRICS[0] if RANK_METRICS[0] in readings else METRICS[2]]
-        distance, estimate = reading.value, Estimate(reading.corrected, reading.low, reading.high)
+        distance, estimate = reading.value, reading.estimate
         p_value = float(reading.p_value or 0.0)
     else:
-        factor = selection_factor(tests.n_rivals(index), np.unique(tests.pairs).size, options.confidence)
+        factor = selection_factor(tests.n_rivals(index), np.unique(tests.pairs).size, options.inference.confidence)
         distance = sum(weight * float(each.distances()[0, 1]) for weight, each in zip(weights, alone, strict=True))
         histograms = [each.histograms for each in alone]
         estimate = pair_estimate(
@@ -238,7 +222,9 @@ def _farthest(
         )
     summary = summarise_pair(_standardised([each.histograms for each in alone], weights), 0, 1, distance)
     higher = 0 if summary.higher == alone[0].histograms.groups.names[0] else 1
-    difference = mean_difference([each.histograms for each in alone], weights, higher, options.confidence, factor)
+    difference = mean_difference(
+        [each.histograms for each in alone], weights, higher, options.inference.confidence, factor
+    )
     summary = replace(summary, estimate=estimate, p_value=p_value, mean_difference=difference)
     scores = [part.scores for part in shared if part.scores is not None]
     return _in_score_units(summary, scores, pair, weights, shared) if scores else summary

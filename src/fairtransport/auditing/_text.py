@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._text import number_text, one_line, plain, score_text, shorten, three_digits, wrap
@@ -10,6 +12,7 @@ from fairtransport.auditing.records import (
     QUANTILE_LEVELS,
     compare_rates,
     distance_text,
+    n_distances,
     scores_word,
     threshold_heading,
     threshold_text,
@@ -17,7 +20,7 @@ from fairtransport.auditing.records import (
 from fairtransport.auditing.verdict import among_whom
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from fairtransport.auditing.errors import GroupCalibration, RegressionErrors
     from fairtransport.auditing.proportions import Estimate
@@ -121,10 +124,10 @@ def _all_thresholds(audit: AuditData) -> str:
 MAX_GROUPS_SHOWN = 40
 METRIC_TITLES = {
     "error_rate": "Error",
-    "wasserstein_disparity": "To the target, sum",
-    "strong_demographic_disparity": "To everyone, sum",
-    "strong_pairwise_disparity": "Between pairs, sum",
-    "rank_disparity": "Between ranks, sum",
+    "wasserstein_disparity": "To the target, mean",
+    "strong_demographic_disparity": "To everyone, mean",
+    "strong_pairwise_disparity": "Between pairs, mean",
+    "rank_disparity": "Rank disparity, mean",
     "kolmogorov_smirnov_disparity": "Largest difference",
 }
 
@@ -153,8 +156,8 @@ def _lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
         yield from _strata(audit)
         yield ""
         yield "Among all people (demographic parity)"
-    yield from _readings(audit, audit.readings.items())
-    yield from _other_sums(audit, verdict)
+    yield from _readings(audit, audit.mean_readings)
+    yield from _all_groups(audit, verdict)
     yield ""
     yield from _groups(audit)
     if audit.error_rates or audit.regression is not None:
@@ -169,10 +172,10 @@ def _lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     yield from wrap(_method(audit))
 
 
-def _readings(audit: AuditData, readings: Iterable[tuple[str, Reading]]) -> Iterator[str]:
+def _readings(audit: AuditData, readings: Mapping[str, Reading]) -> Iterator[str]:
     level = f"{audit.settings.confidence:.0%} interval"
     yield f"{'Distances':<23}{'value':>8}{level:>18}{'corrected':>11}{'by chance':>11}{'p':>9}"
-    for name, reading in readings:
+    for name, reading in readings.items():
         text = partial(distance_text, audit, metric=name)
         line = f"{METRIC_TITLES[name]:<23}{text(reading.value):>8}{_interval(reading, text):>18}"
         if reading.floor is not None:
@@ -182,23 +185,20 @@ def _readings(audit: AuditData, readings: Iterable[tuple[str, Reading]]) -> Iter
         yield line
 
 
-def _interval(reading: Reading | Estimate, text: Callable[[float], str] = three_digits) -> str:
+def _interval(reading: Reading, text: Callable[[float], str]) -> str:
     low = "<0.001" if text(reading.low) == "0.000" and reading.low > 0 else text(reading.low)
     return f"{low} to {text(reading.high)}"
 
 
-def _other_sums(audit: AuditData, verdict: Verdict) -> Iterator[str]:
-    """Yield the mean over pairs, and the sums over all groups where some are not judged."""
-    if verdict.n_pairs > 1:
-        mean, reading = audit.mean_pairwise_distance, audit.readings[audit.settings.pairs_metric]
-        floor = (reading.floor or 0.0) / verdict.n_pairs
-        title = "Between pairs, mean" if audit.settings.bounded else "Between ranks, mean"
-        line = f"{title:<23}{reading.value / verdict.n_pairs:>8.3f}{_interval(mean):>18}"
-        yield f"{line}{mean.value:>11.3f}{floor:>11.3f}"
+def _all_groups(audit: AuditData, verdict: Verdict) -> Iterator[str]:
+    """Yield the means over all groups where some are not judged."""
     if len(verdict.judged) >= 2 and verdict.set_aside:
-        to_target, to_everyone, pairs = (distance_text(audit, value) for value in audit.metrics_all_groups.values())
+        to_target, to_everyone, pairs = (
+            distance_text(audit, value / n_distances(name, len(audit.groups)))
+            for name, value in audit.metrics_all_groups.items()
+        )
         yield from wrap(
-            f"Sums over all {len(audit.groups)} groups, with those that are not judged: to the target {to_target}, "
+            f"Means over all {len(audit.groups)} groups, with those that are not judged: to the target {to_target}, "
             f"to everyone {to_everyone}, between pairs {pairs}."
         )
 
@@ -256,8 +256,8 @@ def _strata(audit: AuditData) -> Iterator[str]:
     number = sum(stratum.weight > 0 for stratum in audit.strata)
     mean = f", mean over {number} {'strata' if audit.settings.strata else 'outcomes'}" if number > 1 else ""
     yield from wrap(f"{among_whom(audit)} ({audit.settings.criterion_text}){mean}")
-    if audit.conditional:
-        yield from _readings(audit, audit.conditional.items())
+    if audit.within is not None:
+        yield from _readings(audit, audit.within.mean_readings)
     title = "Stratum" if audit.settings.strata else "Outcome"
     yield f"{title:<{_NAME_WIDTH}}{'rows':>11}{'groups':>8}{'judged':>8}{'pairs':>8}{'by chance':>11}{'p':>9}"
     for stratum in audit.strata[:_MAX_STRATA_SHOWN]:
@@ -266,7 +266,8 @@ def _strata(audit: AuditData) -> Iterator[str]:
         )
         key = audit.settings.pairs_metric
         if key in stratum.metrics:
-            line += f"{stratum.metrics[key]:>8.3f}{stratum.floors[key]:>11.3f}{stratum.p_values[key]:>9.3g}"
+            n = n_distances(key, stratum.n_compared)
+            line += f"{stratum.metrics[key] / n:>8.3f}{stratum.floors[key] / n:>11.3f}{stratum.p_values[key]:>9.3g}"
         yield line if stratum.metrics else f"{line}  set aside"
     if len(audit.strata) > _MAX_STRATA_SHOWN:
         yield f"... and {len(audit.strata) - _MAX_STRATA_SHOWN} more strata"
@@ -277,7 +278,7 @@ def _method(audit: AuditData) -> str:
     if settings.exact:
         precision = "Figures are exact."
     else:
-        reading = audit.readings["strong_pairwise_disparity"]
+        reading = audit.mean_readings["strong_pairwise_disparity"]
         error = f"{1 / settings.n_bins:.2g}" if settings.bounded else score_text(reading.resolution)
         precision = f"Figures are from {settings.n_bins} bins; a distance is off by at most {error}."
     if not settings.bounded:
@@ -302,91 +303,76 @@ def _short_name(name: str) -> str:
 Row = dict[str, Any]
 
 
-def _estimate(name: str, estimate: Estimate | None) -> Row:
-    """Return an estimate as three cells; empty where a figure is not defined."""
-    if estimate is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+def _cells(record: Any, *names: str, **renamed: str) -> Row:
+    """Return fields of a record as cells, some under another name: ``column="field"``."""
+    columns = {name: name for name in names} | renamed
+    return {column: getattr(record, name, None) for column, name in columns.items()}
+
+
+def _estimates(**estimates: Estimate | None) -> Row:
+    """Return each estimate as three cells; empty where a figure is not defined."""
+    return {
+        f"{name}{ending}": getattr(estimate, part, None)
+        for name, estimate in estimates.items()
+        for ending, part in (("", "value"), ("_low", "low"), ("_high", "high"))
+    }
+
+
+def _reading(reading: Any) -> Row:
+    return _cells(reading, "value", "low", "high", "corrected", noise_floor="floor", p_value="p_value")
 
 
 def _metrics(audit: AuditData) -> Iterator[Row]:
     among_all = "demographic parity"
     for criterion, readings in ((among_all, audit.readings), (audit.settings.criterion_text, audit.conditional)):
         for name, reading in readings.items():
-            yield {
-                "metric": name,
-                "criterion": criterion,
-                "value": reading.value,
-                "low": reading.low,
-                "high": reading.high,
-                "corrected": reading.corrected,
-                "noise_floor": reading.floor,
-                "p_value": reading.p_value,
-            }
+            yield {"metric": name, "criterion": criterion, **_reading(reading)}
 
 
 def _group_rows(audit: AuditData) -> Iterator[Row]:
     for group in audit.groups:
         yield {
             "group": group.name,
-            "rows": group.rows,
-            "weight": group.weight,
-            "effective_rows": group.effective_rows,
-            "judged": group.judged,
-            "mean": group.mean,
+            **_cells(group, "rows", "weight", "effective_rows", "judged", "mean"),
             **{f"quantile_{level:g}": value for level, value in zip(QUANTILE_LEVELS, group.quantiles, strict=True)},
             "distance_to_everyone": group.distance_to_everyone,
-            **_estimate("error", group.error),
-            **_estimate("auc", group.auc),
+            **_estimates(error=group.error, auc=group.auc),
         }
 
 
 def _thresholds(audit: AuditData) -> Iterator[Row]:
     for at in audit.thresholds:
         for group, rate, ratio in zip(audit.groups, at.rates, at.ratios, strict=True):
-            yield {
-                "threshold": at.threshold,
-                "top_share": at.top_share,
-                "group": group.name,
-                "judged": group.judged,
-                **_estimate("selection_rate", rate),
-                "ratio": ratio,
-            }
+            where = {**_cells(at, "threshold", "top_share"), "group": group.name, "judged": group.judged}
+            yield {**where, **_estimates(selection_rate=rate), "ratio": ratio}
 
 
 def _rates(audit: AuditData) -> Iterator[Row]:
     for row in compare_rates(audit):
         yield {
-            "threshold": row.threshold,
-            "group": row.group,
-            "reference": row.reference,
-            **_estimate("rate", row.rate),
-            **_estimate("ratio", row.ratio),
+            **_cells(row, "threshold", "group", "reference"),
+            **_estimates(rate=row.rate, ratio=row.ratio),
             "four_fifths": row.four_fifths,
-            **_estimate("difference", row.difference),
-            "p_value": row.p_value,
-            "significant": row.significant,
-            "material": row.material,
+            **_estimates(difference=row.difference),
+            **_cells(row, "p_value", "significant", "material"),
         }
 
 
 def _pairs(audit: AuditData) -> Iterator[Row]:
-    names = [group.name for group in audit.groups]
-    for one in range(len(names)):
-        for other in range(one + 1, len(names)):
-            p_value = float(audit.pair_p_values[one, other])
-            yield {
-                "group": names[one],
-                "other": names[other],
-                "distance": float(audit.distances[one, other]),
-                "rank_distance": None if audit.rank_distances is None else float(audit.rank_distances[one, other]),
-                "p_value": None if p_value != p_value else p_value,  # noqa: PLR0124 - NaN: the pair is not judged
-            }
+    for one, other in combinations(range(len(audit.groups)), 2):
+        p_value = float(audit.pair_p_values[one, other])
+        yield {
+            "group": audit.groups[one].name,
+            "other": audit.groups[other].name,
+            "distance": float(audit.distances[one, other]),
+            "rank_distance": None if audit.rank_distances is None else float(audit.rank_distances[one, other]),
+            "p_value": None if math.isnan(p_value) else p_value,  # the pair is not judged
+        }
 
 
 def _stratum_rows(audit: AuditData) -> Iterator[Row]:
     for stratum in audit.strata:
-        row: Row = {"stratum": stratum.name, "rows": stratum.rows, "weight": stratum.weight, "groups": stratum.n_groups}
+        row: Row = {"stratum": stratum.name, **_cells(stratum, "rows", "weight", groups="n_groups")}
         for name in audit.conditional:
             row[name] = stratum.metrics.get(name)
             row[f"{name}_noise_floor"] = stratum.floors.get(name)
@@ -398,31 +384,19 @@ def _separation(audit: AuditData) -> Iterator[Row]:
     separation = audit.separation
     if separation is None:
         return
+    parts = {"negative": separation.negatives, "positive": separation.positives}
     figures: list[tuple[str, str, Any]] = [("both", "disparity", separation.disparity)]
-    for name, part in (("negative", separation.negatives), ("positive", separation.positives)):
-        figures.append((name, "disparity", None if part is None else part.disparity))
-    for name, differences in (
-        ("both", separation.equalized_odds),
-        *(
-            (name, None if part is None else part.differences)
-            for name, part in (("negative", separation.negatives), ("positive", separation.positives))
-        ),
-    ):
-        for figure in ("maximum", "mean"):
-            estimate = None if differences is None else getattr(differences, figure)
-            figures.append((name, f"{figure}_difference", estimate))
+    figures += [(name, "disparity", getattr(part, "disparity", None)) for name, part in parts.items()]
+    differences = {"both": separation.equalized_odds}
+    differences |= {name: getattr(part, "differences", None) for name, part in parts.items()}
+    figures += [
+        (name, f"{figure}_difference", getattr(each, figure, None))
+        for name, each in differences.items()
+        for figure in ("maximum", "mean")
+    ]
     for label, figure, estimate in figures:
         if estimate is not None:
-            yield {
-                "label": label,
-                "figure": figure,
-                "value": estimate.value,
-                "low": estimate.low,
-                "high": estimate.high,
-                "corrected": estimate.corrected,
-                "noise_floor": getattr(estimate, "floor", None),
-                "p_value": getattr(estimate, "p_value", None),
-            }
+            yield {"label": label, "figure": figure, **_reading(estimate)}
 
 
 def _error_rates(audit: AuditData) -> Iterator[Row]:
@@ -433,49 +407,38 @@ def _error_rates(audit: AuditData) -> Iterator[Row]:
                     "threshold": at.threshold,
                     "group": group.name,
                     "rate": name,
-                    **_estimate("value", rate),
+                    **_estimates(value=rate),
                     "reference": at.reference,
-                    **_estimate("difference", group.differences.get(name)),
-                    **_estimate("ratio", group.ratios.get(name)),
+                    **_estimates(difference=group.differences.get(name), ratio=group.ratios.get(name)),
                 }
 
 
 def _calibration(audit: AuditData) -> Iterator[Row]:
     for group in audit.calibration.groups if audit.calibration is not None else ():
-        yield {
-            "group": group.name,
-            **_estimate("positive_rate", group.positive_rate),
-            **_estimate("expected_calibration_error", group.expected_error),
-            **_estimate("intercept", group.intercept),
-            **_estimate("slope", group.slope),
-        }
+        error, slope = group.expected_error, group.slope
+        estimates = _estimates(
+            positive_rate=group.positive_rate, expected_calibration_error=error, intercept=group.intercept, slope=slope
+        )
+        yield {"group": group.name, **estimates}
 
 
 def _reliability(audit: AuditData) -> Iterator[Row]:
     for group in audit.calibration.groups if audit.calibration is not None else ():
         for part in group.bins:
-            yield {
-                "group": group.name,
-                "score_low": part.low,
-                "score_high": part.high,
-                "mean_score": part.mean_score,
-                **_estimate("positive_rate", part.rate),
-                "weight": part.weight,
-            }
+            where = _cells(part, score_low="low", score_high="high", mean_score="mean_score")
+            yield {"group": group.name, **where, **_estimates(positive_rate=part.rate), "weight": part.weight}
 
 
 def _residuals(audit: AuditData) -> Iterator[Row]:
     errors = audit.regression
-    if errors is None:
-        return
-    for group in errors.groups:
+    for group in errors.groups if errors is not None else ():
         for figure, estimate in group.figures.items():
             yield {
                 "group": group.name,
                 "figure": figure,
-                **_estimate("value", estimate),
-                "reference": errors.reference,
-                **_estimate("difference", group.differences[figure]),
+                **_estimates(value=estimate),
+                **_cells(errors, "reference"),
+                **_estimates(difference=group.differences[figure]),
                 "p_value": group.p_values[figure],
             }
 
@@ -484,12 +447,8 @@ def _residual_deciles(audit: AuditData) -> Iterator[Row]:
     errors = audit.regression
     for decile in errors.deciles if errors is not None else ():
         for group, estimate in zip(audit.groups, decile.groups, strict=True):
-            yield {
-                "prediction_low": decile.low,
-                "prediction_high": decile.high,
-                "group": group.name,
-                **_estimate("mean_residual", estimate),
-            }
+            where = _cells(decile, prediction_low="low", prediction_high="high")
+            yield {**where, "group": group.name, **_estimates(mean_residual=estimate)}
 
 
 def _cross_auc(audit: AuditData) -> Iterator[Row]:
@@ -497,14 +456,13 @@ def _cross_auc(audit: AuditData) -> Iterator[Row]:
         names = [audit.groups[index].name for index in audit.cross_auc.groups]
         for positives, areas in zip(names, audit.cross_auc.areas, strict=True):
             for negatives, area in zip(names, areas, strict=True):
-                yield {"positives_of": positives, "negatives_of": negatives, **_estimate("auc", area)}
+                yield {"positives_of": positives, "negatives_of": negatives, **_estimates(auc=area)}
 
 
 def _changes(comparison: Any) -> Iterator[Row]:
-    for name, change in comparison.changes.items():
+    changes = comparison.changes if comparison.auc is None else {**comparison.changes, "auc": comparison.auc}
+    for name, change in changes.items():
         yield {"metric": name, **_change(change)}
-    if comparison.auc is not None:
-        yield {"metric": "auc", **_change(comparison.auc)}
 
 
 def _threshold_changes(comparison: Any) -> Iterator[Row]:
@@ -515,14 +473,7 @@ def _threshold_changes(comparison: Any) -> Iterator[Row]:
 
 
 def _change(change: Any) -> Row:
-    return {
-        "before": change.before,
-        "after": change.after,
-        "change": change.value,
-        "low": change.low,
-        "high": change.high,
-        "beyond_noise": change.beyond_noise,
-    }
+    return _cells(change, "before", "after", change="value", low="low", high="high", beyond_noise="beyond_noise")
 
 
 #: The tables of an audit, and of a comparison of two, by name.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
-from fairtransport.criteria import CRITERIA
+from fairtransport.criteria.criterion import CRITERIA
 from fairtransport.groups import GroupPolicy, check_policy
 
 if TYPE_CHECKING:
@@ -29,6 +29,55 @@ FAVOURABLE = ("high", "low")
 
 
 @dataclass(frozen=True)
+class Inference:
+    """How intervals, noise floors and p-values are computed.
+
+    Parameters
+    ----------
+    confidence : float, default 0.95
+        Confidence level of all intervals.
+    n_bootstrap : int, default 1000
+        Bootstrap replicates for the intervals; at least 20 in audits of scores.
+    n_permutations : int, default 1000
+        Permutations of the groups for noise floors and p-values; at least 20 in audits of scores.
+    random_state : int, Generator or None
+        Seed of the bootstrap and of the permutations.
+
+    See Also
+    --------
+    fairtransport.audit : Audit arrays of scores.
+
+    Examples
+    --------
+    >>> import fairtransport as ft
+    >>> quick = ft.auditing.Inference(n_bootstrap=100, n_permutations=100, random_state=0)
+    >>> ft.audit([0.2, 0.4, 0.6, 0.8], sensitive_features=["a", "b", "a", "b"], inference=quick).settings.n_bootstrap
+    100
+    """
+
+    confidence: float = 0.95
+    n_bootstrap: int = 1000
+    n_permutations: int = 1000
+    random_state: int | np.random.Generator | None = None
+
+
+def check_inference(inference: Inference | None, *, default: Inference | None = None, least: int = 0) -> Inference:
+    """Return validated settings; ``least`` is the smallest number of replicates and of permutations."""
+    chosen = inference or default or Inference()
+    if not isinstance(chosen, Inference):
+        raise TypeError(f"inference must be a fairtransport.auditing.Inference; got {type(chosen).__name__}.")
+    level = check_real(chosen.confidence, name="confidence", strict=True)
+    if level >= 1:
+        raise ValueError(f"confidence must be below 1; got {level:g}. For 95%, pass 0.95.")
+    return Inference(
+        level,
+        check_count(chosen.n_bootstrap, name="n_bootstrap", least=least),
+        check_count(chosen.n_permutations, name="n_permutations", least=least),
+        chosen.random_state,
+    )
+
+
+@dataclass(frozen=True)
 class TopShare:
     """A threshold above which a share of all rows lies."""
 
@@ -45,9 +94,7 @@ class Options:
 
     target: Any
     requested: tuple[float | TopShare, ...]
-    confidence: float
-    n_bootstrap: int
-    n_permutations: int
+    inference: Inference
     materiality: float
     groups: GroupPolicy
     favourable: str = "high"
@@ -61,11 +108,9 @@ class Options:
 def check_options(
     grid: Grid | None = None,
     *,
-    target: Any,
-    thresholds: Any,
-    confidence: float,
-    n_bootstrap: int,
-    n_permutations: int,
+    target: Any = "barycenter",
+    thresholds: Any = None,
+    inference: Inference | None = None,
     materiality: float = MATERIALITY,
     groups: GroupPolicy | None = None,
     favourable: str = "high",
@@ -76,15 +121,10 @@ def check_options(
 
     ``grid`` is the range of scores, where it is known; thresholds must lie within it.
     """
-    level = check_real(confidence, name="confidence", strict=True)
-    if level >= 1:
-        raise ValueError(f"confidence must be below 1; got {level:g}. For 95%, pass 0.95.")
     return Options(
         target=target,
         requested=() if thresholds is None else _parse_thresholds(thresholds, grid),
-        confidence=level,
-        n_bootstrap=check_count(n_bootstrap, name="n_bootstrap", least=20),
-        n_permutations=check_count(n_permutations, name="n_permutations", least=20),
+        inference=check_inference(inference, least=20),
         materiality=check_real(materiality, name="materiality", most=1.0),
         groups=check_policy(groups),
         favourable=check_choice(favourable, FAVOURABLE, name="favourable"),

@@ -122,8 +122,6 @@ class Tally:
 def share(tally: Tally, confidence: float) -> Estimate:
     """Return the share of the weight inside, with Wilson's interval.
 
-    Notes
-    -----
     With W the total weight and Q the sums of squared weights, the weighted share p has the variance
     :math:`v = ((1-p)^2 Q_{in} + p^2 Q_{out}) / W^2`. Wilson's interval is computed for the sample size with that
     variance, p (1 - p) / v, which is the number of rows where weights are equal. Shares of 0 and 1 have no variance;
@@ -193,8 +191,6 @@ def area_under_curve(
 ) -> Estimate | None:
     """Return the area under the ROC curve with its confidence interval.
 
-    Notes
-    -----
     The variance is DeLong's. The interval is Wilson's, for the sample size at which a proportion has that variance.
     """
     if negatives is None or positives is None:

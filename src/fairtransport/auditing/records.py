@@ -13,7 +13,7 @@ from fairtransport._columns import say_columns
 from fairtransport._text import number_text, percent, score_text, three_digits
 from fairtransport.auditing.proportions import Estimate, Tally, complement, difference, holm, ratio
 from fairtransport.auditing.provenance import Provenance
-from fairtransport.criteria import criterion_text
+from fairtransport.criteria.criterion import criterion_text
 from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUPS
 
 if TYPE_CHECKING:
@@ -48,8 +48,9 @@ class StratumSummary:
         Number of these groups that have enough rows to be judged. Only they are compared; all groups are where no
         stratum has two that are judged.
     metrics, floors, p_values : dict of str to float
-        Empty when the stratum is set aside: it has fewer than two groups to compare, or lacks the group that is the
-        target. P-values are adjusted for the number of strata (Holm).
+        The paper's sums, and the ``rank_disparity``, a mean over pairs. Empty when the stratum is set aside: it has
+        fewer than two groups to compare, or lacks the group that is the target. P-values are adjusted for the number of
+        strata (Holm).
     """
 
     name: str
@@ -61,6 +62,11 @@ class StratumSummary:
     metrics: Mapping[str, float]
     floors: Mapping[str, float]
     p_values: Mapping[str, float]
+
+    @property
+    def n_compared(self) -> int:
+        """Number of groups that are compared, unless the stratum is set aside."""
+        return self.n_judged if self.n_judged >= 2 else self.n_groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +90,6 @@ class WithinStrata:
         Upper confidence limit of the mean distance between any two groups.
     groups : tuple of int
         Indices of the groups that are compared in some stratum.
-    n_pairs : float
-        Number of pairs that are compared, averaged over strata.
     judged : bool
         Whether some stratum has two groups with enough rows to be judged; all groups are compared otherwise.
     """
@@ -97,15 +101,21 @@ class WithinStrata:
     farthest: PairSummary
     largest_distance: float
     groups: tuple[int, ...]
-    n_pairs: float
     judged: bool
+
+    @property
+    def mean_readings(self) -> dict[str, Reading]:
+        """The disparities with sums over groups, or over pairs of groups, as means."""
+        return {
+            name: reading.scaled(1 / sum(part.weight * n_distances(name, part.n_compared) for part in self.strata))
+            for name, reading in self.readings.items()
+        }
 
     @property
     def mean_pairwise_distance(self) -> Estimate:
         """The mean distance between two groups, corrected for bias."""
-        ranks = "rank_disparity" in self.readings
-        reading = self.readings["rank_disparity" if ranks else "strong_pairwise_disparity"]
-        return Estimate(reading.corrected / self.n_pairs, reading.low / self.n_pairs, reading.high / self.n_pairs)
+        readings = self.mean_readings
+        return readings["rank_disparity" if "rank_disparity" in readings else _PAIRS].estimate
 
     @property
     def set_aside(self) -> tuple[StratumSummary, ...]:
@@ -114,6 +124,15 @@ class WithinStrata:
 
 
 # A disparity with its interval, and the pair of groups that is farthest apart.
+
+_PAIRS = "strong_pairwise_disparity"
+
+
+def n_distances(metric: str, n_groups: int) -> int:
+    """Return the number of distances that a metric of so many groups is the sum of; 1 for means and maxima."""
+    if metric == _PAIRS:
+        return n_groups * (n_groups - 1) // 2
+    return n_groups if metric in {"wasserstein_disparity", "strong_demographic_disparity"} else 1
 
 
 @dataclass(frozen=True)
@@ -150,6 +169,17 @@ class Reading:
     floor: float | None = None
     p_value: float | None = None
     resolution: float = 0.0
+
+    @property
+    def estimate(self) -> Estimate:
+        """The corrected value with its interval."""
+        return Estimate(self.corrected, self.low, self.high)
+
+    def scaled(self, factor: float) -> Reading:
+        """Return the metric in another unit, or a sum as a mean."""
+        parts = ("value", "low", "high", "corrected", "margin", "resolution")
+        floor = None if self.floor is None else factor * self.floor
+        return replace(self, floor=floor, **{part: factor * getattr(self, part) for part in parts})
 
 
 @dataclass(frozen=True)
@@ -405,7 +435,7 @@ class Settings:
 
     @property
     def pairs_metric(self) -> str:
-        """Name of the sum over pairs of groups that the verdict refers to."""
+        """Name of the disparity between pairs of groups that the verdict refers to."""
         return "strong_pairwise_disparity" if self.bounded else "rank_disparity"
 
     @property
@@ -450,20 +480,26 @@ class AuditData:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The observed values: ``error_rate`` (with labels of classes) and the disparities."""
+        """The observed values: ``error_rate`` (with labels of classes) and the disparities.
+
+        ``rank_disparity`` is a mean over pairs of groups; the paper's disparities are sums.
+        """
         return {name: reading.value for name, reading in self.readings.items()}
 
     @property
+    def mean_readings(self) -> dict[str, Reading]:
+        """The metrics with sums over groups, or over pairs of groups, as means: what text and pages show."""
+        n_judged = sum(group.judged for group in self.groups)
+        n_groups = n_judged if n_judged >= 2 else len(self.groups)
+        return {name: reading.scaled(1 / n_distances(name, n_groups)) for name, reading in self.readings.items()}
+
+    @property
     def mean_pairwise_distance(self) -> Estimate:
-        """The mean distance between two groups: the sum over all pairs, corrected for bias, by their number.
+        """The mean distance between two groups, corrected for bias.
 
         Of scores without known bounds, the distance between ranks.
         """
-        n_judged = sum(group.judged for group in self.groups)
-        n_groups = n_judged if n_judged >= 2 else len(self.groups)
-        n_pairs = n_groups * (n_groups - 1) // 2
-        reading = self.readings[self.settings.pairs_metric]
-        return Estimate(reading.corrected / n_pairs, reading.low / n_pairs, reading.high / n_pairs)
+        return self.mean_readings[self.settings.pairs_metric].estimate
 
     @property
     def distinct_scores(self) -> int:
@@ -483,7 +519,6 @@ class AuditData:
 
 # Scores, thresholds and distances in words: shares of a known range, or units of scores without known bounds.
 
-_PAIRS = "strong_pairwise_disparity"
 _LARGEST = "kolmogorov_smirnov_disparity"
 
 
@@ -664,7 +699,7 @@ def compare_rates(audit: AuditData) -> tuple[RateComparison, ...]:
     >>> import numpy as np
     >>> import fairtransport as ft
     >>> scores = np.r_[np.linspace(0, 1, 500), np.linspace(0, 1, 500) ** 2]
-    >>> audit = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 500), random_state=0)
+    >>> audit = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 500))
     >>> comparison, = compare_rates(audit)
     >>> comparison.group, comparison.four_fifths, comparison.significant, comparison.material
     ('b', False, True, True)

@@ -8,7 +8,7 @@ import math
 import types
 import zlib
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
@@ -27,12 +27,11 @@ from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.auditing.provenance import Provenance
-    from fairtransport.auditing.records import PairSummary, WithinStrata
+    from fairtransport.auditing.records import PairSummary
     from fairtransport.auditing.verdict import Verdict
 
 # Audits as JSON, and back.
@@ -47,7 +46,11 @@ _KINDS = {name: np.dtype(name) for name in ("<i8", "<f8", "|b1")}
 
 
 def plain_values(value: Any) -> Any:
-    """Turn tuples into lists, NumPy scalars into Python numbers, NaN into None and infinity into text."""
+    """Turn records into dicts, tuples and arrays into lists, NaN into None and infinity into text."""
+    if is_dataclass(value):
+        value = {part.name: getattr(value, part.name) for part in fields(value)}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {str(name): plain_values(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -57,9 +60,6 @@ def plain_values(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     return value
-
-
-# ------------------------------------------------------------------------------------------------------------- reading
 
 
 def read_json(source: str | os.PathLike[str]) -> dict[str, Any]:
@@ -97,9 +97,6 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(name)
 
 
-# ------------------------------------------------------------------------------------------------------------- records
-
-
 def decode_record(kind: Any, value: Any, namespace: Mapping[str, Any], path: str = "audit") -> Any:
     """Return a value of JSON as an instance of a type: a dataclass, a tuple, a mapping, an array or a plain value."""
     origin = get_origin(kind)
@@ -110,16 +107,16 @@ def decode_record(kind: Any, value: Any, namespace: Mapping[str, Any], path: str
     if origin is tuple:
         return _decode_tuple(get_args(kind), value, namespace, path)
     if kind is np.ndarray or origin is np.ndarray:
-        return _decode_array(value, path)
+        try:
+            return np.asarray(value, dtype=np.float64)  # None becomes NaN
+        except (TypeError, ValueError):
+            raise _mismatch(path) from None
     if origin is not None and issubclass(origin, Mapping):
-        return _decode_mapping(get_args(kind)[1], value, namespace, path)
+        if not isinstance(value, dict):
+            raise _mismatch(path)
+        part = get_args(kind)[1]
+        return {name: decode_record(part, item, namespace, f"{path}.{name}") for name, item in value.items()}
     return _decode_plain(kind, value, path)
-
-
-def _decode_mapping(kind: Any, value: Any, namespace: Mapping[str, Any], path: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _mismatch(path)
-    return {name: decode_record(kind, item, namespace, f"{path}.{name}") for name, item in value.items()}
 
 
 def _decode_union(kinds: tuple[Any, ...], value: Any, namespace: Mapping[str, Any], path: str) -> Any:
@@ -160,38 +157,18 @@ def _decode_tuple(kinds: tuple[Any, ...], value: Any, namespace: Mapping[str, An
     )
 
 
-def _decode_array(value: Any, path: str) -> NDArray[np.float64]:
-    try:
-        array = np.asarray(value, dtype=np.float64)  # None becomes NaN
-    except (TypeError, ValueError):
-        raise _mismatch(path) from None
-    return array
-
-
-_PLAIN: dict[Any, Callable[[Any], bool]] = {
-    bool: lambda value: isinstance(value, bool),
-    int: lambda value: isinstance(value, int) and not isinstance(value, bool),
-    str: lambda value: isinstance(value, str),
-}
-
-
 def _decode_plain(kind: Any, value: Any, path: str) -> Any:
-    if kind is float:
-        if value is None:
-            return math.nan
-        if value in ("Infinity", "-Infinity") or (isinstance(value, (int, float)) and not isinstance(value, bool)):
-            return float(value)
-        raise _mismatch(path)
-    if kind is Any or (kind in _PLAIN and _PLAIN[kind](value)):
+    if kind is float and value is None:
+        return math.nan
+    if kind is float and (value in ("Infinity", "-Infinity") or type(value) in {int, float}):
+        return float(value)
+    if kind is Any or (kind in {bool, int, str} and type(value) is kind):
         return value
     raise _mismatch(path)
 
 
 def _mismatch(path: str) -> ValueError:
     return ValueError(f"The audit is damaged: {path.partition('.')[2] or path} has another type than audits have.")
-
-
-# ---------------------------------------------------------------------------------------------------------- histograms
 
 
 def encode_histograms(histograms: GroupHistograms) -> dict[str, Any]:
@@ -257,8 +234,9 @@ class Audit(AuditData):
     groups : tuple of GroupSummary
     readings : dict of str to Reading
         The metrics with their confidence intervals. The disparities are those of the groups that are judged; where
-        fewer than two are, of all groups. Scores without known bounds also have ``rank_disparity``, which the verdict
-        refers to, and ``kolmogorov_smirnov_disparity``, the largest difference between two groups' shares above any
+        fewer than two are, of all groups. Those of the paper are sums over groups or pairs; ``mean_readings`` has them
+        as means. Scores without known bounds also have ``rank_disparity``, a mean over pairs which the verdict refers
+        to, and ``kolmogorov_smirnov_disparity``, the largest difference between two groups' shares above any
         threshold; their other disparities are in units of the score.
     thresholds : tuple of ThresholdSummary
     distances : array of shape (n_groups, n_groups)
@@ -360,7 +338,7 @@ class Audit(AuditData):
         Examples
         --------
         >>> import fairtransport as ft
-        >>> audit = ft.audit([0.1, 0.2, 0.3, 0.9], sensitive_features=["a", "a", "b", "b"], n_bootstrap=99)
+        >>> audit = ft.audit([0.1, 0.2, 0.3, 0.9], sensitive_features=["a", "a", "b", "b"])
         >>> round(audit.pair("a", "b").distance, 3)
         0.45
         """
@@ -383,37 +361,18 @@ class Audit(AuditData):
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the histograms as plain values that JSON can represent; NaN and infinity are None."""
         points = display_points(self.histograms, _CDF_POINTS)
+        figures = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "histograms"}
         return plain_values(
             {
                 "rows": self.rows,
                 "verdict": self.verdict.to_dict(),
                 "metrics": self.metrics,
-                "readings": {name: asdict(reading) for name, reading in self.readings.items()},
-                "groups": [asdict(group) for group in self.groups],
+                **figures,
                 "quantile_levels": QUANTILE_LEVELS,
-                "thresholds": [asdict(threshold) for threshold in self.thresholds],
-                "distances": self.distances.tolist(),
-                "pair_p_values": self.pair_p_values.tolist(),
-                "farthest": asdict(self.farthest),
-                "largest_distance": self.largest_distance,
-                "mean_pairwise_distance": asdict(self.mean_pairwise_distance),
-                "metrics_all_groups": dict(self.metrics_all_groups),
-                "auc": None if self.auc is None else asdict(self.auc),
-                "error_rates": [asdict(rates) for rates in self.error_rates],
-                "separation": None if self.separation is None else asdict(self.separation),
-                "calibration": None if self.calibration is None else asdict(self.calibration),
-                "cross_auc": None if self.cross_auc is None else asdict(self.cross_auc),
-                "regression": None if self.regression is None else asdict(self.regression),
-                "rank_distances": None if self.rank_distances is None else self.rank_distances.tolist(),
-                "within": None if self.within is None else _plain_within(self.within),
-                "cdf": {"points": points.tolist(), "groups": self.cdf(points).tolist()},
-                "error_curves": {
-                    "points": points.tolist(),
-                    **{name: curves.tolist() for name, curves in self.error_curves(points).items()},
-                },
-                "settings": asdict(self.settings),
-                "rate_comparisons": [asdict(row) for row in compare_rates(self)],
-                "provenance": asdict(self.provenance),
+                "mean_pairwise_distance": self.mean_pairwise_distance,
+                "cdf": {"points": points, "groups": self.cdf(points)},
+                "error_curves": {"points": points, **self.error_curves(points)},
+                "rate_comparisons": compare_rates(self),
             }
         )
 
@@ -465,7 +424,7 @@ class Audit(AuditData):
         Examples
         --------
         >>> import fairtransport as ft
-        >>> audit = ft.audit([0.1, 0.2, 0.3, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> audit = ft.audit([0.1, 0.2, 0.3, 0.9], sensitive_features=["a", "a", "b", "b"])
         >>> str(Audit.from_json(audit.to_json())) == str(audit)
         True
         """
@@ -580,20 +539,14 @@ class Audit(AuditData):
         return str(render("pages.notebook.render_notebook_cell", self))
 
     def __repr__(self) -> str:
-        metric = self.settings.pairs_metric
-        spdd = (self.conditional or self.readings)[metric]
+        shown = (self.within or self).mean_readings[self.settings.pairs_metric]
         name = "pairwise disparity" if self.settings.bounded else "rank disparity"
         criterion = "" if self.within is None else f"{self.settings.criterion_text}: "
-        text = f"{self.rows} rows in {len(self.groups)} groups, {criterion}{name} {spdd.value:.3f}"
-        return f"Audit({text}, {spdd.low:.3f} to {spdd.high:.3f})"
+        text = f"{self.rows} rows in {len(self.groups)} groups, {criterion}{name} {shown.value:.3f}"
+        return f"Audit({text}, {shown.low:.3f} to {shown.high:.3f})"
 
     def __str__(self) -> str:
         return audit_text(self, self.verdict)
-
-
-def _plain_within(within: WithinStrata) -> dict[str, Any]:
-    matrices = {name: getattr(within, name).tolist() for name in ("distances", "pair_p_values")}
-    return {**asdict(within), **matrices}
 
 
 @cache

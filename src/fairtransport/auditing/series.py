@@ -16,6 +16,7 @@ from fairtransport._columns import say_columns
 from fairtransport._extras import make_frame, render
 from fairtransport._text import one_line, shorten, wrap
 from fairtransport.auditing._audit import audit_counts
+from fairtransport.auditing.options import Inference
 from fairtransport.auditing.proportions import holm
 from fairtransport.auditing.result import plain_values
 
@@ -160,8 +161,8 @@ class AuditSeries:
             {
                 "by": self.by,
                 "sentence": self.sentence,
-                "points": [asdict(point) for point in self.points],
-                "set_aside": dict(self.set_aside),
+                "points": self.points,
+                "set_aside": self.set_aside,
                 "overall": self.overall.to_dict(),
                 "audits": {value: audit.to_dict() for value, audit in self.audits.items()},
             }
@@ -222,8 +223,9 @@ def audit_counts_by(counts: TableCounts, *, by: str, **options: Any) -> AuditSer
     """Audit the histograms of each stratum: the second half of `audit_table` with ``by``."""
     if len(counts.strata) < 2:
         raise ValueError(f"{say_columns([by]).capitalize()} has one value; at least 2 are needed to compare.")
-    needed = math.ceil(2 * len(counts.strata) / (1 - options.get("confidence", 0.95)))
-    options["n_permutations"] = max(options.get("n_permutations", 1000), needed)
+    inference = options.pop("inference", None) or Inference()
+    needed = math.ceil(2 * len(counts.strata) / (1 - inference.confidence))
+    options["inference"] = replace(inference, n_permutations=max(inference.n_permutations, needed))
     overall = audit_counts(replace(counts, strata={}), **options)
     audits, set_aside = {}, {}
     for value in sorted(counts.strata, key=_order(counts.strata)):

@@ -10,7 +10,7 @@ from fairtransport.auditing.errors.summary import errors_sentence
 from fairtransport.auditing.records import cut_text, four_fifths_text, points_text, threshold_text, unit_points
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData, GroupSummary, PairSummary, Reading
@@ -210,7 +210,7 @@ def _reason(group: GroupSummary) -> str:
 
 
 def _write(audit: AuditData, verdict: Verdict) -> Verdict:
-    sentence = _SENTENCES[verdict.status](audit, verdict)
+    sentence = _sentence(audit, verdict)
     if audit.within is not None and verdict.status != "constant":
         sentence = f"{among_whom(audit)}, {sentence[0].lower()}{sentence[1:]}"
     return replace(verdict, sentence=sentence, points=tuple(_points(audit, verdict)))
@@ -226,10 +226,6 @@ def among_whom(audit: AuditData) -> str:
     return (
         f"Among people{outcome}{' and' if outcome and where else ''}{where}" if outcome or where else "Among all people"
     )
-
-
-def _groups(verdict: Verdict) -> str:
-    return f"{count_word(len(verdict.judged))} groups"
 
 
 def _interval(verdict: Verdict, estimate: Estimate) -> str:
@@ -270,73 +266,36 @@ def _thresholds(verdict: Verdict) -> str:
     return "all shares of people selected" if verdict.ranks else "all thresholds"
 
 
-def _material(verdict: Verdict) -> str:
-    return f"{points_text(verdict.materiality)} points"
-
-
-def _say_matters(_audit: AuditData, verdict: Verdict) -> str:
-    return f"The {_groups(verdict)} are scored differently, by enough to matter: {_gap(verdict)}."
-
-
-def _say_different(_audit: AuditData, verdict: Verdict) -> str:
-    return (
-        f"The {_groups(verdict)} are scored differently: {_gap(verdict)}. Whether a difference reaches the "
-        f"{_material(verdict)} that matter is open."
-    )
-
-
-def _say_small(_audit: AuditData, verdict: Verdict) -> str:
-    estimate = verdict.difference
-    size = "" if estimate is None else f" of {points_text(estimate.value)} points"
-    others = "" if verdict.n_pairs == 1 else f" No two groups lie {_material(verdict)} apart."
-    return (
-        f"A difference{size} between the {_groups(verdict)} is established, and small: {_gap(verdict)}, below the "
-        f"{_material(verdict)} that matter.{others}"
-    )
-
-
-def _say_alike(audit: AuditData, verdict: Verdict) -> str:
-    largest = points_text(verdict_figures(audit).largest_distance)
-    return (
-        f"No difference between the {_groups(verdict)} is established ({_p_text(verdict)}), and none that matters is "
-        f"likely: averaged over {_thresholds(verdict)}, the shares of two groups above the threshold lie at most "
-        f"{largest} percentage points apart ({verdict.confidence:.0%} confidence), "
-        f"less than the {_material(verdict)} that matter."
-    )
-
-
-def _say_cannot_tell(audit: AuditData, verdict: Verdict) -> str:
-    largest = points_text(verdict_figures(audit).largest_distance)
-    return (
-        f"These rows cannot tell whether the {_groups(verdict)} are scored differently: no difference is established "
-        f"({_p_text(verdict)}), but one of up to {largest} percentage points, averaged over {_thresholds(verdict)}, "
-        f"cannot be ruled out between {isolated(verdict.lower)} and {isolated(verdict.higher)} "
-        f"({verdict.confidence:.0%} confidence)."
-    )
-
-
-def _say_too_few(audit: AuditData, verdict: Verdict) -> str:
+def _sentence(audit: AuditData, verdict: Verdict) -> str:
+    """Return the verdict in words, by its status."""
+    groups = f"{count_word(len(verdict.judged))} groups"
+    material, gap, p_text = f"{points_text(verdict.materiality)} points", _gap(verdict), _p_text(verdict)
+    averaged = f"averaged over {_thresholds(verdict)}"
+    largest = f"{points_text(verdict_figures(audit).largest_distance)} percentage points"
+    confidence = f"({verdict.confidence:.0%} confidence)"
+    size = "" if verdict.difference is None else f" of {points_text(verdict.difference.value)} points"
+    others = "" if verdict.n_pairs == 1 else f" No two groups lie {material} apart."
     least = audit.settings.small_groups.min_size
     if audit.within is not None:
-        part = "stratum" if audit.settings.strata else "outcome"
-        return f"Too few rows to judge: no {part} has two groups with {least} rows or more."
-    subject = "no group has" if not verdict.judged else "only one group has"
-    return f"Too few rows to judge: {subject} {least} rows or more."
-
-
-def _say_constant(audit: AuditData, _verdict: Verdict) -> str:
-    return f"All {audit.rows:,} scores are equal, so no group is scored differently from another."
-
-
-_SENTENCES: Mapping[str, Callable[[AuditData, Verdict], str]] = {
-    "matters": _say_matters,
-    "different": _say_different,
-    "small": _say_small,
-    "alike": _say_alike,
-    "cannot_tell": _say_cannot_tell,
-    "too_few_rows": _say_too_few,
-    "constant": _say_constant,
-}
+        too_few = f"no {'stratum' if audit.settings.strata else 'outcome'} has two groups with {least} rows or more"
+    else:
+        too_few = f"{'only one group has' if verdict.judged else 'no group has'} {least} rows or more"
+    sentences: Mapping[Status, str] = {
+        "matters": f"The {groups} are scored differently, by enough to matter: {gap}.",
+        "different": f"The {groups} are scored differently: {gap}. Whether a difference reaches the {material} that "
+        "matter is open.",
+        "small": f"A difference{size} between the {groups} is established, and small: {gap}, below the {material} that "
+        f"matter.{others}",
+        "alike": f"No difference between the {groups} is established ({p_text}), and none that matters is likely: "
+        f"{averaged}, the shares of two groups above the threshold lie at most {largest} apart {confidence}, less than "
+        f"the {material} that matter.",
+        "cannot_tell": f"These rows cannot tell whether the {groups} are scored differently: no difference is "
+        f"established ({p_text}), but one of up to {largest}, {averaged}, cannot be ruled out between "
+        f"{isolated(verdict.lower)} and {isolated(verdict.higher)} {confidence}.",
+        "too_few_rows": f"Too few rows to judge: {too_few}.",
+        "constant": f"All {audit.rows:,} scores are equal, so no group is scored differently from another.",
+    }
+    return sentences[verdict.status]
 
 
 def _points(audit: AuditData, verdict: Verdict) -> Iterator[str]:

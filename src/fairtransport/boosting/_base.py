@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._sklearn import RowScoring, fitted_summary_html
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport._warnings import warn_caller
+from fairtransport.boosting._constants import TWEEDIE_POWER
 from fairtransport.boosting._libraries import default_estimator, library_of, sized_settings
 from fairtransport.boosting._objective import learner_distance
 from fairtransport.boosting._search import HeldOutRows, RoundSearch, train
@@ -26,7 +27,7 @@ from fairtransport.boosting._training_data import (
     check_target,
     check_training_data,
 )
-from fairtransport.criteria import EACH_OTHER, as_criterion, needs_labels
+from fairtransport.criteria.criterion import EACH_OTHER, as_criterion, needs_labels
 from fairtransport.criteria.penalty import SCALES
 from fairtransport.groups import UNKNOWN_GROUPS, GroupPolicy, Groups, check_policy
 from fairtransport.repair.quantile import QuantileRepair
@@ -105,7 +106,6 @@ def _losses(training: Training, response: BoostedResponse, scale: str) -> Notice
     return notices_of_losses(training.metrics.information_kept, figures, excess, response)
 
 
-_POWER = 1.5  # of the Tweedie loss, as in both libraries
 SPREADS = ("trained", "initial")
 
 
@@ -266,7 +266,9 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         if self.random_state is not None and estimator.get_params().get("random_state", 0) is None:
             estimator.set_params(random_state=seed)
         power = estimator.get_params().get("tweedie_variance_power")
-        return Settings(library, estimator, library.loss_name(estimator), _POWER if power is None else power, None)
+        return Settings(
+            library, estimator, library.loss_name(estimator), TWEEDIE_POWER if power is None else power, None
+        )
 
     def _penalty_settings(self) -> PenaltySettings:
         criterion = self._criterion_in_training()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
+from fairtransport._sklearn import BinaryClassifierMixin
 from fairtransport._validation import check_choice, check_real
 from fairtransport.boosting._base import SPREADS, TransportBoosting
 from fairtransport.boosting._objective import ClassLabels
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairtransport.boosting._training_data import TrainingData
 
 
-class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
+class TransportBoostingClassifier(BinaryClassifierMixin, TransportBoosting):
     r"""Boosted trees whose scores have the same distribution for all groups: LightGBM or XGBoost with a penalty.
 
     Minimises the log-loss plus ``parity_weight`` times the transport distances between the groups' scores.
@@ -49,9 +49,8 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         the smallest weight at which the rank disparity of held-out rows is at its noise floor, or beyond which it no
         longer falls, but keeps at least half of the plain model's information; ``outcome_`` says which.
     max_disparity : float, optional
-        Take the smallest weight at which the criterion's disparity of held-out rows is at most this, instead:
-        the
-        strong pairwise demographic disparity (SPDD) or, with labels or strata, its weighted mean over them.
+        Take the smallest weight at which the criterion's disparity of held-out rows is at most this, instead: the
+        mean over pairs of groups (`metrics.pairwise_disparity`), with labels or strata within them.
     amount : float, default=1.0
         Position between the scores of the plain model (0) and those of the trained one (1), as their weighted mean.
         It is used at prediction only, so it can be set after ``fit``.
@@ -97,9 +96,9 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     information_kept_ : float
         Share of the plain model's gain in log-loss over a constant that the trained model has.
     before_after_ : dict
-        ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (the criterion's; SPDD for
-        demographic parity) and ``rank_disparity``, by the plain and by the trained model: on held-out rows, where there
-        are any, or on training rows.
+        ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (the criterion's)
+        and ``rank_disparity``, both means over pairs of groups, by the plain and by the trained model: on held-out
+        rows, where there are any, or on training rows.
     path_ : dict of ndarray
         The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``information_kept`` and
         ``log_loss``, on the same rows.
@@ -158,7 +157,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     >>> import numpy as np
     >>> from lightgbm import LGBMClassifier
     >>> from fairtransport.boosting import TransportBoostingClassifier
-    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> from fairtransport.metrics import pairwise_disparity
     >>> rng = np.random.default_rng(0)
     >>> group = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
@@ -169,7 +168,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     ...     for w in (0.0, 1.0)
     ... )
     >>> before, after = (
-    ...     strong_pairwise_disparity(model.predict_proba(X)[:, 1], sensitive_features=group) for model in (plain, fair)
+    ...     pairwise_disparity(model.predict_proba(X)[:, 1], sensitive_features=group) for model in (plain, fair)
     ... )
     >>> bool(after < before / 2)
     True
@@ -248,8 +247,3 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         """Return the accuracy of ``predict``."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

@@ -12,6 +12,13 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from fairtransport._sklearn import take_rows
+from fairtransport.boosting._constants import (
+    GROUP_FOLDS,
+    GROUP_LEARNING_RATE,
+    GROUP_ROUNDS,
+    LEAST_PROBABILITY,
+    N_SCALINGS,
+)
 from fairtransport.boosting._training_data import hard_probabilities
 
 if TYPE_CHECKING:
@@ -20,11 +27,6 @@ if TYPE_CHECKING:
     from fairtransport.boosting._library import Library
     from fairtransport.boosting._training_data import ComparedRows, TrainingData
     from fairtransport.groups import Groups
-
-
-_FOLDS = 3
-_ROUNDS, _LEARNING_RATE = 60, 0.1
-_LEAST, _SCALINGS = 1e-6, 30  # lowest probability before scaling, and rounds of scaling
 
 
 def estimate_group_probabilities(
@@ -47,10 +49,10 @@ def estimate_group_probabilities(
 
 def _cross_fitted(library: Library, estimator: Any, rows: TrainingData, seed: int) -> NDArray[np.float32]:
     groups, weights = rows.groups, rows.weights
-    if groups.counts.max() < _FOLDS:  # too few rows for the folds
+    if groups.counts.max() < GROUP_FOLDS:  # too few rows for the folds
         return hard_probabilities(groups)
     probabilities = np.zeros((groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last column is "in no group"
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
+    folds = StratifiedKFold(GROUP_FOLDS, shuffle=True, random_state=seed)
     for codes in groups.memberships:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
@@ -61,7 +63,7 @@ def _cross_fitted(library: Library, estimator: Any, rows: TrainingData, seed: in
                 probabilities[held_out, known[0]] = 1.0
                 continue
             model = library.group_model(
-                estimator, _ROUNDS, learning_rate=_LEARNING_RATE, **library.small_trees(estimator)
+                estimator, GROUP_ROUNDS, learning_rate=GROUP_LEARNING_RATE, **library.small_trees(estimator)
             )
             sample_weight = None if weights is None else weights[training]
             model.fit(take_rows(rows.X, training), labels, sample_weight=sample_weight)
@@ -87,8 +89,8 @@ def _match_totals(probabilities: NDArray[np.float32], rows: TrainingData, compar
             totals = [float(weights[part.rows[part.groups.index(group)]].sum()) for group in present.tolist()]
             in_no_group = float(mass.sum()) - sum(totals)
             table = np.column_stack((old[:, present], 1.0 - old[:, list(of_column)].sum(axis=1)))
-            table = np.maximum(table, _LEAST) * np.append(np.ones(len(present)), in_no_group > 0.0)
-            for _ in range(_SCALINGS):
+            table = np.maximum(table, LEAST_PROBABILITY) * np.append(np.ones(len(present)), in_no_group > 0.0)
+            for _ in range(N_SCALINGS):
                 table *= np.append(totals, in_no_group) / np.maximum((mass * table).sum(axis=0), 1e-300)
                 table /= table.sum(axis=1, keepdims=True)
             probabilities[np.ix_(inside, present)] = table[:, :-1]

@@ -17,9 +17,10 @@ from sklearn.utils.class_weight import compute_sample_weight
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import n_rows
+from fairtransport.boosting._constants import PATIENCE, POISSON_STEP, ROUNDS, TWEEDIE_POWER
 from fairtransport.boosting._library import BinnedTable, BoosterRun, DetachableCallback, Library, TrainingRun
 from fairtransport.boosting._objective import make_loss, plain_objective
-from fairtransport.boosting._training_data import ROUNDS, column_share, is_small, n_leaves
+from fairtransport.boosting._training_data import column_share, is_small, n_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -235,8 +236,6 @@ def _column_errors(n_rows_in_training: int) -> Iterator[None]:
 # XGBoost, as the estimators use it.
 
 _SQUARED_ERROR = "reg:squarederror"
-_POISSON_STEP = 0.7  # XGBoost's default of max_delta_step for that loss
-_POWER = 1.5  # of the Tweedie loss
 
 
 class XGBoost(Library):
@@ -272,7 +271,7 @@ class XGBoost(Library):
         """Fit with XGBoost's own objective; a model of real numbers then predicts margins."""
         loss = self.loss_name(estimator)
         if loss in {"poisson", "tweedie"}:  # the same derivatives, and margins instead of their exponentials
-            power = estimator.get_params().get("tweedie_variance_power") or _POWER
+            power = estimator.get_params().get("tweedie_variance_power") or TWEEDIE_POWER
             return self.fit_objective(estimator, run, plain_objective(make_loss(loss, power)))
         model = super().fit_plain(estimator, run)
         if loss == "absolute_error":
@@ -300,7 +299,7 @@ class XGBoost(Library):
 
     def _loss_params(self, estimator: Any) -> dict[str, Any]:
         if self.loss_name(estimator) == "poisson" and estimator.get_params()["max_delta_step"] is None:
-            return {"max_delta_step": _POISSON_STEP}
+            return {"max_delta_step": POISSON_STEP}
         return {}
 
     def open_table(self, estimator: Any, run: TrainingRun, held_out: Any) -> BinnedTable:
@@ -365,7 +364,6 @@ class _XGBoostRun(BoosterRun):
         return np.asarray(self._booster.predict(rows, output_margin=True), dtype=np.float64)
 
 
-_PATIENCE = 2.0  # learning rate times the rounds without improvement after which training stops
 _LIBRARIES: tuple[type[Library], ...] = (LightGBM, XGBoost)
 _REPAIR = {"classification": "QuantileRepairClassifier", "regression": "QuantileRepairRegressor"}
 
@@ -399,7 +397,7 @@ def sized_settings(
     if isinstance(n_iter_no_change, int):
         patience = n_iter_no_change
     elif n_iter_no_change is not None and (is_default or "n_estimators" in unset):
-        patience = math.ceil(_PATIENCE / library.learning_rate(estimator))
+        patience = math.ceil(PATIENCE / library.learning_rate(estimator))
     return replace(settings, estimator=estimator, patience=patience)
 
 

@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._sklearn import real_targets, two_classes
+from fairtransport._labels import real_targets, two_classes
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
+from fairtransport.boosting._constants import (
+    CONTINUOUS_SLICES,
+    CURVATURE_SHARE,
+    LOG_LINK_CURVATURE,
+    PREDICTION_REACH,
+    PROBABILITY_DUALS,
+    REAL_DUALS,
+    SMALLEST_RESIDUAL,
+)
 from fairtransport.boosting._group_probabilities import check_group_probabilities, check_probabilities_within
 from fairtransport.boosting._training_data import ComparedRows, GroupedRows, check_target, compare_rows
-from fairtransport.criteria import EACH_OTHER, as_criterion, needs_labels, weigh_by_reliability
 from fairtransport.criteria.binned import BinnedPenalty
+from fairtransport.criteria.criterion import EACH_OTHER, as_criterion, needs_labels, weigh_by_reliability
 from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
 from fairtransport.criteria.penalty import SCALES, UNIT_DEVIATION, TransportPenalty
 from fairtransport.groups import GroupPolicy, make_groups
@@ -31,9 +40,9 @@ if TYPE_CHECKING:
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.distance import Distance
 
-# The interval of predictions whose cells are counted, and where predictions lie in it.
+    Array = NDArray[np.float64]
 
-_REACH = 16.0  # standard deviations from the mean beyond which real-valued predictions count as if they were there
+# The interval of predictions whose cells are counted, and where predictions lie in it.
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +65,7 @@ class PredictionGrid:
         if weights is not None:
             predictions, weights = predictions[weights > 0], weights[weights > 0]
         center = float(np.average(predictions, weights=weights))
-        reach = _REACH * float(np.sqrt(np.average((predictions - center) ** 2, weights=weights)))
+        reach = PREDICTION_REACH * float(np.sqrt(np.average((predictions - center) ** 2, weights=weights)))
         low, high = max(float(predictions.min()), center - reach), min(float(predictions.max()), center + reach)
         return cls(loss, scale, low, high if high > low else low + 1.0)
 
@@ -72,9 +81,6 @@ class PredictionGrid:
 
 LOSSES = ("log_loss", "squared_error", "absolute_error", "poisson", "tweedie")
 
-_SMALLEST_RESIDUAL = 0.05  # of the absolute loss, in standard deviations of y: closer rows have the curvature of these
-_CURVATURE_FACTOR = math.exp(0.7)  # of losses with a logarithmic link, as in both libraries
-
 
 class Loss(ABC):
     """The loss of a row with margin z, prediction p(z) and label or number y."""
@@ -82,31 +88,27 @@ class Loss(ABC):
     is_logistic = False
     link = "identity"
 
-    def predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictions(self, margins: Array) -> Array:
         """Return the predictions at these margins."""
         return margins
 
-    def prediction_slopes(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def prediction_slopes(self, predictions: Array) -> Array:
         """Return the derivative of each prediction with respect to its margin."""
         return np.ones_like(predictions)
 
     @abstractmethod
-    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
         """Return the loss of each row, zero or more."""
 
     @abstractmethod
-    def derivatives(
-        self, margins: NDArray[np.float64], y: NDArray[np.floating]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return the first derivative of each row's loss with respect to its margin, and a positive curvature."""
 
-    def constant(self, y: NDArray[np.floating], weights: NDArray[np.float64] | None) -> float:
+    def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
         """Return the margin of the best constant prediction."""
         return float(np.average(y, weights=weights))
 
-    def information(
-        self, margins: NDArray[np.float64], y: NDArray[np.floating], weights: NDArray[np.float64] | None
-    ) -> float:
+    def information(self, margins: Array, y: NDArray[np.floating], weights: Array | None) -> float:
         """Return the mean loss of the best constant minus that of the margins, at least 1 % of the former."""
         best = np.full(len(y), self.constant(y, weights))
         constant, own = (float(np.average(self.values(z, y), weights=weights)) for z in (best, margins))
@@ -118,28 +120,26 @@ class LogLoss(Loss):
 
     is_logistic = True
 
-    def predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictions(self, margins: Array) -> Array:
         """Return the probabilities of class 1."""
         scores = np.empty_like(margins)
         logistic(margins, scores)
         return scores
 
-    def prediction_slopes(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def prediction_slopes(self, predictions: Array) -> Array:
         """Return p (1 - p)."""
         return predictions * (1.0 - predictions)
 
-    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
         """Return log(1 + exp(z)) - y z."""
         return np.asarray(np.logaddexp(0.0, margins) - y * margins)
 
-    def derivatives(
-        self, margins: NDArray[np.float64], y: NDArray[np.floating]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return p - y and p (1 - p)."""
         scores = self.predictions(margins)
         return scores - y, self.prediction_slopes(scores)
 
-    def constant(self, y: NDArray[np.floating], weights: NDArray[np.float64] | None) -> float:
+    def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
         """Return the logit of the share of class 1."""
         rate = float(np.average(y, weights=weights))
         return math.log(rate / (1.0 - rate))
@@ -148,13 +148,11 @@ class LogLoss(Loss):
 class SquaredError(Loss):
     """Half of the squared error."""
 
-    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
         """Return (z - y)^2 / 2."""
         return np.asarray(0.5 * (margins - y) ** 2)
 
-    def derivatives(
-        self, margins: NDArray[np.float64], y: NDArray[np.floating]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return z - y and 1."""
         return margins - y, np.ones_like(margins)
 
@@ -168,18 +166,16 @@ class AbsoluteError(Loss):
     that bounds the loss from above. The step of a leaf then goes towards the median of its rows.
     """
 
-    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
         """Return abs(z - y)."""
         return np.abs(margins - y)
 
-    def derivatives(
-        self, margins: NDArray[np.float64], y: NDArray[np.floating]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return the sign of the residual, and 1 over its size."""
         residuals = margins - y
-        return np.sign(residuals), 1.0 / np.maximum(np.abs(residuals), _SMALLEST_RESIDUAL)
+        return np.sign(residuals), 1.0 / np.maximum(np.abs(residuals), SMALLEST_RESIDUAL)
 
-    def constant(self, y: NDArray[np.floating], weights: NDArray[np.float64] | None) -> float:
+    def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
         """Return the median."""
         order = np.argsort(y)
         masses = np.cumsum(np.ones(len(y)) if weights is None else weights[order])
@@ -191,15 +187,15 @@ class _LogLink(Loss):
 
     link = "log"
 
-    def predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictions(self, margins: Array) -> Array:
         """Return exp(z)."""
         return np.exp(margins)
 
-    def prediction_slopes(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def prediction_slopes(self, predictions: Array) -> Array:
         """Return the predictions."""
         return predictions
 
-    def constant(self, y: NDArray[np.floating], weights: NDArray[np.float64] | None) -> float:
+    def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
         """Return the logarithm of the mean."""
         return math.log(float(np.average(y, weights=weights)))
 
@@ -207,16 +203,14 @@ class _LogLink(Loss):
 class PoissonLoss(_LogLink):
     """Half of the Poisson deviance."""
 
-    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
         """Return exp(z) - y z - y + y log(y)."""
         return np.asarray(np.exp(margins) - y * margins - y + y * np.log(np.where(y > 0, y, 1.0)))
 
-    def derivatives(
-        self, margins: NDArray[np.float64], y: NDArray[np.floating]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return exp(z) - y and exp(z + 0.7)."""
         predictions = np.exp(margins)
-        return predictions - y, _CURVATURE_FACTOR * predictions
+        return predictions - y, LOG_LINK_CURVATURE * predictions
 
 
 class TweedieLoss(_LogLink):
@@ -225,15 +219,13 @@ class TweedieLoss(_LogLink):
     def __init__(self, power: float) -> None:
         self.power = power
 
-    def values(self, margins: NDArray[np.float64], y: NDArray[np.floating]) -> NDArray[np.float64]:
+    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
         """Return the half deviance."""
         power = self.power
         own = np.exp((2.0 - power) * margins) / (2.0 - power) - y * np.exp((1.0 - power) * margins) / (1.0 - power)
         return np.asarray(own + y ** (2.0 - power) / ((1.0 - power) * (2.0 - power)))
 
-    def derivatives(
-        self, margins: NDArray[np.float64], y: NDArray[np.floating]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return the derivatives; both terms of the second one are positive."""
         power = self.power
         rising, falling = np.exp((2.0 - power) * margins), y * np.exp((1.0 - power) * margins)
@@ -269,19 +261,6 @@ def plain_objective(loss: Loss) -> Callable[..., tuple[NDArray[np.float32], NDAr
 
 # The distance between samples of predictions, and the unit in which its weight is measured.
 
-# Strength and kernel variance.
-_PROBABILITY_DUALS, _REAL_DUALS = (3.2, 0.02), (0.1, 0.1)
-_CONTINUOUS_SLICES = 64
-
-
-@dataclass(frozen=True, eq=False)
-class PenaltyUnit:
-    """What a plain model says about the penalty."""
-
-    factor: float
-    divisor: float
-    comparisons: Comparisons
-
 
 def learner_distance(distance: Any, *, within: bool, is_logistic: bool) -> Distance:
     """Return the distance of a parameter; ``within`` says whether groups are compared within labels or strata."""
@@ -290,14 +269,14 @@ def learner_distance(distance: Any, *, within: bool, is_logistic: bool) -> Dista
     made = as_distance(distance)
     if isinstance(made, DiscreteDistance):
         return made
-    return made.with_defaults(*(_PROBABILITY_DUALS if is_logistic else _REAL_DUALS))
+    return made.with_defaults(*(PROBABILITY_DUALS if is_logistic else REAL_DUALS))
 
 
 def make_penalty(distance: Distance, scale: str) -> TransportPenalty:
     """Return the penalty of a distance; ``scale`` says whether predictions are standardized in each round."""
     if isinstance(distance, DiscreteDistance):
         return distance.penalty(scale)
-    return distance.penalty(scale, n_slices=_CONTINUOUS_SLICES)
+    return distance.penalty(scale, n_slices=CONTINUOUS_SLICES)
 
 
 def prediction_divisor(loss: Loss, predictions: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
@@ -317,18 +296,13 @@ def measure_unit(
     comparisons: Comparisons,
     *,
     divisor: float,
-) -> PenaltyUnit:
-    """Return the unit of the penalty, with a plain model's margins."""
+) -> tuple[float, Comparisons]:
+    """Return the factor of the penalty at weight 1, and the weighed pairs, by a plain model's margins."""
     scores = loss.predictions(margins) / divisor
     weighed = weigh_by_reliability(comparisons, scores)
     value = distance.value_and_gradient(scores, weighed).value if weighed.active.size else 0.0
     information = loss.information(margins, labels, comparisons.row_weights)
-    return PenaltyUnit(information / value if value > 0.0 else 0.0, divisor, weighed)
-
-
-# Share of the curvature of the parabola that bounds the penalty from above. Both sides of a transport problem move, and
-# the rows of a leaf move together, so that the full curvature would make the steps too short.
-_CURVATURE_SHARE = 0.2
+    return information / value if value > 0.0 else 0.0, weighed
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,7 +420,7 @@ class TransportObjective:
     >>> import numpy as np
     >>> import lightgbm as lgb
     >>> from fairtransport.boosting import TransportObjective
-    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> from fairtransport.metrics import pairwise_disparity
     >>> rng = np.random.default_rng(0)
     >>> group = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
@@ -455,7 +429,7 @@ class TransportObjective:
     >>> settings = {"objective": objective, "num_leaves": 8, "verbose": -1}
     >>> booster = lgb.train(settings, lgb.Dataset(X, y), num_boost_round=60)
     >>> scores = 1 / (1 + np.exp(-booster.predict(X, raw_score=True)))
-    >>> bool(strong_pairwise_disparity(scores, sensitive_features=group) < 0.1)
+    >>> bool(pairwise_disparity(scores, sensitive_features=group) < 0.1)
     True
     """
 
@@ -594,8 +568,9 @@ class TransportObjective:
             self._divisor = prediction_divisor(self.loss, predictions, weights)
             targets = compared.fixed_targets(self.target, predictions, self._divisor)
             pairs = compared.comparisons(targets)
-            measured = measure_unit(self._distance, self.loss, labels, margins, pairs, divisor=self._divisor)
-            self.unit_, comparisons = measured.factor, measured.comparisons
+            self.unit_, comparisons = measure_unit(
+                self._distance, self.loss, labels, margins, pairs, divisor=self._divisor
+            )
         self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
 
     def _compare_rows(self, labels: NDArray[Any] | None, weights: NDArray[np.float64] | None) -> ComparedRows:
@@ -631,7 +606,7 @@ class TransportObjective:
             total = self.parity_ * (weights.sum() if weights.size else float(len(margins)))
             factor = (total / np.maximum(masses.sum(axis=1), 1e-300))[:, None]  # the slopes of empty cells are 0
             value = total * tables.value
-            slopes, bends = factor * tables.slopes, _CURVATURE_SHARE * factor * tables.curvatures
+            slopes, bends = factor * tables.slopes, CURVATURE_SHARE * factor * tables.curvatures
         if self.loss.is_logistic:
             return value, *rows.logit_derivatives(positions, labels, weights, slopes, bends, dtype=dtype)
         gradient, curvature = self.loss.derivatives(margins, labels)
@@ -729,10 +704,6 @@ class TargetScale:
     def read(self, y: Any, owner: str) -> NDArray[np.float64]:
         """Return y in these units."""
         return np.asarray((_checked(y, owner, log_link=self.log_link) - self.center) / self.scale)
-
-    def predictions(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return predictions in units of y."""
-        return np.asarray(self.center + self.scale * scaled)
 
 
 def _checked(y: Any, owner: str, *, log_link: bool) -> NDArray[np.float64]:

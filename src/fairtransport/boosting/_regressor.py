@@ -12,7 +12,8 @@ from fairtransport._validation import check_weights
 from fairtransport.boosting._base import TransportBoosting
 from fairtransport.boosting._objective import TargetScale, make_loss
 from fairtransport.boosting._settings import BoostedNumbers
-from fairtransport.criteria import DemographicParity, as_criterion, criterion_name, needs_labels
+from fairtransport.criteria import DemographicParity
+from fairtransport.criteria.criterion import as_criterion, criterion_name, needs_labels
 from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
@@ -51,9 +52,8 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         smallest weight at which the rank disparity of held-out rows is at its noise floor, or beyond which it no longer
         falls, but keeps at least half of the plain model's information; ``outcome_`` says which.
     max_disparity : float, optional
-        Take the smallest weight at which the criterion's disparity of held-out rows is at most this, instead:
-        the
-        strong pairwise demographic disparity in units of y or, with strata, its weighted mean over them.
+        Take the smallest weight at which the criterion's disparity of held-out rows is at most this, instead: the
+        mean over pairs of groups (`metrics.pairwise_disparity`) in units of y, with strata within them.
     amount : float, default=1.0
         Position between the predictions of the plain model (0) and those of the trained one (1), as their weighted
         mean. It is used at prediction only, so it can be set after ``fit``.
@@ -103,8 +103,8 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         Share of the plain model's gain in loss over a constant that the trained model has.
     before_after_ : dict
         ``loss``, ``r2``, ``spread`` (standard deviation of the predictions), ``disparity`` (the criterion's, in units
-        of y), ``standardized_disparity`` (in standard deviations of y) and ``rank_disparity``, by the plain and by the
-        trained model: on held-out rows, where there are any, or on training rows.
+        of y), ``standardized_disparity`` (in standard deviations of y) and ``rank_disparity``, all means over pairs of
+        groups, by the plain and by the trained model: on held-out rows, where there are any, or on training rows.
     path_ : dict of ndarray
         The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``information_kept`` and
         ``loss``, on the same rows.

@@ -10,10 +10,20 @@ import numpy as np
 from sklearn.base import clone
 
 from fairtransport._sklearn import group_cells
+from fairtransport.boosting._constants import (
+    BEYOND_SCHEDULE,
+    FEWEST_ROWS,
+    FEWEST_STEPS,
+    HELD_OUT_SLICES,
+    LARGE_TABLE,
+    N_FOLDS,
+    N_PARTS_OF_LARGE,
+    WEIGHTS,
+)
 from fairtransport.boosting._library import TrainingRun
 from fairtransport.boosting._objective import plain_objective
 from fairtransport.boosting._settings import RoundSchedule
-from fairtransport.criteria import weigh_by_reliability
+from fairtransport.criteria.criterion import weigh_by_reliability
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator
 from fairtransport.training.weight_path import AutomaticWeight, WeightPath
@@ -27,13 +37,11 @@ if TYPE_CHECKING:
     from fairtransport.boosting._objective import Loss
     from fairtransport.boosting._settings import BoostedResponse, PenaltySettings, Settings
     from fairtransport.boosting._training_data import TrainingData
-    from fairtransport.criteria import ComparedStrata
     from fairtransport.criteria.comparisons import Comparisons
+    from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.training.evaluation import ScoreMetrics
 
 # Early stopping on the objective: the loss plus the penalty at its full weight, on held-out rows.
-
-_SLICES = 256
 
 
 class HeldOutObjective:
@@ -43,7 +51,7 @@ class HeldOutObjective:
         self, loss: Loss, labels: NDArray[Any], comparisons: Comparisons, *, divisor: float, scale: str
     ) -> None:
         self.loss, self.labels, self.comparisons, self.divisor = loss, labels, comparisons, divisor
-        self._distance = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale=scale)
+        self._distance = DiscretePenalty(huber_width=0.0, n_slices=HELD_OUT_SLICES, scale=scale)
 
     def mean_loss(self, margins: NDArray[np.float64]) -> float:
         """Return the mean loss."""
@@ -76,13 +84,6 @@ class BestRound:
     def has_passed(self) -> bool:
         """Whether the objective has not improved for too long."""
         return self.patience is not None and bool(self.number) and self.n_recorded - self.number >= self.patience
-
-
-#: Weights that are tried in turn.
-WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0)
-
-_FEWEST_STEPS = 6.0  # learning rate times rounds with the penalty, at least: fewer cannot move groups far
-_BEYOND = 1.25  # times the rounds of the schedule, as far as early stopping looks
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,7 @@ def make_evaluator(
     response: BoostedResponse, penalty: PenaltySettings, rows: TrainingData, plain: NDArray[np.float64]
 ) -> ScoreEvaluator:
     """Return what evaluates scores of these rows against those of a plain model."""
-    resolved = penalty.compare(rows).resolved
+    resolved = rows.compare(penalty.criterion).resolved
     criterion = resolved.comparisons()
     pairwise = weigh_by_reliability(criterion, plain)
     n_rows = rows.groups.n_rows
@@ -185,7 +186,7 @@ class RoundSearch:
     @property
     def has_differences(self) -> bool:
         """Whether groups of a plain model differ by more than chance."""
-        return any(reference.unit.factor > 0.0 for reference in self._references)
+        return any(reference.factor > 0.0 for reference in self._references)
 
     # ---------------------------------------------------------------- with the penalty
 
@@ -201,9 +202,8 @@ class RoundSearch:
     def _objective(self) -> tuple[HeldOutObjective, float]:
         """Loss and distances of the held-out rows, and the factor of the distances at weight 1."""
         loss, rows = self._settings.loss, self._held_out.rows
-        units = [reference.unit for reference in self._references]
-        divisor = float(np.mean([unit.divisor for unit in units]))
-        pairs = self._penalty.held_out_comparisons(rows, self._references[0].targets)
+        divisor = float(np.mean([reference.divisor for reference in self._references]))
+        pairs = rows.compare(self._penalty.criterion).comparisons(self._references[0].targets)
         weighed = weigh_by_reliability(pairs, loss.predictions(self.plain_margins) / divisor)
         objective = HeldOutObjective(loss, rows.labels, weighed, divisor=divisor, scale=self._penalty.scale)
         # Distances are exact here and may be regularized in training: in both, the plain model's count like its gain.
@@ -217,7 +217,7 @@ class RoundSearch:
         if settings.patience is None:
             return RoundSchedule(settings.n_rounds, self._n_rows)
         rate = settings.library.learning_rate(settings.estimator)
-        fewest = min(settings.n_rounds, int(np.ceil(_FEWEST_STEPS / rate)))
+        fewest = min(settings.n_rounds, int(np.ceil(FEWEST_STEPS / rate)))
         return RoundSchedule(max(self.plain_rounds, fewest), self._n_rows)
 
     def _train(self, weight: float, _: Any) -> tuple[FairRounds, NDArray[np.float64]]:
@@ -239,7 +239,7 @@ class RoundSearch:
         held_out, factor = self._objective
         best, records = BestRound(first_round=schedule.full_weight, patience=settings.patience), []
         chosen = self.plain_margins
-        last = schedule.n_rounds if settings.patience is None else round(_BEYOND * schedule.n_rounds)
+        last = schedule.n_rounds if settings.patience is None else round(BEYOND_SCHEDULE * schedule.n_rounds)
         for number in range(1, last + 1):
             for run, objective in zip(runs, objectives, strict=True):
                 run.update(objective)
@@ -286,10 +286,6 @@ def _history(records: list[tuple[float, float, float]]) -> dict[str, NDArray[np.
 
 # Which rows are held out, so that rounds and weights are chosen on rows that no model was trained on.
 
-_FOLDS, _PARTS_OF_LARGE = 3, 5
-_LARGE_TABLE = 10_000  # rows from which a fifth of the rows is held out once, instead of each row
-_FEWEST_ROWS = 30  # below, nothing is held out
-
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -312,15 +308,15 @@ class HeldOutRows:
     def of(cls, rows: TrainingData, share: float | None, rng: np.random.Generator) -> HeldOutRows:
         """Split the rows, stratified by group and label, or by group and whether y is above its mean."""
         n_rows = rows.groups.n_rows
-        n_folds = (_PARTS_OF_LARGE if n_rows > _LARGE_TABLE else _FOLDS) if share is None else max(2, round(1 / share))
-        once = share is not None or n_rows > _LARGE_TABLE
+        n_folds = (N_PARTS_OF_LARGE if n_rows > LARGE_TABLE else N_FOLDS) if share is None else max(2, round(1 / share))
+        once = share is not None or n_rows > LARGE_TABLE
         folds = _folds(rows, n_folds, rng)
         numbers = (0,) if once else range(n_folds)
         splits = [(np.flatnonzero(folds != number), np.flatnonzero(folds == number)) for number in numbers]
         enough = all(
             _has_all(rows, training, len(rows.groups)) and _has_all(rows, held_out, 2) for training, held_out in splits
         )
-        if n_rows < _FEWEST_ROWS or not enough:
+        if n_rows < FEWEST_ROWS or not enough:
             return cls((Part(rows, rows),), rows, n_rows, "training rows")
         parts = tuple(Part(rows.select(training), rows.select(held_out)) for training, held_out in splits)
         return cls(parts, rows.select(np.concatenate([held_out for _, held_out in splits])), n_rows)
@@ -397,7 +393,7 @@ def train(
     plain = library.fit_plain(_with_rounds(settings, plain_rounds), run)
     plain_margins = library.margins(plain, rows.X)
     reference = penalty.refer_to(settings, rows, plain_margins)
-    weight = wanted if reference.unit.factor > 0.0 else 0.0
+    weight = wanted if reference.factor > 0.0 else 0.0
     model, margins, n_rounds = plain, plain_margins, plain_rounds
     if weight > 0.0:
         schedule = RoundSchedule(settings.n_rounds, rows.groups.n_rows) if choice is None else choice.rounds.schedule
@@ -427,8 +423,8 @@ def train(
         n_rounds=n_rounds,
         is_stopped_early=settings.patience is not None,
         parity_weight=weight,
-        unit=reference.unit.factor,
-        is_within_chance=reference.unit.factor == 0.0 or (choice is not None and not choice.has_differences),
+        unit=reference.factor,
+        is_within_chance=reference.factor == 0.0 or (choice is not None and not choice.has_differences),
         reason=choice.reason if choice is not None else "",
         reached=choice.reached if choice is not None else True,
         evaluator=evaluator,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from fairtransport.boosting._constants import LARGE_TABLE, LARGE_TABLE_SHARES, SMALL_TABLE_SHARES
 from fairtransport.boosting._group_probabilities import estimate_group_probabilities
 from fairtransport.boosting._objective import (
     Loss,
-    PenaltyUnit,
     TransportObjective,
     learner_distance,
     make_loss,
@@ -18,7 +18,7 @@ from fairtransport.boosting._objective import (
     measure_unit,
     prediction_divisor,
 )
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria.criterion import needs_labels
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.training.responses import ScoredResponse
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.distance import Distance
-
-# Shares of the rounds: without the penalty, and while its weight increases. A large table needs no long warm-up.
-_SMALL_TABLE, _LARGE_TABLE, _LARGE = (0.25, 0.5), (0.05, 0.7), 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +62,7 @@ class RoundSchedule:
 
     @property
     def _shares(self) -> tuple[float, float]:
-        return _LARGE_TABLE if self.n_rows > _LARGE else _SMALL_TABLE
+        return LARGE_TABLE_SHARES if self.n_rows > LARGE_TABLE else SMALL_TABLE_SHARES
 
     @property
     def warmup(self) -> int:
@@ -85,9 +82,11 @@ class RoundSchedule:
 
 @dataclass(frozen=True, eq=False)
 class PlainReference:
-    """What a plain model says about the penalty: its unit, the compared rows, and the fixed targets, if any."""
+    """What a plain model says about the penalty: factor, divisor, weighed pairs, compared rows, any fixed targets."""
 
-    unit: PenaltyUnit
+    factor: float
+    divisor: float
+    comparisons: Comparisons
     compared: ComparedRows
     targets: Targets | None
 
@@ -102,28 +101,20 @@ class PenaltySettings:
     scale: str
     smooth_groups: bool
 
-    def compare(self, rows: TrainingData) -> ComparedRows:
-        """Return where the criterion compares the groups of these rows."""
-        return rows.compare(self.criterion)
-
     def _distance(self, rows: TrainingData, loss: Loss) -> Distance:
         within = rows.strata is not None or needs_labels(self.criterion)
         return learner_distance(self.distance, within=within, is_logistic=loss.is_logistic)
 
     def refer_to(self, settings: Settings, rows: TrainingData, margins: NDArray[np.float64]) -> PlainReference:
         """Return the unit of the penalty and the targets, by the margins of a plain model."""
-        loss, compared = settings.loss, self.compare(rows)
+        loss, compared = settings.loss, rows.compare(self.criterion)
         predictions = loss.predictions(margins)
         divisor = prediction_divisor(loss, predictions, rows.weights)
         targets = compared.fixed_targets(self.target, predictions, divisor)
         penalty = make_penalty(self._distance(rows, loss), self.scale)
         pairs = compared.comparisons(targets)
-        unit = measure_unit(penalty, loss, rows.labels, margins, pairs, divisor=divisor)
-        return PlainReference(unit, compared, targets)
-
-    def held_out_comparisons(self, rows: TrainingData, targets: Targets | None) -> Comparisons:
-        """Return the pairs that are compared among held-out rows."""
-        return self.compare(rows).comparisons(targets)
+        factor, weighed = measure_unit(penalty, loss, rows.labels, margins, pairs, divisor=divisor)
+        return PlainReference(factor, divisor, weighed, compared, targets)
 
     def group_probabilities(
         self, settings: Settings, rows: TrainingData, reference: PlainReference, seed: int
@@ -156,9 +147,9 @@ class PenaltySettings:
             warmup=schedule.warmup,
             ramp=schedule.ramp,
             group_probabilities=group_probabilities,
-            unit=reference.unit.factor,
-            divisor=reference.unit.divisor,
-            comparisons=reference.unit.comparisons,
+            unit=reference.factor,
+            divisor=reference.divisor,
+            comparisons=reference.comparisons,
         )
 
 

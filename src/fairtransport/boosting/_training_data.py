@@ -15,7 +15,20 @@ from scipy.sparse import issparse
 from fairtransport._columns import short_type
 from fairtransport._sklearn import n_rows, take_rows
 from fairtransport._validation import check_length, check_weights
-from fairtransport.criteria import ComparedStrata, compares_each_other, resolve_criterion, resolve_group_target
+from fairtransport.boosting._constants import (
+    COLUMN_SHARE,
+    FEW_COLUMNS,
+    FEW_ROWS,
+    FEWEST_LEAVES,
+    MOST_LEAVES,
+    ROWS_OF_LEAVES,
+)
+from fairtransport.criteria.criterion import (
+    ComparedStrata,
+    compares_each_other,
+    resolve_criterion,
+    resolve_group_target,
+)
 from fairtransport.groups import GroupPolicy, read_groups
 from fairtransport.repair.group_checks import groups_to_repair
 from fairtransport.strata import make_strata
@@ -334,25 +347,17 @@ def hard_probabilities(groups: Groups) -> NDArray[np.float32]:
 
 # Settings of boosted trees by the size of the table, where the user chose none.
 
-#: The largest number of rounds, and the learning rate.
-ROUNDS = {"n_estimators": 200, "learning_rate": 0.1}
-
-_FEWEST_LEAVES, _MOST_LEAVES = 4, 31
-_ROWS_OF_LEAVES = 36  # a tree has a leaf for each of this many rows, under the root
-_SMALL_TABLE = 5_000
-_FEW_COLUMNS = 8  # up to which each tree sees all
-
 
 def n_leaves(n_rows: int) -> int:
     """Return the leaves of a tree: 4 for 500 rows, 31, as in LightGBM, from 35,000 on."""
-    return min(max(round(math.sqrt(n_rows / _ROWS_OF_LEAVES)), _FEWEST_LEAVES), _MOST_LEAVES)
+    return min(max(round(math.sqrt(n_rows / ROWS_OF_LEAVES)), FEWEST_LEAVES), MOST_LEAVES)
 
 
 def is_small(n_rows: int) -> bool:
     """Whether a table is so small that a second thread costs more than it gains."""
-    return n_rows <= _SMALL_TABLE
+    return n_rows <= FEW_ROWS
 
 
 def column_share(n_columns: int) -> float:
     """Return the share of the columns that each tree sees."""
-    return 0.5 if n_columns > _FEW_COLUMNS else 1.0
+    return COLUMN_SHARE if n_columns > FEW_COLUMNS else 1.0

@@ -18,7 +18,8 @@ from fairtransport._extras import make_frame, render
 from fairtransport._progress import progress
 from fairtransport._sklearn import model_scores, take_rows
 from fairtransport._validation import check_count, check_real
-from fairtransport.causal._graph import CausalGraph, as_graph, moved_nodes
+from fairtransport.auditing.options import Inference, check_inference
+from fairtransport.causal._graph import CausalGraph, as_graph
 from fairtransport.causal.conditional_distributions import Table
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.storage import write_atomically
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
     from fairtransport.causal._graph import Edge
     from fairtransport.causal._transport import CounterfactualTransport
+
+# Everything is estimated again for each replicate, so there are fewer than in an audit of scores.
+_INFERENCE = Inference(n_bootstrap=50, n_permutations=20, random_state=0)
 
 # Results of an audit along the paths of a causal graph.
 
@@ -162,17 +166,12 @@ class CounterfactualAudit:
             name: getattr(self, name)
             for name in ("sensitive", "to", "rows", "threshold", "confidence", "n_bootstrap", "n_permutations")
         }
-        return _plain(
-            {
-                "assumption": "under this graph",
-                "graph": {"nodes": self.graph.nodes, "edges": self.graph.edges},
-                **shown,
-                "n_orders": self.n_orders,
-                "groups": [
-                    {**asdict(one), "interaction": one.interaction, "not_caused": one.not_caused} for one in self.groups
-                ],
-            }
+        groups = [{**asdict(one), "interaction": one.interaction, "not_caused": one.not_caused} for one in self.groups]
+        graph = {"nodes": self.graph.nodes, "edges": self.graph.edges}
+        values: dict[str, Any] = _plain(
+            {"assumption": "under this graph", "graph": graph, **shown, "n_orders": self.n_orders, "groups": groups}
         )
+        return values
 
     def to_json(self, path: Any = None, *, indent: int | None = None) -> Any:
         """Write `to_dict` as JSON to a file, or return it as text.
@@ -251,11 +250,8 @@ def audit_counterfactual(
     to: Any = None,
     paths: Mapping[str, Iterable[Edge]] | None = None,
     threshold: float | None = 0.5,
-    n_bootstrap: int = 50,
-    n_permutations: int = 20,
+    inference: Inference | None = None,
     n_orders: int = 5,
-    confidence: float = 0.95,
-    random_state: int = 0,
     verbose: bool = False,
 ) -> CounterfactualAudit:
     """Split the difference of scores between groups into the effects of paths, under a causal graph.
@@ -276,17 +272,14 @@ def audit_counterfactual(
         Further sets of edges to measure, by name.
     threshold : float or None, default=0.5
         Scores above it are positive decisions; None for no decisions.
-    n_bootstrap : int, default=50
-        Samples of rows for which everything is estimated again. 0 for no intervals.
-    n_permutations : int, default=20
-        Tables with the groups shuffled, in which the group has no effect through any mediator. What they show is the
-        noise floor of each figure. 0 for none.
+    inference : fairtransport.auditing.Inference, optional
+        By default ``Inference(n_bootstrap=50, n_permutations=20, random_state=0)``. For each of ``n_bootstrap`` samples
+        of rows everything is estimated again; 0 for no intervals. In ``n_permutations`` tables the groups are shuffled,
+        so that the group has no effect through any mediator: what they show is the noise floor of each figure; 0 for
+        none.
     n_orders : int, default=5
         Random orders of the values of categories, and draws of the ranks of people with equal values, with each of
         which effects are estimated again: neither is known. 0 for none.
-    confidence : float, default=0.95
-        Of the intervals.
-    random_state : int, default=0
     verbose : bool, default=False
         Show a progress bar.
 
@@ -306,6 +299,7 @@ def audit_counterfactual(
     Examples
     --------
     >>> import numpy as np
+    >>> from fairtransport.auditing import Inference
     >>> from fairtransport.causal import CounterfactualTransport, audit_counterfactual
     >>> rng = np.random.default_rng(0)
     >>> sex = rng.choice(["F", "M"], 2000)
@@ -313,23 +307,30 @@ def audit_counterfactual(
     >>> table = {"sex": sex, "hours": hours}
     >>> transport = CounterfactualTransport({"sex": ["hours"]}, sensitive="sex")
     >>> audit = audit_counterfactual(
-    ...     lambda rows: rows["hours"] / 100, table, transport, to="M", n_bootstrap=0, n_permutations=0, n_orders=0
+    ...     lambda rows: rows["hours"] / 100,
+    ...     table,
+    ...     transport,
+    ...     to="M",
+    ...     inference=Inference(n_bootstrap=0, n_permutations=0),
     ... )
     >>> round(audit.groups[0].effects["through hours"].mean, 2)
     0.04
     """
     limit = None if threshold is None else check_real(threshold, name="threshold", least=-np.inf)
-    check_real(confidence, name="confidence", strict=True, most=0.9999)
-    counts = {"n_bootstrap": n_bootstrap, "n_permutations": n_permutations, "n_orders": n_orders}
-    repeats = {name: check_count(count, name=name, least=0) for name, count in counts.items()}
+    chosen = check_inference(inference, default=_INFERENCE)
+    repeats = {
+        "n_bootstrap": chosen.n_bootstrap,
+        "n_permutations": chosen.n_permutations,
+        "n_orders": check_count(n_orders, name="n_orders", least=0),
+    }
     is_fitted = hasattr(transport, "distributions_")
     if not is_fitted:
         transport = clone(transport).fit(table)
     score = _score_function(model, transport.outcome)
     sets = _edge_sets(transport, paths)
-    target = _largest_group(transport, table) if to is None else to
+    target = transport.groups_[np.bincount(_group_codes(transport, table)).argmax()] if to is None else to
     measure = partial(_measure, score, to=target, sets=sets, threshold=limit)
-    found, n_rows, rng = measure(table, transport), Table(table).n_rows, np.random.default_rng(random_state)
+    found, n_rows, rng = measure(table, transport), Table(table).n_rows, np.random.default_rng(chosen.random_state)
     samples: list[dict[Any, _Measured]] = []
     floors: list[dict[Any, _Measured]] = []
     orders: list[dict[Any, _Measured]] = []
@@ -352,19 +353,19 @@ def audit_counterfactual(
         sensitive=transport.sensitive,
         to=target,
         groups=tuple(
-            _effects_of(group, measured, _Repeats(samples, floors, orders), confidence)
+            _effects_of(group, measured, _Repeats(samples, floors, orders), chosen.confidence)
             for group, measured in found.items()
         ),
         rows=n_rows,
         threshold=limit,
-        confidence=confidence,
+        confidence=chosen.confidence,
         **repeats,
     )
 
 
 def _reordered(transport: CounterfactualTransport, table: Any, rng: np.random.Generator) -> CounterfactualTransport:
     """Return the transport with another order of the values of categories; the same one where there are none."""
-    moved = moved_nodes(transport.graph_, transport.sensitive, transport.graph_.edges, tuple(transport.resolving))
+    moved = transport.graph_.descendants(transport.sensitive, except_for=transport.resolving)
     columns = [transport.columns_[node] for node in moved if node != transport.outcome]
     free = {one.name: one.levels for one in columns if one.levels is not None and not one.ordered}
     if not any(len(levels) > 2 for levels in free.values()):
@@ -382,11 +383,13 @@ class _Repeats(NamedTuple):
     orders: list[dict[Any, _Measured]]
 
 
-class _Measured:
+class _Measured(NamedTuple):
     """Figures of one group: of each set of edges, the observed gap, and the share of rows within support."""
 
-    def __init__(self, n_rows: int, gap: float, figures: dict[str, dict[str, float]], support: float) -> None:
-        self.n_rows, self.gap, self.figures, self.support = n_rows, gap, figures, support
+    n_rows: int
+    gap: float
+    figures: dict[str, dict[str, float]]
+    support: float
 
 
 def _measure(
@@ -400,8 +403,7 @@ def _measure(
     direct: bool = True,
     draw: int = 0,
 ) -> dict[Any, _Measured]:
-    column = transport.columns_[transport.sensitive]
-    codes = column.encode(Table(table)[transport.sensitive]).astype(np.int64)
+    codes = _group_codes(transport, table)
     target = transport.groups_.index(to)
     before = score(table)
     inside = transport.support(table, to=to, edges=transport.graph_.edges)
@@ -446,19 +448,12 @@ class _Ranks:
         return np.interp(scores, self._scores, self._ranks)
 
 
-def _effects_of(
-    group: Any,
-    found: _Measured,
-    repeats: _Repeats,
-    confidence: float,
-) -> GroupEffects:
+def _effects_of(group: Any, found: _Measured, repeats: _Repeats, confidence: float) -> GroupEffects:
     levels = ((1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0)
 
     def interval(values: list[float]) -> tuple[float, float]:
-        if len(values) < 2:
-            return (float("nan"), float("nan"))
-        low, high = np.quantile(values, levels)
-        return (float(low), float(high))
+        low, high = np.quantile(values, levels) if len(values) > 1 else (np.nan, np.nan)
+        return float(low), float(high)
 
     drawn, without, other = ([one[group] for one in many if group in one] for many in repeats)
     effects = {}
@@ -468,16 +463,15 @@ def _effects_of(
         effects[name] = PathEffect(
             name,
             intervals={figure: interval([one.figures[name][figure] for one in drawn]) for figure in figures},
-            floors={figure: _mean([abs(one.figures[name][figure]) for one in without]) for figure in figures},
-            order_range=(min(means), max(means)) if other else (float("nan"), float("nan")),
+            floors={
+                figure: float(np.mean([abs(one.figures[name][figure]) for one in without])) if without else np.nan
+                for figure in figures
+            },
+            order_range=(min(means), max(means)) if other else (np.nan, np.nan),
             **values,
         )
     gap = interval([one.gap for one in drawn])
     return GroupEffects(group, found.n_rows, found.gap, gap, effects, found.support)
-
-
-def _mean(values: list[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
 
 
 def _edge_sets(
@@ -499,10 +493,9 @@ def _edge_sets(
     return sets
 
 
-def _largest_group(transport: CounterfactualTransport, table: Any) -> Any:
+def _group_codes(transport: CounterfactualTransport, table: Any) -> NDArray[np.int64]:
     column = transport.columns_[transport.sensitive]
-    codes = column.encode(Table(table)[transport.sensitive]).astype(np.int64)
-    return transport.groups_[int(np.bincount(codes, minlength=len(transport.groups_)).argmax())]
+    return column.encode(Table(table)[transport.sensitive]).astype(np.int64)
 
 
 def _score_function(model: Any, outcome: str | None) -> Callable[[Any], NDArray[np.float64]]:
@@ -534,7 +527,7 @@ def _features(model: Any, rows: Any, outcome: str | None) -> Any:
 
 # How effects change with one edge of the graph more or less.
 
-_QUICK: dict[str, Any] = {"n_bootstrap": 0, "n_permutations": 0, "n_orders": 0}
+_QUICK: dict[str, Any] = {"inference": Inference(n_bootstrap=0, n_permutations=0, random_state=0), "n_orders": 0}
 
 
 @dataclass(frozen=True)
@@ -643,6 +636,7 @@ def edge_sensitivity(
     Examples
     --------
     >>> import numpy as np
+    >>> from fairtransport.auditing import Inference
     >>> from fairtransport.causal import CounterfactualTransport, edge_sensitivity
     >>> rng = np.random.default_rng(0)
     >>> sex = rng.integers(0, 2, 1000)

@@ -166,12 +166,14 @@ class CausalGraph:
         """Return the effects of a node, in the order of the edges."""
         return tuple(other for one, other in self.edges if one == node)
 
-    def descendants(self, node: str, edges: Collection[Edge] | None = None) -> tuple[str, ...]:
-        """Return the nodes that can be reached from a node, causes first, along some edges (all by default)."""
-        used = self.edges if edges is None else edges
+    def descendants(
+        self, node: str, edges: Collection[Edge] | None = None, *, except_for: Iterable[str] = ()
+    ) -> tuple[str, ...]:
+        """Return the nodes that can be reached from a node along edges (all by default), causes first."""
+        used, excluded = self.edges if edges is None else edges, {*except_for}
         reached = {node}
         for one in self.nodes:
-            if any((parent, one) in used for parent in reached.intersection(self.parents(one))):
+            if one not in excluded and any((parent, one) in used for parent in reached.intersection(self.parents(one))):
                 reached.add(one)
         return tuple(one for one in self.nodes if one in reached and one != node)
 
@@ -277,18 +279,7 @@ def _from_adjacency(native: Any, frame: nw.DataFrame[Any]) -> CausalGraph:
     return CausalGraph.from_edges(edges, columns)
 
 
-# Which nodes move along chosen edges, and what forbids it.
-
-
-def moved_nodes(
-    graph: CausalGraph, sensitive: str, edges: Collection[Edge], resolving: Collection[str] = ()
-) -> list[str]:
-    """Return the descendants of the sensitive column that a change of the group reaches along edges, causes first."""
-    moved = {sensitive}
-    for node in graph.nodes:
-        if node not in resolving and any((parent, node) in edges for parent in moved.intersection(graph.parents(node))):
-            moved.add(node)
-    return [node for node in graph.nodes if node in moved and node != sensitive]
+# What forbids that nodes are moved along chosen edges.
 
 
 def check_parents(graph: CausalGraph, sensitive: str, adjust_for: Collection[str]) -> None:
@@ -306,7 +297,7 @@ def check_parents(graph: CausalGraph, sensitive: str, adjust_for: Collection[str
 
 def check_witnesses(graph: CausalGraph, sensitive: str, edges: Collection[Edge], resolving: Collection[str]) -> None:
     """Raise where a moved column would have to be seen both moved and as it is: a recanting witness."""
-    for node in moved_nodes(graph, sensitive, edges, resolving):
+    for node in graph.descendants(sensitive, edges, except_for=resolving):
         used = [child for child in graph.children(node) if child not in resolving]
         unfair = [child for child in used if (node, child) in edges]
         if unfair and len(unfair) < len(used):

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn import RowScoring, fit_model, last_step, needs_groups, take_rows
+from fairtransport._sklearn import RowScoring, fit_model, last_step, model_scores, needs_groups, take_rows
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.causal.conditional_distributions import NodeColumn, Table
 
@@ -30,9 +30,10 @@ _MAX_ITERATIONS = 20
 class _CounterfactuallyFair(RowScoring, BaseEstimator):
     """What the classifier and the regressor share."""
 
-    estimator: Any
-    transport: CounterfactualTransport
-    individual_weight: float
+    def __init__(self, estimator: Any, transport: CounterfactualTransport, *, individual_weight: float = 0.0) -> None:
+        self.estimator = estimator
+        self.transport = transport
+        self.individual_weight = individual_weight
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Move the rows along the unfair paths, and train the model to score both alike."""
@@ -67,6 +68,11 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
         self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the more probable class of each row, or the predicted number."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X))
+
     def _fit_parts(self, parts: list[_Part]) -> Any:
         """Return the estimator, trained for parity between people as they are and as they would be."""
         return fit_model(
@@ -87,7 +93,7 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
         for iteration in range(1, _MAX_ITERATIONS + 1):
             parts, distance = [], 0.0
             for move in moves:
-                own, moved = (self._scores(table) for table in (move.factual, move.moved))
+                own, moved = (model_scores(self.estimator_, table) for table in (move.factual, move.moved))
                 parts += move.parts()[:1]
                 for table, kind, target in ((move.factual, "factual", moved), (move.moved, "moved", own)):
                     for label, share in self._soft_labels(target):
@@ -99,10 +105,6 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
             last = distance
             self.estimator_ = self._fit_parts(parts)
         return _MAX_ITERATIONS
-
-    @abstractmethod
-    def _scores(self, table: Any) -> NDArray[np.float64]:
-        """Return the scores that should be alike."""
 
     @abstractmethod
     def _soft_labels(self, scores: NDArray[np.float64]) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
@@ -190,11 +192,6 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
     (1000, 2)
     """
 
-    def __init__(self, estimator: Any, transport: CounterfactualTransport, *, individual_weight: float = 0.0) -> None:
-        self.estimator = estimator
-        self.transport = transport
-        self.individual_weight = individual_weight
-
     @property
     def classes_(self) -> NDArray[Any]:
         """The two classes."""
@@ -205,14 +202,6 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
         """Return the probabilities of both classes."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict_proba(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the more probable class of each row."""
-        check_is_fitted(self)
-        return np.asarray(self.estimator_.predict(X))
-
-    def _scores(self, table: Any) -> NDArray[np.float64]:
-        return np.asarray(self.estimator_.predict_proba(table), dtype=np.float64)[:, 1]
 
     def _soft_labels(self, scores: NDArray[np.float64]) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
         first, second = self.estimator_.classes_
@@ -244,19 +233,6 @@ class CounterfactuallyFairRegressor(RegressorMixin, _CounterfactuallyFair):
     --------
     CounterfactuallyFairClassifier : The same for two classes, with notes.
     """
-
-    def __init__(self, estimator: Any, transport: CounterfactualTransport, *, individual_weight: float = 0.0) -> None:
-        self.estimator = estimator
-        self.transport = transport
-        self.individual_weight = individual_weight
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the predictions."""
-        check_is_fitted(self)
-        return np.asarray(self.estimator_.predict(X), dtype=np.float64)
-
-    def _scores(self, table: Any) -> NDArray[np.float64]:
-        return np.asarray(self.estimator_.predict(table), dtype=np.float64)
 
     def _soft_labels(self, scores: NDArray[np.float64]) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
         return [(scores, np.ones(scores.size))]

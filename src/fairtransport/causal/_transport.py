@@ -19,7 +19,6 @@ from fairtransport.causal._graph import (
     check_confounding,
     check_parents,
     check_witnesses,
-    moved_nodes,
 )
 from fairtransport.causal.conditional_distributions import (
     ConditionalDistribution,
@@ -350,7 +349,7 @@ class CounterfactualTransport(BaseEstimator):
         moved: Values = {}
         others = np.flatnonzero(codes != to)
         order = {node: number for number, node in enumerate(sorted(self.graph_.nodes))}
-        for node in moved_nodes(self.graph_, self.sensitive, edges, tuple(self.resolving)):
+        for node in self.graph_.descendants(self.sensitive, edges, except_for=self.resolving):
             if node not in values:  # an outcome that the table does not have
                 continue
             seen = {parent: moved[parent] for parent in moved if (parent, node) in edges}
@@ -443,6 +442,6 @@ class CounterfactualTransport(BaseEstimator):
             raise ValueError(f"The outcome, {self.outcome!r}, has effects in the graph; it has to come last.")
         self.graph_ = graph
         edges = self._edges(None)
-        moved = moved_nodes(graph, self.sensitive, edges, tuple(self.resolving))
+        moved = graph.descendants(self.sensitive, edges, except_for=self.resolving)
         check_confounding(graph, self.sensitive, moved, tuple(self.confounded))
         return graph

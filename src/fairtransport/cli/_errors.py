@@ -71,37 +71,16 @@ _OPTIONS = {
     "min_size": "--min-group-size",
     "n_bins": "--bins",
     "output": "--column",
-    "pos_label": "--positive",
     "sensitive_features": "--sensitive",
     "small": "--small-groups",
     "thresholds": "--threshold",
     "unfair_edges": "--unfair-edge",
-} | {
-    name: f"--{name.replace('_', '-')}"
-    for name in [
-        "adjust_for",
-        "amount",
-        "by",
-        "categorical",
-        "criterion",
-        "decimal",
-        "drop",
-        "encoding",
-        "favourable",
-        "max_disparity",
-        "max_expansion",
-        "max_groups",
-        "memory",
-        "null",
-        "parity_weight",
-        "positive",
-        "reference",
-        "resolving",
-        "strata",
-        "task",
-        "verify",
-    ]
 }
+_SAME_NAME = """
+    adjust_for amount by categorical criterion decimal drop encoding favourable max_disparity max_expansion max_groups
+    memory null parity_weight pos_label reference resolving strata task verify
+"""
+_OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _SAME_NAME.split()}
 # A parameter with or without a value, or as the subject of a sentence; names with an underscore are no English words.
 _PARAMETER = re.compile(
     rf"(?<![-\w/'])({'|'.join(_OPTIONS)})\b"

@@ -1,60 +1,132 @@
-"""Audits of files, and limits on their metrics such as ``spdd=.1``, for use in a pipeline."""
+"""Limits on the metrics of an audit, such as ``mean=.1``, for use in a pipeline."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
-
-from fairtransport.cli import _options as shared
-from fairtransport.cli._output import progress_bar, spinner, stderr_is_terminal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from fairtransport.auditing import Audit, CorrectedEstimate, Estimate, Provenance, Reading
-    from fairtransport.tables import TableCounts
+    from fairtransport.auditing import Audit, Estimate, Reading
 
 #: Exit status when a limit is exceeded, and in no other case.
 EXCEEDED = 2
 
-#: Short and full names of the metrics that have an upper limit, and of those that have a lower one.
-ABOVE = {
-    "spdd": "strong_pairwise_disparity",
-    "sdd": "strong_demographic_disparity",
-    "wass1": "wasserstein_disparity",
-    "rank": "rank_disparity",
-    "ks": "kolmogorov_smirnov_disparity",
-    "mean": "mean_distance",
-    "largest": "largest_distance",
-    "err": "error_rate",
-    "difference": "rate_difference",
-    "tpr": "true_positive_rate",
-    "fpr": "false_positive_rate",
-    "fnr": "false_negative_rate",
-    "ppv": "positive_predictive_value",
-    "npv": "negative_predictive_value",
-    "acc": "accuracy",
-    "eo": "equalized_odds",
-    "eop": "equal_opportunity",
-    "ece": "expected_calibration_error",
-    "separation": "separation_disparity",
-    "opportunity": "opportunity_disparity",
-    "conditional": "conditional_disparity",
-}
-BELOW = {"ratio": "rate_ratio"}
+_FEW_ROWS = "fewer than two groups have the rows that it needs"
+_BOUNDED = "scores have known bounds, as probabilities do; limit mean or largest instead"
 
-# Largest differences between groups that need labels.
-_GAPS = {ABOVE[alias] for alias in ("tpr", "fpr", "fnr", "ppv", "npv", "acc")}
-_ODDS = {"equalized_odds", "equal_opportunity"}
-_BOUNDED = "scores have known bounds, as probabilities do; limit spdd or largest instead"
-_REASONS = {
-    "rank_disparity": _BOUNDED,
-    "kolmogorov_smirnov_disparity": _BOUNDED,
-    "error_rate": "labels are numbers, not classes",
+
+def _groups_judged(audit: Audit) -> bool:
+    return sum(group.judged for group in audit.groups) >= 2
+
+
+def _strata_judged(audit: Audit) -> bool:
+    return audit.within is None or audit.within.judged
+
+
+def _labels_judged(criterion: str, *labels: str) -> Callable[[Audit], bool]:
+    """Return what tells whether groups can be judged among people with the same label."""
+
+    def judged(audit: Audit) -> bool:
+        if audit.settings.criterion == criterion:
+            return _strata_judged(audit)
+        if audit.separation is None:
+            return _groups_judged(audit)
+        parts = [getattr(audit.separation, label) for label in labels]
+        return all(part is not None and part.judged for part in parts)
+
+    return judged
+
+
+def _conditional(audit: Audit) -> list[Reading | None]:
+    return [] if audit.within is None else [audit.within.mean_readings.get(audit.settings.pairs_metric)]
+
+
+def _separation(audit: Audit) -> list[Reading | None]:
+    if audit.settings.criterion == "equalized_odds":
+        return _conditional(audit)
+    return [audit.separation.disparity] if audit.separation is not None else []
+
+
+def _opportunity(audit: Audit) -> list[Reading | None]:
+    if audit.settings.criterion == "equal_opportunity":
+        return _conditional(audit)
+    positives = None if audit.separation is None else audit.separation.positives
+    return [positives.disparity] if positives is not None else []
+
+
+def _ratios(audit: Audit) -> list[Estimate]:
+    from fairtransport.auditing import Estimate  # noqa: PLC0415 - loaded by now
+
+    judged = [at.ratio for at in audit.thresholds if at.four_fifths is not None]
+    return judged or [Estimate(1.0, 1.0, 1.0)]  # no one is selected, so that all rates are equal
+
+
+class Metric(NamedTuple):
+    """A metric of an audit that can have a limit: its estimates, one for each threshold if it depends on one.
+
+    ``needs`` is an option, ``judged`` tells whether enough groups are judged, ``unless`` why there may be no estimate.
+    """
+
+    name: str
+    estimates: Callable[[Audit], Sequence[Estimate | Reading | None]]
+    needs: str | None = None
+    judged: Callable[[Audit], bool] = _groups_judged
+    unless: str = _FEW_ROWS
+
+
+def _reading(name: str, unless: str = _FEW_ROWS) -> Metric:
+    return Metric(name, lambda audit: [audit.readings.get(name)], unless=unless)
+
+
+def _labelled(name: str, estimates: Callable[[Audit], Sequence[Estimate | Reading | None]]) -> Metric:
+    return Metric(name, estimates, "--label", unless=f"{_FEW_ROWS}, or scores are not probabilities")
+
+
+def _gap(name: str) -> Metric:
+    """Return the largest difference of a rate between groups."""
+
+    def estimates(audit: Audit) -> list[Estimate]:
+        gaps = [at.gaps[name] for at in audit.error_rates]
+        return [gap.difference for gap in gaps if gap is not None]
+
+    return _labelled(name, estimates)
+
+
+#: Metrics that have an upper limit, and those that have a lower one, by their short names.
+ABOVE = {
+    "mean": Metric("mean_distance", lambda audit: [audit.mean_pairwise_distance]),
+    "largest": Metric("largest_distance", lambda audit: [audit.farthest.estimate]),
+    "rank": _reading("rank_disparity", _BOUNDED),
+    "ks": _reading("kolmogorov_smirnov_disparity", _BOUNDED),
+    "spdd": _reading("strong_pairwise_disparity"),
+    "sdd": _reading("strong_demographic_disparity"),
+    "wass1": _reading("wasserstein_disparity"),
+    "err": _reading("error_rate", "labels are numbers, not classes")._replace(needs="--label", judged=lambda _: True),
+    "difference": Metric("rate_difference", lambda audit: [at.difference for at in audit.thresholds]),
+    "tpr": _gap("true_positive_rate"),
+    "fpr": _gap("false_positive_rate"),
+    "fnr": _gap("false_negative_rate"),
+    "ppv": _gap("positive_predictive_value"),
+    "npv": _gap("negative_predictive_value"),
+    "acc": _gap("accuracy"),
+    "eo": _labelled("equalized_odds", lambda audit: [at.equalized_odds for at in audit.error_rates]),
+    "eop": _labelled("equal_opportunity", lambda audit: [at.equal_opportunity for at in audit.error_rates]),
+    "ece": _labelled(
+        "expected_calibration_error",
+        lambda audit: [] if audit.calibration is None else [audit.calibration.largest_error],
+    ),
+    "separation": Metric(
+        "separation_disparity", _separation, "--label", _labels_judged("equalized_odds", "negatives", "positives")
+    ),
+    "opportunity": Metric(
+        "opportunity_disparity", _opportunity, "--label", _labels_judged("equal_opportunity", "positives")
+    ),
+    "conditional": Metric("conditional_disparity", _conditional, "--strata", _strata_judged),
 }
-_WITHIN_LABELS = {"separation_disparity": "equalized_odds", "opportunity_disparity": "equal_opportunity"}
-_LABELLED = {*_GAPS, *_ODDS, *_WITHIN_LABELS, "error_rate", "expected_calibration_error"}
+BELOW = {"ratio": Metric("rate_ratio", _ratios)}
 
 
 @dataclass(frozen=True)
@@ -62,98 +134,37 @@ class Limit:
     """A bound on one metric of an audit."""
 
     alias: str
-    name: str
+    metric: Metric
     bound: float
     upper: bool
 
     def exceeded(self, audit: Audit, *, surely: bool = False) -> str | None:
-        """Return a message if the limit is exceeded, and None otherwise.
+        """Return a message if the limit is exceeded at any threshold, and None otherwise.
 
         Disparities are corrected for their upward bias and refer to the groups that are judged, as in the verdict. With
         ``surely`` a limit counts as exceeded only if the whole confidence interval lies beyond the bound; where too few
         groups can be judged, a limit on a difference between groups then never does.
         """
-        if surely and self.name != "error_rate" and self._too_few_rows(audit):
+        if surely and not self.metric.judged(audit):
             return None
-        value, low, high = self._estimate(audit, surely=surely)
-        decisive = (low if self.upper else high) if surely else value
-        if not (decisive > self.bound if self.upper else decisive < self.bound):
+        estimates = [one for one in self.metric.estimates(audit) if one is not None]
+        if not estimates:
+            raise ValueError(f"A limit on {self.alias} cannot be judged: {self.metric.unless}.")
+        side = 1.0 if self.upper else -1.0
+
+        def decisive(one: Estimate | Reading) -> float:
+            return side * ((one.low if self.upper else one.high) if surely else _value(one))
+
+        worst = max(estimates, key=decisive)
+        if not decisive(worst) > side * self.bound:
             return None
-        sign = ">" if self.upper else "<"
-        return f"limit exceeded: {self.alias} is {value:.4g} ({low:.4g} to {high:.4g}) {sign} {self.bound:g}"
+        found = f"{_value(worst):.4g} ({worst.low:.4g} to {worst.high:.4g})"
+        return f"limit exceeded: {self.alias} is {found} {'>' if self.upper else '<'} {self.bound:g}"
 
-    def _estimate(self, audit: Audit, *, surely: bool) -> tuple[float, float, float]:
-        """Return the metric and its interval, at the worst threshold if it depends on one."""
-        estimate: Estimate
-        if self.name in _WITHIN_LABELS or self.name == "conditional_disparity":
-            within = self._within(audit)
-            return within.corrected, within.low, within.high
-        if self.name in _LABELLED and self.name != "error_rate":
-            errors = self._errors(audit)
-            if not errors:
-                raise ValueError(
-                    f"A limit on {self.alias} cannot be judged: fewer than two groups have the rows that it needs, or "
-                    "scores are not probabilities."
-                )
-            return max(errors, key=lambda each: each[1] if surely else each[0])
-        if self.name == "rate_difference":
-            differences = (at.difference for at in audit.thresholds)
-            estimate = max(differences, key=lambda one: one.low if surely else one.value)
-        elif self.name == "rate_ratio":
-            judged = [at.ratio for at in audit.thresholds if at.four_fifths is not None]
-            if not judged:  # no one is selected, so that all rates are equal
-                return 1.0, 1.0, 1.0
-            estimate = min(judged, key=lambda one: one.high if surely else one.value)
-        elif self.name == "mean_distance":
-            estimate = audit.mean_pairwise_distance
-        elif self.name == "largest_distance" and audit.farthest.estimate is not None:
-            estimate = audit.farthest.estimate
-        else:
-            reading = audit.readings.get(self.name)
-            if reading is None:
-                raise ValueError(f"A limit on {self.alias} cannot be judged: {_REASONS[self.name]}.")
-            return reading.corrected, reading.low, reading.high
-        return estimate.value, estimate.low, estimate.high
 
-    def _too_few_rows(self, audit: Audit) -> bool:
-        """Return whether too few groups can be judged, among all people or within labels or strata."""
-        if self.name == "conditional_disparity" or self._is_criterion(audit):
-            return audit.within is not None and not audit.within.judged
-        if self.name == "separation_disparity" and audit.separation is not None:
-            parts = (audit.separation.negatives, audit.separation.positives)
-            return not all(part is not None and part.judged for part in parts)
-        if self.name == "opportunity_disparity" and audit.separation is not None:
-            return audit.separation.positives is None or not audit.separation.positives.judged
-        return sum(group.judged for group in audit.groups) < 2
-
-    def _is_criterion(self, audit: Audit) -> bool:
-        """Return whether the limit is on what the criterion of the audit asks for."""
-        return _WITHIN_LABELS.get(self.name) == audit.settings.criterion
-
-    def _within(self, audit: Audit) -> Reading:
-        """Return the disparity among people with the same label, or in the same stratum."""
-        reading: Reading | None = None
-        if self.name == "conditional_disparity" or self._is_criterion(audit):
-            reading = audit.conditional.get(audit.settings.pairs_metric)
-        elif audit.separation is not None and self.name == "separation_disparity":
-            reading = audit.separation.disparity
-        elif audit.separation is not None and audit.separation.positives is not None:
-            reading = audit.separation.positives.disparity
-        if reading is None:
-            raise ValueError(f"A limit on {self.alias} cannot be judged: fewer than two groups have the rows it needs.")
-        return reading
-
-    def _errors(self, audit: Audit) -> list[tuple[float, float, float]]:
-        """Return a metric that needs labels, corrected for its upward bias, at each threshold."""
-        estimates: list[CorrectedEstimate | None]
-        if self.name == "expected_calibration_error":
-            estimates = [None if audit.calibration is None else audit.calibration.largest_error]
-        elif self.name in _ODDS:
-            estimates = [getattr(at, self.name) for at in audit.error_rates]
-        else:
-            gaps = [at.gaps[self.name] for at in audit.error_rates]
-            estimates = [None if gap is None else gap.difference for gap in gaps]
-        return [(each.corrected, each.low, each.high) for each in estimates if each is not None]
+def _value(estimate: Estimate | Reading) -> float:
+    """Return an estimate, corrected if it is biased."""
+    return float(getattr(estimate, "corrected", estimate.value))
 
 
 def parse_limits(
@@ -162,95 +173,24 @@ def parse_limits(
     """Return the limits that options give as ``NAME=NUMBER``."""
     limits = [_parse(text, ABOVE, option="--fail-above", upper=True) for text in above]
     limits += [_parse(text, BELOW, option="--fail-below", upper=False) for text in below]
+    given = {None: True, "--label": labelled, "--strata": stratified}
     for limit in limits:
-        if limit.name in _LABELLED and not labelled:
-            raise ValueError(f"A limit on {limit.alias} needs --label.")
-        if limit.name == "conditional_disparity" and not stratified:
-            raise ValueError(f"A limit on {limit.alias} needs --strata.")
+        if not given[limit.metric.needs]:
+            raise ValueError(f"A limit on {limit.alias} needs {limit.metric.needs}.")
     return limits
 
 
-def _parse(text: str, known: dict[str, str], *, option: str, upper: bool) -> Limit:
+def _parse(text: str, known: dict[str, Metric], *, option: str, upper: bool) -> Limit:
     alias, _, number = text.partition("=")
-    name = known.get(alias.strip(), alias.strip())
-    if name not in known.values():
-        names = ", ".join(f"{short} ({full})" for short, full in known.items())
-        raise ValueError(f"{option} does not know the metric {alias!r}; it knows {names}.")
+    names = known | {metric.name: metric for metric in known.values()}
+    metric = names.get(alias.strip())
+    if metric is None:
+        listed = ", ".join(f"{short} ({one.name})" for short, one in known.items())
+        raise ValueError(f"{option} does not know the metric {alias!r}; it knows {listed}.")
     try:
         bound = float(number)
     except ValueError:
         bound = math.nan
     if not math.isfinite(bound):
         raise ValueError(f"{option} must be NAME=NUMBER, such as {next(iter(known))}=.1; got {text!r}.")
-    return Limit(alias.strip(), name, bound, upper)
-
-
-# Audits of the rows of files: counted where they are, then estimated.
-
-
-def audit_files(
-    files: list[str],
-    names: dict[str, Any],
-    positive: str | None,
-    *,
-    reading: dict[str, Any],
-    counting: dict[str, Any],
-    drawing: dict[str, Any],
-    seed: int,
-) -> Audit:
-    """Audit the rows of files; parameters as in `count_files`."""
-    counts, provenance = count_files(
-        files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed
-    )
-    audit: Audit = audit_counted(counts, provenance, random_state=seed, **drawing)
-    return audit
-
-
-def count_files(
-    files: list[str],
-    names: dict[str, Any],
-    positive: str | None,
-    *,
-    reading: dict[str, Any],
-    counting: dict[str, Any],
-    drawing: dict[str, Any],
-    seed: int,
-) -> tuple[TableCounts, Provenance]:
-    """Count the scores in files, and describe the files and the columns."""
-    from fairtransport.tables import count_table, open_files  # noqa: PLC0415 - numba takes a while
-
-    def load_and_check() -> None:
-        from fairtransport.auditing.options import check_options  # noqa: PLC0415
-        from fairtransport.histograms import DEFAULT_BINS, Grid  # noqa: PLC0415
-
-        score_range = counting["range"]
-        grid = None if score_range is None else Grid.over(score_range, counting.get("n_bins", DEFAULT_BINS))
-        check_options(grid, **drawing)
-
-    from fairtransport.auditing.options import requested_nodes  # noqa: PLC0415
-
-    counting = {"task": None, **counting, "any_range": True, "nodes": requested_nodes(drawing["thresholds"])}
-    with open_files(files, **reading) as table:
-        columns, paths = shared.name_columns(table, **names), table.paths
-        if positive is not None:
-            counting["pos_label"] = table.read_label(columns, positive)
-        counts = table.run(count_table, columns, show=stderr_is_terminal(), meanwhile=load_and_check, **counting)
-    from fairtransport.auditing.provenance import Provenance, describe_files  # noqa: PLC0415 - loaded by now
-
-    with progress_bar("Hashing the files") as tell:
-        sources = describe_files(paths, tell)
-    roles = {role: (name,) if isinstance(name, str) else tuple(name) for role, name in vars(columns).items() if name}
-    return counts, Provenance.now(
-        files=sources, rows=counts.rows, columns=roles, positive=positive, seed=seed, strata_cuts=counts.cuts
-    )
-
-
-def audit_counted(counts: TableCounts, provenance: Provenance, *, by: str | None = None, **options: Any) -> Any:
-    """Return the audit of counts or, with a column ``by``, the series of audits; ``options`` are of `audit_counts`."""
-    from fairtransport.auditing import audit_counts, audit_counts_by  # noqa: PLC0415 - loaded by now
-
-    with spinner("Intervals and noise floor"):
-        if by is None:
-            return audit_counts(counts, **options).with_provenance(provenance)
-        series = audit_counts_by(counts, by=by, **options)
-        return replace(series, overall=series.overall.with_provenance(provenance))
+    return Limit(alias.strip(), metric, bound, upper)

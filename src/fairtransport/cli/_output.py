@@ -15,7 +15,7 @@ import tempfile
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -24,6 +24,7 @@ from rich.text import Text
 
 from fairtransport._progress import progress
 from fairtransport._text import one_line
+from fairtransport.cli import _options as shared
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -44,19 +45,17 @@ def check_paths(
         if any(is_same_file(output, path) for path in read):
             raise ValueError(f"{output} is an input; choose another name for the output file.")
         for folder in folders:
-            if _lies_in(output, folder) or any(is_same_file(output, own) for own in _files_in(folder)):
+            if _lies_in(output, folder):
                 raise ValueError(f"{output} is in {folder}, a folder of this command; choose a path outside of it.")
 
 
 def is_same_file(first: Path, second: Path) -> bool:
     """Return whether two paths lead to the same file; it need not exist."""
-    one, other = os.path.realpath(first), os.path.realpath(second)
-    if one == other:
+    if os.path.realpath(first) == os.path.realpath(second):
         return True
-    found = [_status(path) for path in (one, other)]
-    if found[0] is not None and found[1] is not None:
-        return os.path.samestat(found[0], found[1]) and stat.S_ISREG(found[0].st_mode)
-    return found == [None, None] and _folded(one) == _folded(other)
+    if first.exists() and second.exists():
+        return first.samefile(second) and first.is_file()
+    return not first.exists() and not second.exists() and _folded(first) == _folded(second)
 
 
 def standard_output() -> list[Path]:
@@ -70,23 +69,12 @@ def standard_output() -> list[Path]:
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
-    one, other = os.path.realpath(path), os.path.realpath(folder)
-    return _folded(one).startswith(_folded(other) + os.sep)
+    files = [own for own in folder.iterdir() if own.is_file()] if folder.is_dir() else []
+    return _folded(path).startswith(_folded(folder) + os.sep) or any(is_same_file(path, own) for own in files)
 
 
-def _files_in(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
-
-
-def _folded(path: str) -> str:
-    return unicodedata.normalize("NFC", path).casefold()
-
-
-def _status(path: str) -> os.stat_result | None:
-    try:
-        return Path(path).stat()
-    except OSError:
-        return None
+def _folded(path: Path) -> str:
+    return unicodedata.normalize("NFC", os.path.realpath(path)).casefold()
 
 
 # What the commands print with rich: tables, sentences, paths, and progress on a terminal.
@@ -199,51 +187,62 @@ def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
     return path
 
 
-def prepare_files(
-    paths: Sequence[Path | None], *, force: bool, inputs: Iterable[str] = (), folders: Sequence[Path] = ()
-) -> None:
-    """Check that files can be written and that existing ones may be replaced; on a terminal, ask."""
-    outputs = [path for path in paths if path is not None]
-    check_paths(outputs, inputs=inputs, folders=folders)
-    for output in outputs:
-        if output.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "The output file is a folder", str(output))
-        if not output.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, "The folder of the output file does not exist", str(output))
-        if not os.access(output.parent, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, "The folder of the output file is not writable", str(output.parent))
-        if output.exists() and not force:
+@dataclass(frozen=True)
+class Output:
+    """What every command may write: its results as JSON, to a file or to standard output."""
+
+    json_path: Annotated[
+        str | None,
+        shared.option(
+            "[PATH]",
+            "Write the results as JSON to a file; without PATH, or with -, to standard output instead of tables.",
+            "--json",
+        ),
+    ] = None
+    force: shared.Force = False
+
+    @property
+    def is_json(self) -> bool:
+        """Whether JSON is all that standard output gets."""
+        return self.json_path == "-"
+
+    @property
+    def _json_file(self) -> Path | None:
+        return None if self.json_path is None or self.is_json else Path(self.json_path)
+
+    def prepare(self, *paths: Path | None, inputs: Iterable[str] = (), folders: Sequence[Path] = ()) -> None:
+        """Check that files can be written and that existing ones may be replaced; on a terminal, ask."""
+        outputs = [path for path in (*paths, self._json_file) if path is not None]
+        check_paths(outputs, inputs=inputs, folders=folders)
+        for output in outputs:
+            _check_writable(output)
+            if not output.exists() or self.force:
+                continue
             if not can_ask():
                 raise FileExistsError(errno.EEXIST, "The output file exists; use --force to overwrite it", str(output))
             if not typer.confirm(f"{output} exists. Overwrite it?", err=True):
                 raise FileExistsError(errno.EEXIST, "The output file exists and was not overwritten", str(output))
 
-
-# The output of ``--json``, to a file or to standard output.
-
-
-@dataclass(frozen=True)
-class JsonOutput:
-    """Where JSON goes: to a file, to standard output, or nowhere."""
-
-    option: str | None
-
-    @property
-    def to_stdout(self) -> bool:
-        """Whether JSON is all that standard output gets."""
-        return self.option == "-"
-
-    @property
-    def path(self) -> Path | None:
-        """The file, if there is one."""
-        return None if self.option is None or self.to_stdout else Path(self.option)
-
-    def write(self, content: Any) -> None:
-        """Write a value that JSON can represent, or text that is JSON already."""
-        if self.option is None:
+    def write_json(self, content: Any) -> None:
+        """Write a value that JSON can represent, or text that is JSON already, where it is asked for."""
+        if self.json_path is None:
             return
         text = content if isinstance(content, str) else json.dumps(content, indent=2, allow_nan=False)
-        if self.path is not None:
-            write_atomically(self.path, (text + "\n").encode())
+        if self._json_file is not None:
+            write_atomically(self._json_file, (text + "\n").encode())
         else:
             typer.echo(text)
+
+    def print_paths(self, paths: Mapping[str, Path | None]) -> None:
+        """Print the path of each file, and that of the JSON."""
+        print_paths({**paths, "JSON": self._json_file})
+
+
+def _check_writable(output: Path) -> None:
+    """Raise if a file of this name cannot be written."""
+    if output.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "The output file is a folder", str(output))
+    if not output.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "The folder of the output file does not exist", str(output))
+    if not os.access(output.parent, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "The folder of the output file is not writable", str(output.parent))

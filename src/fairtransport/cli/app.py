@@ -8,6 +8,7 @@ import typer
 
 from fairtransport import __version__
 from fairtransport.cli._errors import DEBUG_HELP, STATUS_HELP, GuardedCommand, GuardedGroup
+from fairtransport.cli._options import with_records
 from fairtransport.cli.audit import run_audit
 from fairtransport.cli.compare import run_compare
 from fairtransport.cli.repair import run_repair
@@ -44,9 +45,9 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "reproduce": run_reproduce,
     "datasets": show_datasets,
 }
-_LISTS_STATUSES = {"audit", "serve", "stream"}  # they have one more than the others
 for _name, _run in _COMMANDS.items():
-    app.command(_name, cls=GuardedCommand, epilog=DEBUG_HELP if _name in _LISTS_STATUSES else STATUS_HELP)(_run)
+    _end = DEBUG_HELP if "Exit status:" in (_run.__doc__ or "") else STATUS_HELP  # some have one of their own
+    app.command(_name, cls=GuardedCommand, epilog=_end)(with_records(_run))
 
 
 def _print_version(asked: bool) -> None:

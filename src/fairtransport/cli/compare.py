@@ -3,50 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse
-from fairtransport.cli._limits import audit_files
-from fairtransport.cli._output import JsonOutput, prepare_files, print_paths, spinner
+from fairtransport.cli._file_audits import AuditPlan
+from fairtransport.cli._output import Output, spinner
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Audit
 
 
-@shared.with_reading_options
 def run_compare(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help="Audit (.json) or file of scores.")],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="Audit (.json) or file of scores.")],
+    before: Annotated[str, shared.argument("BEFORE", "Audit (.json) or file of scores.")],
+    after: Annotated[str, shared.argument("AFTER", "Audit (.json) or file of scores.")],
     *,
     scores: Annotated[
         str | None,
-        typer.Option(
-            "--scores", metavar="COLUMNS", help="Column with the scores; two, such as s,t, where AFTER has another."
-        ),
+        shared.option("COLUMNS", "Column with the scores; two, such as s,t, where AFTER has another."),
     ] = None,
     sensitive: shared.OptionalSensitive = None,
     label: shared.OptionalLabel = None,
-    positive: shared.Positive = None,
+    pos_label: shared.PosLabel = None,
     weight: shared.Weight = None,
-    names: Annotated[
-        str | None, typer.Option("--names", metavar="A,B", help="Names of the two [default: those of the files].")
-    ] = None,
+    names: Annotated[str | None, shared.option("A,B", "Names of the two [default: those of the files].")] = None,
     threshold: Annotated[
-        list[float] | None,
-        typer.Option("--threshold", metavar="X", help="Scores above X are selected; may be repeated."),
+        list[float] | None, shared.option("X", "Scores above X are selected; may be repeated.")
     ] = None,
     score_range: shared.ScoreRange = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="PATH", help="Write a self-contained HTML report.")
-    ] = None,
-    json_path: shared.JsonPath = None,
-    force: shared.Force = False,
+    html: shared.Html = None,
+    output: Output,
     seed: shared.Seed = 0,
-    reading: shared.Reading,
+    reading: shared.ReadingOptions,
 ) -> None:
     """Compare two audits of the same groups: two months, two models, before and after repair.
 
@@ -59,45 +50,36 @@ def run_compare(
       fairtransport compare scores.csv repaired.csv --sensitive race \\
           --scores s,s_repaired
     """  # noqa: D301 - \b keeps the lines of the example
-    json_output = JsonOutput(json_path)
-    prepare_files([html, json_output.path], force=force, inputs=[before, after])
+    output.prepare(html, inputs=[before, after])
     if html is not None:
         load_extra("jinja2")  # fails before anything is computed
     titles = _titles(names, before, after)
-    columns = [part.strip() for part in scores.split(",")] if scores is not None else []
+    columns = shared.split_names([scores or ""])
     if len(columns) > 2:
         raise misuse("--scores must be one column, or one for each of the two files")
-    policy = shared.make_policy("keep", 30, 200)
-    options: dict[str, Any] = {
-        "names": {"sensitive": sensitive or (), "label": label, "weight": weight},
-        "positive": positive,
-        "reading": reading,
-        "counting": {"range": shared.parse_range(score_range), "groups": policy},
-        "drawing": {
-            "thresholds": threshold or None,
-            "target": "barycenter",
-            "confidence": 0.95,
-            "n_bootstrap": 1000,
-            "n_permutations": 1000,
-            "groups": policy,
-        },
-        "seed": seed,
-    }
-    audits = [
-        _read(path, columns[min(index, len(columns) - 1)] if columns else None, **options)
-        for index, path in enumerate((before, after))
-    ]
-    from fairtransport.auditing import compare  # noqa: PLC0415 - loaded by now
+    from fairtransport.auditing import Inference, compare  # noqa: PLC0415 - numba takes a while
 
+    policy = shared.make_policy("keep", 30, 200)
+    drawing = {
+        "thresholds": threshold or None,
+        "target": "barycenter",
+        "inference": Inference(random_state=seed),
+        "groups": policy,
+    }
+    counting = {"range": shared.parse_range(score_range), "groups": policy}
+    audits = []
+    for path, score in zip((before, after), [*columns, *columns[-1:], None, None], strict=False):
+        roles = {"score": score, "sensitive": sensitive or (), "label": label, "weight": weight}
+        audits.append(_read(path, AuditPlan(roles, pos_label, reading, counting, drawing)))
     comparison = compare(audits[0], audits[1], names=titles)
     if html is not None:
         with spinner("Writing the page"):
             comparison.to_html(html)
-    json_output.write(comparison.to_json(indent=2))
-    if json_output.to_stdout:
+    output.write_json(comparison.to_json(indent=2))
+    if output.is_json:
         return
     typer.echo(str(comparison))
-    print_paths({"Page": html, "JSON": json_output.path})
+    output.print_paths({"Page": html})
 
 
 def _titles(names: str | None, before: str, after: str) -> tuple[str, str]:
@@ -110,23 +92,13 @@ def _titles(names: str | None, before: str, after: str) -> tuple[str, str]:
     return parts[0], parts[1]
 
 
-def _read(
-    path: str,
-    score: str | None,
-    *,
-    names: dict[str, Any],
-    positive: str | None,
-    reading: dict[str, Any],
-    counting: dict[str, Any],
-    drawing: dict[str, Any],
-    seed: int,
-) -> Audit:
+def _read(path: str, plan: AuditPlan) -> Audit:
     """Return the audit in a file of JSON, or of the scores in a table."""
-    if Path(path).suffix.lower() == ".json" and reading["format"] is None:
+    if Path(path).suffix.lower() == ".json" and plan.reading.file_format is None:
         from fairtransport.auditing import Audit  # noqa: PLC0415 - numba takes a while
 
         return Audit.from_json(Path(path))
-    if score is None or not names["sensitive"]:
+    if plan.names["score"] is None or not plan.names["sensitive"]:
         raise ValueError(f"{path} is a file of scores; name its columns with --scores and --sensitive.")
-    columns = {"score": score, **names}
-    return audit_files([path], columns, positive, reading=reading, counting=dict(counting), drawing=drawing, seed=seed)
+    audit: Audit = plan.audit(*plan.count([path]))
+    return audit

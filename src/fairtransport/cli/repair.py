@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - typer reads it
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from fairtransport._text import count_word
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse
 from fairtransport.cli._output import (
-    JsonOutput,
+    Output,
     count_of,
     make_table,
-    prepare_files,
-    print_paths,
     print_sentence,
     print_table,
     progress_bar,
@@ -39,30 +36,31 @@ if TYPE_CHECKING:
 
 # What the repair command prints: the distances that its criterion compares, before and after repair.
 
-_PAIRS = "strong_pairwise_disparity"
+_PAIRS = "pairwise_disparity"
+_MEANS = {  # names of the means of an audit's sums
+    "wasserstein_disparity": "distance_to_target",
+    "strong_demographic_disparity": "distance_to_everyone",
+    "strong_pairwise_disparity": _PAIRS,
+}
 _REPLICATES = 100  # for the noise floor of the table that is shown
 _MIN_ROWS = 30  # of the groups that are compared
 
 
 def _audit_histograms(histograms: Any, min_size: int, **options: Any) -> Audit:
-    from fairtransport.auditing import audit_histograms  # noqa: PLC0415
+    from fairtransport.auditing import Inference, audit_histograms  # noqa: PLC0415
     from fairtransport.groups import GroupPolicy  # noqa: PLC0415
 
-    options |= {"n_bootstrap": _REPLICATES, "n_permutations": _REPLICATES, "random_state": 0}
-    return audit_histograms(histograms, groups=GroupPolicy(min_size=min_size), **options)
-
-
-def _figures(audits: list[Audit]) -> dict[str, dict[str, float | None]]:
-    """Return each metric and its noise floor, as means over audits."""
-    return _mean_readings([audit.readings for audit in audits])
+    inference = Inference(n_bootstrap=_REPLICATES, n_permutations=_REPLICATES, random_state=0)
+    return audit_histograms(histograms, groups=GroupPolicy(min_size=min_size), inference=inference, **options)
 
 
 def _mean_readings(parts: Sequence[Mapping[str, Reading]]) -> dict[str, dict[str, float | None]]:
+    """Return each metric and its noise floor, as means over audits."""
     figures: dict[str, dict[str, float | None]] = {}
     for name in parts[0]:
         readings = [part[name] for part in parts if name in part]
         floors = [reading.floor for reading in readings if reading.floor is not None]
-        figures[name] = {
+        figures[_MEANS.get(name, name)] = {
             "value": fmean(reading.value for reading in readings),
             "noise_floor": fmean(floors) if floors else None,
         }
@@ -85,21 +83,22 @@ def _criterion_figures(
     parts: list[GroupHistograms], done: FileRepair, criterion: str, min_rows: int
 ) -> dict[str, dict[str, float | None]]:
     """Return what a criterion compares, as means over parts of the rows, and the error where there are labels."""
-    from fairtransport.criteria import needs_labels  # noqa: PLC0415 - narwhals takes a while
+    from fairtransport.criteria.criterion import needs_labels  # noqa: PLC0415 - narwhals takes a while
 
     split = [done.by_stratum(part) for part in parts] if done.strata else None
     pooled = parts if split is None else [one.groups.filled() for one in split]
-    figures = _figures([_audit_histograms(part, min_size=min_rows) for part in pooled])
+    figures = _mean_readings([_audit_histograms(part, min_rows).mean_readings for part in pooled])
     if not needs_labels(criterion) or not parts[0].has_labels:
         if split is not None:
-            audits = [_audit_within(one, min_rows) for one in split]
-            found = _mean_readings(audits)
-            figures |= {f"conditional_{name}": found[name] for name in (_PAIRS,) if name in found}
+            found = _mean_readings([_audit_within(one, min_rows) for one in split])
+            figures |= {f"conditional_{_PAIRS}": found[_PAIRS]} if _PAIRS in found else {}
         return figures
     kept = {name: value for name, value in figures.items() if name == "error_rate"}
     for label in (1, 0)[: 2 if criterion == "equalized_odds" else 1]:
         if split is None:
-            found = _figures([_audit_histograms(_with_label(part, label), min_size=min_rows) for part in parts])
+            found = _mean_readings(
+                [_audit_histograms(_with_label(part, label), min_rows).mean_readings for part in parts]
+            )
         else:
             found = _mean_readings([_audit_within(one, min_rows, label) for one in split])
         kept |= {f"{_PAIRS}_label_{label}": found[_PAIRS]} if _PAIRS in found else {}
@@ -114,107 +113,86 @@ def _with_label(histograms: GroupHistograms, label: int) -> GroupHistograms:
 
 
 def _audit_within(cells: CountedCells, min_rows: int, label: int | None = None) -> Mapping[str, Reading]:
-    """Return the disparities within strata."""
+    """Return the mean disparities within strata."""
     parts = [cells.groups, *cells.within]
     chosen = [part.filled() if label is None else _with_label(part, label) for part in parts]
     strata = {str(number): part for number, part in enumerate(chosen[1:]) if len(part.groups)}
-    return _audit_histograms(chosen[0], min_size=min_rows, strata=strata).conditional
+    within = _audit_histograms(chosen[0], min_rows, strata=strata).within
+    return {} if within is None else within.mean_readings
 
 
 _TITLES = {
     "error_rate": "Error",
-    "wasserstein_disparity": "Distance to target",
-    "strong_demographic_disparity": "Distance to everyone",
-    "strong_pairwise_disparity": "Distance between pairs",
-    "strong_pairwise_disparity_label_1": "Pairs, positive label",
-    "strong_pairwise_disparity_label_0": "Pairs, negative label",
-    "conditional_strong_pairwise_disparity": "Pairs, within strata",
+    "distance_to_target": "Mean distance to target",
+    "distance_to_everyone": "Mean distance to everyone",
+    "pairwise_disparity": "Mean distance between pairs",
+    "pairwise_disparity_label_1": "Pairs, positive label",
+    "pairwise_disparity_label_0": "Pairs, negative label",
+    "conditional_pairwise_disparity": "Pairs, within strata",
 }
-_DIALECTS = ("duckdb", "mysql", "postgresql", "sqlite")  # of RepairLookup.to_sql
 
 
-@shared.with_reading_options
 def run_repair(
     files: shared.Files,
     *,
     score: shared.Score,
     sensitive: shared.Sensitive,
-    out: Annotated[
-        Path,
-        typer.Option("--out", metavar="PATH", help="Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..."),
-    ],
+    out: Annotated[Path, shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ...")],
     amount: Annotated[
-        float,
-        typer.Option(
-            "--amount", metavar="X", min=0, max=1, help="From 0 (scores unchanged) to 1 (equal distributions)."
-        ),
+        float, shared.option("X", "From 0 (scores unchanged) to 1 (equal distributions).", min=0, max=1)
     ] = 1.0,
     target: Annotated[
         str,
-        typer.Option(
-            "--target",
-            metavar="TARGET",
-            help="Distribution that each group is mapped to: barycenter, barycenter_w2, pooled or the name of a group.",
+        shared.option(
+            "TARGET",
+            "Distribution that each group is mapped to: barycenter, barycenter_w2, pooled or the name of a group.",
         ),
     ] = "barycenter_w2",
     criterion: Annotated[
         str,
-        typer.Option(
-            "--criterion",
-            metavar="CRITERION",
-            help="Whose scores become alike: demographic_parity (all people), equal_opportunity (people with the "
-            "positive label) or equalized_odds (people with the same label). The last two need --label.",
+        shared.choice(
+            "CRITERION",
+            "Whose scores become alike: demographic_parity (all people), equal_opportunity (people with the positive "
+            "label) or equalized_odds (people with the same label). The last two need --label.",
+            among=shared.CRITERIA,
         ),
     ] = "demographic_parity",
     strata: Annotated[
         list[str] | None,
-        typer.Option(
-            "--strata", metavar="COLUMNS", help="Repair within each value of these columns (conditional parity)."
-        ),
+        shared.option("COLUMNS", "Repair within each value of these columns (conditional parity)."),
     ] = None,
     randomize: Annotated[
         bool,
-        typer.Option(
-            "--randomize", help="Reach equalized odds exactly, by scores that are drawn at random; two runs agree."
-        ),
+        shared.flag("--randomize", "Reach equalized odds exactly, by scores that are drawn at random; two runs agree."),
     ] = False,
     fit_on: Annotated[
-        list[str] | None,
-        typer.Option("--fit-on", metavar="FILE", help="Fit the repair on these files and apply it to the others."),
+        list[str] | None, shared.option("FILE", "Fit the repair on these files and apply it to the others.")
     ] = None,
     label: shared.OptionalLabel = None,
-    positive: shared.Positive = None,
+    pos_label: shared.PosLabel = None,
     weight: shared.Weight = None,
-    column: Annotated[
-        str | None,
-        typer.Option("--column", metavar="NAME", help="Name of the column to add [default: SCORE_repaired]."),
-    ] = None,
-    sql: Annotated[
-        Path | None, typer.Option("--sql", metavar="PATH", help="Also write the repair as SQL for a database.")
-    ] = None,
+    column: Annotated[str | None, shared.option("NAME", "Name of the column to add [default: SCORE_repaired].")] = None,
+    sql: Annotated[Path | None, shared.option("PATH", "Also write the repair as SQL for a database.")] = None,
     dialect: Annotated[
         str,
-        typer.Option(
-            "--dialect",
-            metavar="DIALECT",
-            help="Dialect of --sql: duckdb, mysql (also MariaDB), postgresql or sqlite.",
+        shared.choice(
+            "DIALECT",
+            "Dialect of --sql: duckdb, mysql (also MariaDB), postgresql or sqlite.",
+            among=("duckdb", "mysql", "postgresql", "sqlite"),
         ),
     ] = "postgresql",
-    lookup: Annotated[
-        Path | None, typer.Option("--lookup", metavar="PATH", help="Also write the repair as a Parquet lookup table.")
-    ] = None,
-    json_path: shared.JsonPath = None,
-    force: shared.Force = False,
+    lookup: Annotated[Path | None, shared.option("PATH", "Also write the repair as a Parquet lookup table.")] = None,
     score_range: shared.ScoreRange = None,
     small_groups: shared.SmallGroups = "keep",
     min_group_size: shared.MinGroupSize = 30,
     guess_types: Annotated[
         bool,
-        typer.Option("--guess-types", help="Infer which columns of a CSV file are numeric, instead of writing text."),
+        shared.flag("--guess-types", "Infer which columns of a CSV file are numeric, instead of writing text."),
     ] = False,
     bins: shared.Bins = 16_384,
     max_groups: shared.MaxGroups = 200,
-    reading: shared.Reading,
+    output: Output,
+    reading: shared.ReadingOptions,
 ) -> None:
     """Repair scores so that every group has the same distribution.
 
@@ -235,30 +213,24 @@ def run_repair(
       fairtransport repair new.parquet --fit-on old.parquet --score s \\
           --sensitive race --out new-repaired.parquet --sql repair.sql
     """  # noqa: D301 - \b keeps the lines of the example
-    policy = shared.make_policy(small_groups, min_group_size, max_groups)
-    if dialect not in _DIALECTS:
-        raise misuse(f"--dialect must be {', '.join(_DIALECTS[:-1])} or {_DIALECTS[-1]}; got {dialect!r}")
     _check_criterion(criterion, label, strata, randomize=randomize, exported=sql is not None or lookup is not None)
-    json_output = JsonOutput(json_path)
-    prepare_files([out, sql, lookup, json_output.path], force=force, inputs=[*files, *(fit_on or ())])
-    from fairtransport.tables.files.writers import check_output  # noqa: PLC0415 - narwhals takes a while
+    output.prepare(out, sql, lookup, inputs=[*files, *(fit_on or ())])
+    from fairtransport.repair import QuantileRepair  # noqa: PLC0415 - scikit-learn takes a while
+    from fairtransport.repair.quantile import describe_repair  # noqa: PLC0415
+    from fairtransport.tables.files.writers import check_output  # noqa: PLC0415
 
     check_output(out)
+    policy = shared.make_policy(small_groups, min_group_size, max_groups)
+    repair = QuantileRepair(target=target, amount=amount, criterion=criterion, randomize=randomize, groups=policy)
     names = {"score": score, "sensitive": sensitive, "label": label, "strata": strata or (), "weight": weight}
     counting = {"range": shared.parse_range(score_range), "n_bins": bins, "groups": policy}
-    learning = {
-        "target": target,
-        "amount": amount,
-        "criterion": criterion,
-        "randomize": randomize,
-        "groups": policy,
-    }
-    output = column or f"{score}_repaired"
-    writing = {"path": out, "output": output, "guess": guess_types}
-    repair, done = _repair(
-        files, fit_on, names, positive, reading=reading, counting=counting, learning=learning, writing=writing
-    )
-    _export(repair, score, sql=sql, dialect=dialect, lookup=lookup, output=output)
+    added = column or f"{score}_repaired"
+    writing = {"path": out, "output": added, "guess": guess_types}
+    done = _repair(repair, files, fit_on, names, pos_label, reading=reading, counting=counting, writing=writing)
+    if sql is not None:
+        write_atomically(sql, repair.lookup().to_sql(score=score, output=added, dialect=dialect).encode())
+    if lookup is not None:
+        repair.lookup().to_parquet(lookup)
     with spinner("Before and after"):
         figures = measure(done, criterion)
     set_aside = dict(repair.set_aside_) if fit_on else {}
@@ -268,25 +240,26 @@ def run_repair(
         "not_learned_from": set_aside,
         "fitted_to_these_rows": not fit_on,
         **figures,
+        "without_own_map": {
+            "groups": len(repair.small_groups_),
+            "rows": int(repair.group_sizes_[~repair.own_map_].sum()),
+        },
+        "written": str(out),
     }
-    without = {"groups": len(repair.small_groups_), "rows": int(repair.group_sizes_[~repair.own_map_].sum())}
-    json_output.write({**summary, "without_own_map": without, "written": str(out)})
-    if json_output.to_stdout:
+    output.write_json(summary)
+    if output.is_json:
         return
     _show(figures, done, set_aside, n_groups=len(repair.groups_), fitted_here=not fit_on)
-    _show_small_groups(repair)
-    print_paths({"Written": out, "SQL": sql, "Lookup table": lookup, "JSON": json_output.path})
+    for sentence in describe_repair(repair):
+        print_sentence(f"{sentence}.")
+    output.print_paths({"Written": out, "SQL": sql, "Lookup table": lookup})
 
 
 def _check_criterion(
     criterion: str, label: str | None, strata: list[str] | None, *, randomize: bool, exported: bool
 ) -> None:
-    """Raise for options that contradict each other, before anything is read."""
-    from fairtransport.criteria import CRITERIA, needs_labels  # noqa: PLC0415 - narwhals takes a while
-
-    if criterion not in CRITERIA:
-        raise misuse(f"--criterion must be {', '.join(CRITERIA[:-1])} or {CRITERIA[-1]}; got {criterion!r}")
-    if needs_labels(criterion) and label is None:
+    """End the command for options that contradict each other, before anything is read."""
+    if criterion != "demographic_parity" and label is None:
         raise misuse(f"--criterion {criterion} compares people with the same label: name their column with --label")
     if randomize and criterion != "equalized_odds":
         raise misuse("--randomize is for --criterion equalized_odds; the others need no randomness")
@@ -297,28 +270,24 @@ def _check_criterion(
 
 
 def _repair(
+    repair: QuantileRepair,
     files: list[str],
     fit_on: list[str] | None,
     names: dict[str, Any],
     positive: str | None,
     *,
-    reading: dict[str, Any],
+    reading: shared.ReadingOptions,
     counting: dict[str, Any],
-    learning: dict[str, Any],
     writing: dict[str, Any],
-) -> tuple[QuantileRepair, FileRepair]:
+) -> FileRepair:
     """Fit on the counts of one table and repair the other, which may be the same."""
-    from contextlib import ExitStack  # noqa: PLC0415
-
-    from fairtransport.criteria import needs_labels  # noqa: PLC0415
-    from fairtransport.repair import QuantileRepair  # noqa: PLC0415 - scikit-learn takes a while
+    from fairtransport.criteria.criterion import needs_labels  # noqa: PLC0415
     from fairtransport.repair.file_repair import repair_file  # noqa: PLC0415
-    from fairtransport.tables import count_table, open_files  # noqa: PLC0415
+    from fairtransport.tables import count_table  # noqa: PLC0415
 
-    show = stderr_is_terminal()
     with ExitStack() as stack:
-        table = stack.enter_context(open_files(files, **reading))
-        labelled = needs_labels(learning["criterion"])
+        table = stack.enter_context(reading.open(files))
+        labelled = needs_labels(repair.criterion)
         unlabelled = fit_on and labelled and names["label"] not in table.names  # repaired without figures of labels
         columns = shared.name_columns(table, **({**names, "label": None} if unlabelled else names))
         table.check(columns)
@@ -326,7 +295,7 @@ def _repair(
         pos_label = None if positive is None or unlabelled else table.read_label(columns, positive)
         source, source_columns, source_label = table, columns, pos_label
         if fit_on:
-            source = stack.enter_context(open_files(fit_on, **reading))
+            source = stack.enter_context(reading.open(fit_on))
             source_columns = shared.name_columns(source, **(names if labelled else {**names, "label": None}))
             source.check(source_columns)
             if labelled and positive is not None:
@@ -335,14 +304,15 @@ def _repair(
         as_text = table.kinds(keys) != source.kinds(source_keys)
         # Strata and groups are counted together, as cells.
         counted = replace(source_columns, sensitive_features=source_keys, strata=())
-        labelling = {} if fit_on and not labelled else {"pos_label": source_label}
-        counts = source.run(count_table, counted, title="Reading", show=show, as_text=as_text, **counting, **labelling)
+        counting |= {} if fit_on and not labelled else {"pos_label": source_label}
+        show = stderr_is_terminal()
+        counts = source.run(count_table, counted, title="Reading", show=show, as_text=as_text, **counting)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="None of the .* groups has min_size")  # reported at the end
             warnings.filterwarnings("ignore", message="Fewer than two of the .* groups have min_size")
-            repair = QuantileRepair(**learning).fit_counts(counts, strata=source_columns.strata)
+            repair.fit_counts(counts, strata=source_columns.strata)
         with progress_bar("Writing") as tell:
-            done = repair_file(
+            return repair_file(
                 repair,
                 table,
                 columns,
@@ -352,23 +322,6 @@ def _repair(
                 on_progress=tell,
                 **writing,
             )
-    return repair, done
-
-
-def _show_small_groups(repair: QuantileRepair) -> None:
-    from fairtransport.repair.quantile import describe_repair  # noqa: PLC0415 - scikit-learn takes a while
-
-    for sentence in describe_repair(repair):
-        print_sentence(f"{sentence}.")
-
-
-def _export(
-    repair: QuantileRepair, score: str, *, sql: Path | None, dialect: str, lookup: Path | None, output: str
-) -> None:
-    if sql is not None:
-        write_atomically(sql, repair.lookup().to_sql(score=score, output=output, dialect=dialect).encode())
-    if lookup is not None:
-        repair.lookup().to_parquet(lookup)
 
 
 def _show(
@@ -379,18 +332,15 @@ def _show(
     n_groups: int,
     fitted_here: bool,
 ) -> None:
-    def text(moment: str, name: str, key: str) -> str:
-        value = figures[moment][name][key]
-        return "" if value is None else f"{value:.3f}"
-
     titles = ["before", "in-sample" if fitted_here else "after", "by chance"]
-    titles += ["held out", "by chance"] * ("held_out" in figures)
+    cells = [("before", "value"), ("after", "value"), ("after", "noise_floor")]
+    if "held_out" in figures:
+        titles += ["held out", "by chance"]
+        cells += [("held_out", "value"), ("held_out", "noise_floor")]
     table = make_table(f"{done.counts['rows']:,} rows in {n_groups} groups", [""], titles)
     for name in figures["after"]:
-        row = [text("before", name, "value"), text("after", name, "value"), text("after", name, "noise_floor")]
-        if "held_out" in figures:
-            row += [text("held_out", name, "value"), text("held_out", name, "noise_floor")]
-        table.add_row(_TITLES[name], *row)
+        row = [figures[moment][name][key] for moment, key in cells]
+        table.add_row(_TITLES[name], *("" if value is None else f"{value:.3f}" for value in row))
     print_table(table)
     if fitted_here:
         words = "In-sample: after repair, of the rows that it was fitted to."

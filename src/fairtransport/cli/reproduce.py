@@ -13,12 +13,11 @@ from rich.text import Text
 
 from fairtransport._extras import check_report
 from fairtransport._text import one_line, three_digits
-from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
+from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse
 from fairtransport.cli._output import (
-    JsonOutput,
+    Output,
     make_table,
-    prepare_files,
     prepare_folder,
     print_paths,
     print_sentence,
@@ -42,27 +41,20 @@ _KNOWN = ("table1", *_FIGURES, "all")
 
 
 def run_reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"What to reproduce: {', '.join(_KNOWN)}.")],
+    name: Annotated[str, shared.argument("NAME", f"What to reproduce: {', '.join(_KNOWN)}.")],
     *,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Output folder [default: fairtransport-NAME].")
-    ] = None,
+    out: Annotated[Path | None, shared.option("DIR", "Output folder [default: fairtransport-NAME].")] = None,
     quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Run the same code with fewer updates and seeds; the figures are less precise."),
+        bool, shared.flag("--quick", "Run the same code with fewer updates and seeds; the figures are less precise.")
     ] = False,
     seeds: Annotated[
-        int | None,
-        typer.Option("--seeds", metavar="N", min=1, help="Number of splits or seeds for each data set (table1 only)."),
+        int | None, shared.option("N", "Number of splits or seeds for each data set (table1 only).", min=1)
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            "--jobs", metavar="N", min=1, help="Number of trainings that run at the same time [default: one per core]."
-        ),
+        shared.option("N", "Number of trainings that run at the same time [default: one per core].", min=1),
     ] = None,
-    json_path: shared.JsonPath = None,
-    force: shared.Force = False,
+    output: Output,
 ) -> None:
     """Reproduce the tables and figures of the paper.
 
@@ -79,26 +71,24 @@ def run_reproduce(
         raise misuse(f"nothing called {name!r} to reproduce; choose one of {', '.join(_KNOWN)}")
     if seeds is not None and name != "table1":
         raise misuse("--seeds applies to table1 only")
-    json_output = JsonOutput(json_path)
     target = out if out is not None else Path(f"fairtransport-{name}")
-    prepare_files([json_output.path], force=force, folders=[target])
+    output.prepare(folders=[target])
     files = ("table1.md", "table1.csv", "table1.json") if name == "table1" else ("index.html", "summary.md")
     folder = prepare_folder(target, files)
     workers = jobs if jobs is not None else os.cpu_count() or 1
     if name == "table1":
-        _table1(folder, json_output, quick=quick, seeds=seeds, jobs=workers)
+        _table1(folder, output, quick=quick, seeds=seeds, jobs=workers)
     else:
-        _page(name, folder, json_output, quick=quick, jobs=workers)
-    print_paths({"JSON": json_output.path})
+        _page(name, folder, output, quick=quick, jobs=workers)
 
 
-def _table1(folder: Path, json_output: JsonOutput, *, quick: bool, seeds: int | None, jobs: int) -> None:
+def _table1(folder: Path, output: Output, *, quick: bool, seeds: int | None, jobs: int) -> None:
     from fairtransport.paper.table1 import run_table1  # noqa: PLC0415 - numba takes a while
 
     table = run_table1(quick=quick, n_seeds=seeds, n_jobs=jobs, folder=folder / "parts", show=stderr_is_terminal())
     written = table.write(folder)
-    json_output.write([_plain(row) for row in table.rows])
-    if json_output.to_stdout:
+    output.write_json([_plain(row) for row in table.rows])
+    if output.is_json:
         return
     for dataset in dict.fromkeys(row.dataset for row in table.rows):
         print_table(_block(dataset, [row for row in table.rows if row.dataset == dataset]))
@@ -106,9 +96,10 @@ def _table1(folder: Path, json_output: JsonOutput, *, quick: bool, seeds: int | 
     print_sentence(f"Ours ± spread over splits or seeds (the paper's figure). Lower is better.{rough}")
     for path in written:
         print_paths({"Written": path})
+    output.print_paths({})
 
 
-def _page(name: str, folder: Path, json_output: JsonOutput, *, quick: bool, jobs: int) -> None:
+def _page(name: str, folder: Path, output: Output, *, quick: bool, jobs: int) -> None:
     from fairtransport.paper.reproduction import ITEMS, reproduce  # noqa: PLC0415 - numba takes a while
 
     names = ITEMS if name == "all" else (name,)
@@ -117,13 +108,13 @@ def _page(name: str, folder: Path, json_output: JsonOutput, *, quick: bool, jobs
         {"name": finding.name, "title": finding.title, "claims": [_plain(claim) for claim in finding.claims]}
         for finding in done.findings
     ]
-    json_output.write({"quick": quick, "findings": findings, "page": str(done.files[0])})
-    if json_output.to_stdout:
+    output.write_json({"quick": quick, "findings": findings, "page": str(done.files[0])})
+    if output.is_json:
         return
     for finding in done.findings:
         print_table(_claims(finding.title, finding.claims))
     print_sentence(done.tally + (" Quick run: the figures are rough." if quick else ""))
-    print_paths({"Page": done.files[0]})
+    output.print_paths({"Page": done.files[0]})
 
 
 def _plain(record: Any) -> dict[str, Any]:
@@ -173,15 +164,15 @@ _STEPS = 8  # reading, LR, compiling, three trainings, measuring, the page
 
 
 def run_demo(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Output folder for the page and its figures.")
-    ] = Path("fairtransport-demo"),
+    out: Annotated[Path, shared.option("DIR", "Output folder for the page and its figures.")] = Path(
+        "fairtransport-demo"
+    ),
+    *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Train for a few seconds only; the figures are less precise.")
+        bool, shared.flag("--quick", "Train for a few seconds only; the figures are less precise.")
     ] = False,
     seed: shared.Seed = 0,
-    json_path: shared.JsonPath = None,
-    force: shared.Force = False,
+    output: Output,
 ) -> None:
     """Compare four methods on the Adult data set, in a web page.
 
@@ -194,8 +185,7 @@ def run_demo(
       fairtransport demo --out demo    # then open demo/index.html
     """  # noqa: D301 - \b keeps the lines of the example
     check_report()
-    json_output = JsonOutput(json_path)
-    prepare_files([json_output.path], force=force, folders=[out])
+    output.prepare(folders=[out])
     folder = prepare_folder(out, COMPARISON_FILES)
     from fairtransport.paper.comparison import compare_on_adult  # noqa: PLC0415 - numba takes a while
 
@@ -204,12 +194,12 @@ def run_demo(
         if progress is not None:
             progress("Writing the page")
         page = write_comparison(comparison, folder)
-    json_output.write((folder / "comparison.json").read_text(encoding="utf-8").rstrip())
-    if json_output.to_stdout:
+    output.write_json((folder / "comparison.json").read_text(encoding="utf-8").rstrip())
+    if output.is_json:
         return
     print_table(_table(comparison))
     print_sentence(verdict(comparison))
-    print_paths({"Page": page, "JSON": json_output.path})
+    output.print_paths({"Page": page})
 
 
 def _table(comparison: Comparison) -> Table:
@@ -226,7 +216,7 @@ def _table(comparison: Comparison) -> Table:
 # ``fairtransport datasets``: the data sets that come with the package.
 
 
-def show_datasets(json_path: shared.JsonPath = None, *, force: shared.Force = False) -> None:
+def show_datasets(output: Output) -> None:
     """List the data sets that come with the package.
 
     \b
@@ -235,11 +225,10 @@ def show_datasets(json_path: shared.JsonPath = None, *, force: shared.Force = Fa
     """  # noqa: D301 - \b keeps the lines of the example
     from fairtransport.datasets import list_datasets  # noqa: PLC0415 - scikit-learn takes a while
 
-    json_output = JsonOutput(json_path)
-    prepare_files([json_output.path], force=force)
+    output.prepare()
     entries = list_datasets()
-    json_output.write([asdict(entry) for entry in entries])
-    if json_output.to_stdout:
+    output.write_json([asdict(entry) for entry in entries])
+    if output.is_json:
         return
     table = make_table("Data sets", ["Name", "Label", "Sensitive", "Licence"], ["Rows", "Columns"])
     for entry in entries:
@@ -248,4 +237,4 @@ def show_datasets(json_path: shared.JsonPath = None, *, force: shared.Force = Fa
     print_table(table)
     for entry in entries:
         typer.echo(entry.citation)
-    print_paths({"JSON": json_output.path})
+    output.print_paths({})

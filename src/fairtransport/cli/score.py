@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -16,11 +17,9 @@ from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import collect_warnings, misuse, print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._output import (
-    JsonOutput,
+    Output,
     check_paths,
     count_of,
-    prepare_files,
-    print_paths,
     print_sentence,
     progress_bar,
     standard_output,
@@ -28,67 +27,41 @@ from fairtransport.cli._output import (
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from fairtransport.tabular.file_scoring import FileScores
 
 
-_NAMED = ("sensitive_features", "features")  # options that are lists of columns
-
-
-@shared.with_reading_options
 def run_score(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Model file, written by `fairtransport train` or ft.save.")
-    ],
+    model: shared.Model,
     files: shared.Files,
     *,
     out: Annotated[
         str,
-        typer.Option(
-            "--out",
-            metavar="PATH",
-            help="Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..., or - for standard output.",
-        ),
+        shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..., or - for standard output."),
     ],
     threshold: Annotated[
         float | None,
-        typer.Option(
-            "--threshold",
-            metavar="X",
-            min=0,
-            max=1,
-            help="Also add a column of decisions: 1 where the score is above X.",
-        ),
+        shared.option("X", "Also add a column of decisions: 1 where the score is above X.", min=0, max=1),
     ] = None,
-    column: Annotated[str, typer.Option("--column", metavar="NAME", help="Name of the column to add.")] = "score",
-    decision: Annotated[
-        str, typer.Option("--decision", metavar="NAME", help="Name of the column of decisions.")
-    ] = "decision",
+    column: Annotated[str, shared.option("NAME", "Name of the column to add.")] = "score",
+    decision: Annotated[str, shared.option("NAME", "Name of the column of decisions.")] = "decision",
     sensitive: shared.OptionalSensitive = None,
     unknown_group: shared.UnknownGroup = "error",
     features: shared.Features = None,
-    score: Annotated[
-        str, typer.Option("--score", metavar="COLUMN", help="Column with the scores, if the model is a QuantileRepair.")
-    ] = "score",
+    score: shared.RepairedScore = "score",
     rejected: Annotated[
         Path | None,
-        typer.Option(
-            "--rejected",
-            metavar="PATH",
-            help="File with the number and the reason of each row without a score [default: OUT.rejected.jsonl].",
+        shared.option(
+            "PATH", "File with the number and the reason of each row without a score [default: OUT.rejected.jsonl]."
         ),
     ] = None,
     max_rejected: Annotated[
-        float,
-        typer.Option(
-            "--max-rejected", metavar="SHARE", min=0, max=1, help="Exit status 2 if a larger share has no score."
-        ),
+        float, shared.option("SHARE", "Exit status 2 if a larger share has no score.", min=0, max=1)
     ] = 0.0,
     verify: shared.Verify = None,
-    json_path: shared.JsonPath = None,
-    force: shared.Force = False,
-    reading: shared.Reading,
+    output: Output,
+    reading: shared.ReadingOptions,
 ) -> None:
     """Score the rows of files with a trained model.
 
@@ -104,80 +77,83 @@ def run_score(
       1    bad input or another failure, explained on standard error
       2    more rows have none
       64   wrong usage
+      130  interrupted by Ctrl-C
 
     \b
     Example:
       fairtransport score model.ft new.csv --out scored.csv
       cat new.csv | fairtransport score model.ft - --threshold .5 --out -
     """  # noqa: D301 - \b keeps the lines of the example
-    json_output, to_stdout = JsonOutput(json_path), out == "-"
-    if to_stdout and json_output.to_stdout:
+    written = None if out == "-" else Path(out)
+    if written is None and output.is_json:
         raise misuse("--out - and --json - cannot both have standard output")
-    written = None if to_stdout else Path(out)
     if rejected is None and written is not None:
         rejected = written.with_name(f"{written.name}.rejected.jsonl")
     read = [model, *files, *([verify] if verify else [])]
-    prepare_files([written, json_output.path, rejected], force=force, inputs=read)
-    check_paths(standard_output() if to_stdout else [], inputs=read)
-    scoring = {"output": column, "threshold": 0.5 if threshold is None else threshold}
-    if threshold is not None:
-        scoring["decision"] = decision
-    if "-" in files:
-        reading["format"] = reading["format"] or "csv"  # which no name tells
-    options = {
-        "sensitive_features": sensitive,
-        "unknown_group": unknown_group,
-        "features": features,
-        "score": score,
-        "decimal": reading["decimal"],
-    }
+    output.prepare(written, rejected, inputs=read)
+    check_paths(standard_output() if written is None else [], inputs=read)
+    if "-" in files and reading.file_format is None:
+        reading = replace(reading, file_format="csv")  # which no name tells
     with collect_warnings() as warnings, _with_stdin(files) as paths:
         from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
+        from fairtransport.tabular import RowScorer  # noqa: PLC0415
+        from fairtransport.tabular.file_scoring import score_file  # noqa: PLC0415
 
-        result = _score(
-            load(model, verify=verify), paths, written, rejected, reading=reading, scoring=scoring, options=options
-        )
-    rejects = rejected if result.set_aside else None
-    summary = {name.replace(" ", "_"): number for name, number in result.counts.items()}
-    decided = {} if result.positive is None else {"positive": result.positive}
-    counts = {"rows": result.rows, "scored": result.scored, **decided, "set_aside": result.set_aside, **summary}
-    json_output.write(
-        {**counts, "rejected": None if rejects is None else str(rejects), "warnings": warnings, "written": out}
-    )
-    if not json_output.to_stdout:
-        _show(result, warnings, written, rejects, json_output)
+        loaded = load(model, verify=verify)
+        open_output = _output_opener(paths, written, reading.file_format)
+        with reading.open(paths) as table, progress_bar("Scoring") as tell, _Rejects(rejected) as rejects:
+            scorer = RowScorer(
+                loaded,
+                sensitive_features=None if sensitive is None else table.split(sensitive),
+                unknown_group=unknown_group,
+                features=None if features is None else table.split(features),
+                score=score,
+                decimal=reading.decimal,
+            )
+            result = score_file(
+                scorer,
+                table,
+                open_output,
+                output=column,
+                decision=None if threshold is None else decision,
+                threshold=0.5 if threshold is None else threshold,
+                on_set_aside=rejects.add,
+                on_progress=tell,
+            )
+    listed = rejected if result.set_aside else None
+    summary = {
+        "rows": result.rows,
+        "scored": result.scored,
+        **({} if result.positive is None else {"positive": result.positive}),
+        "set_aside": result.set_aside,
+        **{name.replace(" ", "_"): number for name, number in result.counts.items()},
+        "rejected": None if listed is None else str(listed),
+        "warnings": warnings,
+        "written": out,
+    }
+    output.write_json(summary)
+    if not output.is_json:
+        say = print_stderr if written is None else print_sentence  # the rows themselves went to standard output
+        for line in _summary(result, warnings):
+            say(line)
+        if written is not None:
+            output.print_paths({"Written": written, "Without a score": listed})
+        elif listed is not None:
+            say(f"Rows without a score are listed in {listed}.")
     if result.rows - result.scored > max_rejected * result.rows:
         raise typer.Exit(EXCEEDED)
 
 
-def _score(
-    model: Any,
-    files: list[str],
-    out: Path | None,
-    rejected: Path | None,
-    *,
-    reading: dict[str, Any],
-    scoring: dict[str, Any],
-    options: dict[str, Any],
-) -> FileScores:
-    from fairtransport.tables import open_files  # noqa: PLC0415
+def _output_opener(files: list[str], out: Path | None, file_format: str | None) -> Callable[[Any], Any]:
+    """Return what opens the output for rows of a schema; standard output has the format of the input."""
     from fairtransport.tables.files.paths import find_files  # noqa: PLC0415
     from fairtransport.tables.files.writers import check_output, stream_writer, table_writer  # noqa: PLC0415
-    from fairtransport.tabular import RowScorer  # noqa: PLC0415
-    from fairtransport.tabular.file_scoring import score_file  # noqa: PLC0415
 
     if out is not None:
         check_output(out)
-    known = find_files(files, format=reading["format"])[0].format
-    as_text = known if known == "jsonl" else "csv"
-
-    def open_output(schema: Any) -> Any:
-        return stream_writer(sys.stdout.buffer, as_text, schema) if out is None else table_writer(out, schema)
-
-    with open_files(files, **reading) as table, progress_bar("Scoring") as tell, _Rejects(rejected) as rejects:
-        names = {name: None if options[name] is None else table.split(options[name]) for name in _NAMED}
-        scorer = RowScorer(model, **options | names)
-        return score_file(scorer, table, open_output, on_set_aside=rejects.add, on_progress=tell, **scoring)
+        return lambda schema: table_writer(out, schema)
+    known = find_files(files, format=file_format)[0].format
+    return lambda schema: stream_writer(sys.stdout.buffer, known if known == "jsonl" else "csv", schema)
 
 
 class _Rejects:
@@ -230,27 +206,20 @@ def _nameless_file() -> Iterator[tuple[Any, str]]:
         yield file, str(descriptors / str(file.fileno()))
 
 
-def _show(
-    result: FileScores, warnings: list[str], out: Path | None, rejects: Path | None, json_output: JsonOutput
-) -> None:
-    """Print a summary, on standard error if the rows themselves went to standard output."""
-    counts = result.counts
+# What a table may have that is not as in training: its name among the counts, and the sentence about so many cells.
+_CELLS = {
+    "unreadable": "Treated as missing: {} without a readable number or date.",
+    "unseen category": "Not seen in training: the category of {}.",
+    "rare or unseen category": "Rare in training or not seen there: the category of {}.",
+}
+
+
+def _summary(result: FileScores, warnings: list[str]) -> Iterator[str]:
     decided = "" if result.positive is None else f" {result.positive:,} have a positive decision."
-    lines = [f"{result.scored:,} of {result.rows:,} rows have a score.{decided}"]
-    lines += [f"Without a score: {count_of(rows, 'row')}, {reason}." for reason, rows in result.set_aside.items()]
-    if counts.get("unreadable"):
-        lines.append(f"Treated as missing: {count_of(counts['unreadable'], 'cell')} without a readable number or date.")
-    if counts.get("unseen category"):
-        lines.append(f"Not seen in training: the category of {count_of(counts['unseen category'], 'cell')}.")
-    if counts.get("rare or unseen category"):
-        rare = count_of(counts["rare or unseen category"], "cell")
-        lines.append(f"Rare in training or not seen there: the category of {rare}.")
-    lines += [f"Note: {text}" for text in warnings]
-    if out is None:
-        lines += [] if rejects is None else [f"Rows without a score are listed in {rejects}."]
-        for text in lines:
-            print_stderr(text)
-        return
-    for text in lines:
-        print_sentence(text)
-    print_paths({"Written": out, "Without a score": rejects, "JSON": json_output.path})
+    yield f"{result.scored:,} of {result.rows:,} rows have a score.{decided}"
+    for reason, rows in result.set_aside.items():
+        yield f"Without a score: {count_of(rows, 'row')}, {reason}."
+    for kind, sentence in _CELLS.items():
+        if result.counts.get(kind):
+            yield sentence.format(count_of(result.counts[kind], "cell"))
+    yield from (f"Note: {text}" for text in warnings)

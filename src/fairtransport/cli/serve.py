@@ -6,12 +6,12 @@ import contextlib
 import os
 import signal
 import threading
-from pathlib import Path  # noqa: TC003 - typer reads it
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
+from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse, print_stderr
 
 if TYPE_CHECKING:
@@ -22,59 +22,34 @@ _MEBIBYTE = 2**20
 
 
 def run_serve(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file, written by `fairtransport train` or ft.save.")
-    ],
+    model: shared.Model,
     *,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on; 0.0.0.0 for other machines.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="0 takes a free one.")] = 8000,
-    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Number of processes.")] = 1,
+    host: Annotated[str, shared.option("ADDRESS", "Address to listen on; 0.0.0.0 for other machines.")] = "127.0.0.1",
+    port: Annotated[int, shared.option("PORT", "0 takes a free one.", min=0, max=65535)] = 8000,
+    workers: Annotated[int, shared.option("N", "Number of processes.", min=1)] = 1,
     token_env: Annotated[
         str | None,
-        typer.Option(
-            "--token-env",
-            metavar="NAME",
-            help="Environment variable with a token, which requests must have: Authorization: Bearer TOKEN.",
+        shared.option(
+            "NAME", "Environment variable with a token, which requests must have: Authorization: Bearer TOKEN."
         ),
     ] = None,
     adjust: Annotated[
-        bool, typer.Option("--adjust", help="Adjust the model to the rows that it scores, as `stream` does.")
+        bool, shared.flag("--adjust", "Adjust the model to the rows that it scores, as `stream` does.")
     ] = False,
-    store: Annotated[
-        Path | None, typer.Option("--store", metavar="DIR", help="With --adjust: folder for checkpoints and answers.")
-    ] = None,
-    freeze: Annotated[
-        bool, typer.Option("--freeze", help="With --adjust: monitor, but do not adjust the model.")
-    ] = False,
-    batch: Annotated[
-        int, typer.Option("--batch", metavar="N", min=1, help="With --adjust: largest number of rows in a batch.")
-    ] = 500,
+    store: Annotated[Path | None, shared.option("DIR", "With --adjust: folder for checkpoints and answers.")] = None,
+    freeze: Annotated[bool, shared.flag("--freeze", "With --adjust: monitor, but do not adjust the model.")] = False,
+    batch: Annotated[int, shared.option("N", "With --adjust: largest number of rows in a batch.", min=1)] = 500,
     unknown_group: shared.UnknownGroup = "error",
     features: shared.Features = None,
-    score: Annotated[
-        str, typer.Option("--score", metavar="COLUMN", help="Column with the scores, if the model is a QuantileRepair.")
-    ] = "score",
-    max_body: Annotated[
-        float, typer.Option("--max-body", metavar="MIB", min=0.001, help="Largest body of a request, in MiB.")
-    ] = 16.0,
-    max_rows: Annotated[
-        int, typer.Option("--max-rows", metavar="N", min=1, help="Largest number of rows in a request.")
-    ] = 100_000,
+    score: shared.RepairedScore = "score",
+    max_body: Annotated[float, shared.option("MIB", "Largest body of a request, in MiB.", min=0.001)] = 16.0,
+    max_rows: Annotated[int, shared.option("N", "Largest number of rows in a request.", min=1)] = 100_000,
     timeout: Annotated[
-        float,
-        typer.Option("--timeout", metavar="SECONDS", min=0.1, help="For the body of a request, and for its answer."),
+        float, shared.option("SECONDS", "For the body of a request, and for its answer.", min=0.1)
     ] = 30.0,
-    grace: Annotated[
-        float, typer.Option("--grace", metavar="SECONDS", min=1, help="For requests to finish after SIGTERM.")
-    ] = 30.0,
-    reload_every: Annotated[
-        float, typer.Option("--reload-every", metavar="SECONDS", min=0.1, help="Between looks at the model file.")
-    ] = 2.0,
-    min_group_rows: Annotated[
-        int, typer.Option("--min-group-rows", metavar="N", min=1, help="Groups with fewer rows are not in /metrics.")
-    ] = 30,
+    grace: Annotated[float, shared.option("SECONDS", "For requests to finish after SIGTERM.", min=1)] = 30.0,
+    reload_every: Annotated[float, shared.option("SECONDS", "Between looks at the model file.", min=0.1)] = 2.0,
+    min_group_rows: Annotated[int, shared.option("N", "Groups with fewer rows are not in /metrics.", min=1)] = 30,
     verify: shared.Verify = None,
 ) -> None:
     """Serve the scores of a model over HTTP.
@@ -112,10 +87,10 @@ def run_serve(
     from fairtransport.serving.server import log_to_standard_error  # noqa: PLC0415
 
     settings = ServerSettings(
-        model,
+        Path(model),
         verify=verify,
         unknown_group=unknown_group,
-        features=None if features is None else tuple(name.strip() for part in features for name in part.split(",")),
+        features=None if features is None else tuple(shared.split_names(features)),
         score=score,
         max_bytes=int(max_body * _MEBIBYTE),
         max_rows=max_rows,
@@ -137,7 +112,7 @@ def run_serve(
             port=port,
             workers=workers,
             grace=grace,
-            on_start=lambda url: print_stderr(f"serving {model.name} at {url}"),
+            on_start=lambda url: print_stderr(f"serving {Path(model).name} at {url}"),
         )
     print_stderr("stopped")
     if ended_by == signal.SIGINT:

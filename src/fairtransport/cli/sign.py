@@ -5,20 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from fairtransport.cli import _options as shared
 from fairtransport.cli._output import print_paths
 
 
 def run_sign(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by `fairtransport train`.")],
+    model: shared.Model,
     *,
-    key: Annotated[str, typer.Option("--key", metavar="PATH", help="Private key (Ed25519, PEM, without a password).")],
+    key: Annotated[str, shared.option("PATH", "Private key (Ed25519, PEM, without a password).")],
     new_key: Annotated[
         bool,
-        typer.Option(
-            "--new-key", help="Write a new key to PATH, and its public key beside it with the suffix .pub, first."
-        ),
+        shared.flag("--new-key", "Write a new key to PATH, and its public key beside it with the suffix .pub, first."),
     ] = False,
 ) -> None:
     """Sign a model file, so that score and stream can verify where it comes from.

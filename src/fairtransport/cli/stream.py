@@ -21,7 +21,7 @@ from rich.text import Text
 
 from fairtransport._text import one_line
 from fairtransport._validation import describe_error
-from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
+from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._output import check_paths, standard_output
@@ -34,100 +34,40 @@ if TYPE_CHECKING:
     from fairtransport.stream.kafka import KafkaSettings, TopicOutput, TopicSource
     from fairtransport.stream.loop import RunOptions
 
-# Options of ``fairtransport stream`` for Kafka, and the topics that they name.
-
-_PANEL = "Kafka"
-
-Brokers = Annotated[
-    str | None,
-    typer.Option(
-        "--kafka", metavar="BROKERS", help="Read from Kafka: host:port, separated by commas.", rich_help_panel=_PANEL
-    ),
-]
-Topic = Annotated[
-    str | None, typer.Option("--topic", metavar="NAME", help="Topic of the rows.", rich_help_panel=_PANEL)
-]
-GroupId = Annotated[
-    str | None,
-    typer.Option(
-        "--group-id", metavar="NAME", help="Consumer group that offsets are committed for.", rich_help_panel=_PANEL
-    ),
-]
-OutputTopic = Annotated[
-    str | None,
-    typer.Option(
-        "--output-topic",
-        metavar="NAME",
-        help="Topic for scored rows, in transactions [default: --out].",
-        rich_help_panel=_PANEL,
-    ),
-]
-RejectedTopic = Annotated[
-    str | None,
-    typer.Option(
-        "--rejected-topic",
-        metavar="NAME",
-        help="Topic for rejected rows [default: --rejected].",
-        rich_help_panel=_PANEL,
-    ),
-]
-Partitions = Annotated[
-    str | None,
-    typer.Option(
-        "--partitions", metavar="NUMBERS", help="Partitions to read, as in 0,1 [default: all].", rich_help_panel=_PANEL
-    ),
-]
-StartAt = Annotated[
-    str,
-    typer.Option(
-        "--start-at",
-        metavar="END",
-        help="Where to start if the group has no offsets: earliest or latest.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        metavar="NAMES",
-        help="Columns of CSV messages, which have no header; separated by commas.",
-        rich_help_panel=_PANEL,
-    ),
-]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--kafka-config",
-        metavar="PATH",
-        help="Properties of librdkafka, such as security.protocol=SASL_SSL, one per line.",
-        rich_help_panel=_PANEL,
-    ),
-]
-
 
 @dataclass(frozen=True)
-class KafkaArguments:
+class KafkaOptions:
     """What the command line says about Kafka."""
 
-    brokers: str | None
-    topic: str | None
-    group_id: str | None
-    output_topic: str | None
-    rejected_topic: str | None
-    partitions: str | None
-    start_at: str
-    columns: str | None
-    config: Path | None
+    kafka: Annotated[str | None, shared.option("BROKERS", "Read from Kafka: host:port, separated by commas.")] = None
+    topic: Annotated[str | None, shared.option("NAME", "Topic of the rows.")] = None
+    group_id: Annotated[str | None, shared.option("NAME", "Consumer group that offsets are committed for.")] = None
+    output_topic: Annotated[
+        str | None, shared.option("NAME", "Topic for scored rows, in transactions [default: --out].")
+    ] = None
+    rejected_topic: Annotated[str | None, shared.option("NAME", "Topic for rejected rows [default: --rejected].")] = (
+        None
+    )
+    partitions: Annotated[str | None, shared.option("NUMBERS", "Partitions to read, as in 0,1 [default: all].")] = None
+    start_at: Annotated[
+        str, shared.option("END", "Where to start if the group has no offsets: earliest or latest.")
+    ] = "earliest"
+    columns: Annotated[
+        str | None,
+        shared.option("NAMES", "Columns of CSV messages, which have no header; separated by commas."),
+    ] = None
+    kafka_config: Annotated[
+        Path | None,
+        shared.option("PATH", "Properties of librdkafka, such as security.protocol=SASL_SSL, one per line."),
+    ] = None
 
     def __bool__(self) -> bool:
-        return self.brokers is not None
+        return self.kafka is not None
 
     def check(self, *, file: Path | None, out: Path | None, rejected: Path | None, file_format: str) -> None:
         """Raise if options contradict each other."""
-        if self.brokers is None:
-            used = ("topic", "group_id", "output_topic", "rejected_topic", "partitions", "columns", "config")
-            if any(getattr(self, name) is not None for name in used):
+        if self.kafka is None:
+            if replace(self, start_at="earliest") != KafkaOptions():
                 raise typer.BadParameter("Options of Kafka need --kafka with the addresses of brokers.")
             return
         if self.topic is None or self.group_id is None:
@@ -138,9 +78,8 @@ class KafkaArguments:
             raise typer.BadParameter("Use --output-topic or --out, not both.")
         if self.rejected_topic is not None and (rejected is not None or self.output_topic is None):
             raise typer.BadParameter("--rejected-topic needs --output-topic, and replaces --rejected.")
-        if len({self.topic, self.output_topic, self.rejected_topic} - {None}) < sum(
-            name is not None for name in (self.topic, self.output_topic, self.rejected_topic)
-        ):
+        topics = [name for name in (self.topic, self.output_topic, self.rejected_topic) if name is not None]
+        if len({*topics}) < len(topics):
             raise typer.BadParameter("--topic, --output-topic and --rejected-topic must be different topics.")
         if self.start_at not in {"earliest", "latest"}:
             raise typer.BadParameter("--start-at must be earliest or latest.")
@@ -174,12 +113,12 @@ class KafkaArguments:
         except ValueError:
             raise typer.BadParameter("--partitions must be numbers, separated by commas.") from None
         return KafkaSettings(
-            str(self.brokers),
+            str(self.kafka),
             str(self.topic),
             str(self.group_id),
             partitions=partitions,
             start=self.start_at,
-            properties={} if self.config is None else read_properties(self.config),
+            properties={} if self.kafka_config is None else read_properties(self.kafka_config),
         )
 
 
@@ -201,7 +140,6 @@ class StreamReporter:
         self._seconds, self._show, self._say = seconds, show, say
         self._due = time.monotonic() + seconds
         self._since, self._rows = time.monotonic(), 0
-        self._last = ""
 
     def report_batch(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
         """Report a batch."""
@@ -210,11 +148,7 @@ class StreamReporter:
             self._say(f"alarm: batch {report.batch}: a group's scores have changed; adjusting")
         if time.monotonic() < self._due and self._show is None and not report.alarm:
             return
-        self._last = self._line(report, lines, rejected)
-        if self._show is not None:
-            self._show(self._last)
-        else:
-            self._say(self._last)
+        (self._show or self._say)(self._line(report, lines, rejected))
         self._due = time.monotonic() + self._seconds
 
     def warn(self, text: str) -> None:
@@ -257,88 +191,51 @@ def make_reporter(*, seconds: float) -> Iterator[StreamReporter]:
 
 
 def run_stream(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="JSON lines or CSV [default: standard input].")
-    ] = None,
+    file: Annotated[Path | None, shared.argument("FILE", "JSON lines or CSV [default: standard input].")] = None,
     *,
-    model: Annotated[
-        Path, typer.Option("--model", metavar="PATH", help="Model file, written by `fairtransport train` or ft.save.")
-    ],
+    model: Annotated[Path, shared.option("PATH", "Model file, written by `fairtransport train` or ft.save.")],
     sensitive: shared.OptionalSensitive = None,
     unknown_group: shared.UnknownGroup = "error",
-    score: Annotated[
-        str | None,
-        typer.Option("--score", metavar="COLUMN", help="Column with the scores, if the model is a QuantileRepair."),
-    ] = None,
+    score: shared.OptionalRepairedScore = None,
     features: shared.Features = None,
-    store: Annotated[
-        Path | None, typer.Option("--store", metavar="DIR", help="Folder for checkpoints and the journal.")
-    ] = None,
+    store: Annotated[Path | None, shared.option("DIR", "Folder for checkpoints and the journal.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue from the last checkpoint in --store, if there is one.")
+        bool, shared.flag("--resume", "Continue from the last checkpoint in --store, if there is one.")
     ] = False,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="PATH", help="Output file for scored lines [default: standard output]."),
+        Path | None, shared.option("PATH", "Output file for scored lines [default: standard output].")
     ] = None,
     rejected: Annotated[
-        Path | None,
-        typer.Option(
-            "--rejected", metavar="PATH", help="File for rejected lines [default: in --store, or next to --out]."
-        ),
+        Path | None, shared.option("PATH", "File for rejected lines [default: in --store, or next to --out].")
     ] = None,
     max_rejected: Annotated[
-        float,
-        typer.Option(
-            "--max-rejected", metavar="SHARE", min=0, max=1, help="Stop if a larger fraction of the lines is rejected."
-        ),
+        float, shared.option("SHARE", "Stop if a larger fraction of the lines is rejected.", min=0, max=1)
     ] = 0.05,
-    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Number of lines in a batch.")] = 500,
-    checkpoint_every: Annotated[
-        int, typer.Option("--checkpoint-every", metavar="N", min=1, help="Batches between two checkpoints.")
-    ] = 50,
-    follow: Annotated[bool, typer.Option("--follow", help="Wait for more lines at the end of FILE or topic.")] = False,
+    batch: Annotated[int, shared.option("N", "Number of lines in a batch.", min=1)] = 500,
+    checkpoint_every: Annotated[int, shared.option("N", "Batches between two checkpoints.", min=1)] = 50,
+    follow: Annotated[bool, shared.flag("--follow", "Wait for more lines at the end of FILE or topic.")] = False,
     wait: Annotated[
         float | None,
-        typer.Option(
-            "--wait", metavar="SECONDS", min=0, help="Maximum time to wait for a full batch [default with Kafka: 1]."
-        ),
+        shared.option("SECONDS", "Maximum time to wait for a full batch [default with Kafka: 1].", min=0),
     ] = None,
     column: Annotated[
-        str | None,
-        typer.Option("--column", metavar="NAME", help="Name of the column to add [default: score, or SCORE_repaired]."),
+        str | None, shared.option("NAME", "Name of the column to add [default: score, or SCORE_repaired].")
     ] = None,
     file_format: Annotated[
-        str | None, typer.Option("--format", metavar="FORMAT", help="csv or jsonl [default: judged by the file name].")
+        str | None, shared.option("FORMAT", "csv or jsonl [default: judged by the file name].", "--format")
     ] = None,
-    delimiter: Annotated[str, typer.Option("--delimiter", metavar="CHARACTER", help="Delimiter of CSV fields.")] = ",",
-    alarm_rate: Annotated[
-        float, typer.Option("--alarm-rate", metavar="X", min=0, max=1, help="Maximum rate of false alarms per batch.")
-    ] = 0.001,
+    delimiter: Annotated[str, shared.option("CHARACTER", "Delimiter of CSV fields.")] = ",",
+    alarm_rate: Annotated[float, shared.option("X", "Maximum rate of false alarms per batch.", min=0, max=1)] = 0.001,
     trust_radius: Annotated[
-        float | None,
-        typer.Option("--trust-radius", metavar="X", min=0, help="How far the model may move from the accepted one."),
+        float | None, shared.option("X", "How far the model may move from the accepted one.", min=0)
     ] = None,
-    keep_checkpoints: Annotated[
-        int, typer.Option("--keep-checkpoints", metavar="N", min=1, help="Number of checkpoints to keep.")
-    ] = 5,
-    freeze: Annotated[bool, typer.Option("--freeze", help="Score and monitor without adjusting the model.")] = False,
-    page: Annotated[
-        int | None, typer.Option("--page", metavar="PORT", help="Serve a live page on this port, to this machine only.")
-    ] = None,
+    keep_checkpoints: Annotated[int, shared.option("N", "Number of checkpoints to keep.", min=1)] = 5,
+    freeze: Annotated[bool, shared.flag("--freeze", "Score and monitor without adjusting the model.")] = False,
+    page: Annotated[int | None, shared.option("PORT", "Serve a live page on this port, to this machine only.")] = None,
     report: Annotated[
-        float,
-        typer.Option("--report", metavar="SECONDS", min=0, help="Time between two status lines on standard error."),
+        float, shared.option("SECONDS", "Time between two status lines on standard error.", min=0)
     ] = 10.0,
-    brokers: Brokers = None,
-    topic: Topic = None,
-    group_id: GroupId = None,
-    output_topic: OutputTopic = None,
-    rejected_topic: RejectedTopic = None,
-    partitions: Partitions = None,
-    start_at: StartAt = "earliest",
-    columns: Columns = None,
-    kafka_config: ConfigFile = None,
+    kafka: KafkaOptions,
     verify: shared.Verify = None,
     force: shared.Force = False,
 ) -> None:
@@ -370,11 +267,8 @@ def run_stream(
     """  # noqa: D301 - \b keeps the lines of the example
     if resume and store is None:
         raise typer.BadParameter("--resume needs --store.")
-    topics = KafkaArguments(
-        brokers, topic, group_id, output_topic, rejected_topic, partitions, start_at, columns, kafka_config
-    )
-    topics.check(file=file, out=out, rejected=rejected, file_format=_format_of(file, file_format))
-    if follow and file is None and not topics:
+    kafka.check(file=file, out=out, rejected=rejected, file_format=_format_of(file, file_format))
+    if follow and file is None and not kafka:
         raise typer.BadParameter("--follow needs a FILE; a pipe is followed anyway.")
     from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.stream.input import LineSource, input_schema_for  # noqa: PLC0415
@@ -385,20 +279,20 @@ def run_stream(
         checkpoint_every=checkpoint_every,
         format=_format_of(file, file_format),
         column=column or ("score" if score is None else f"{score}_repaired"),
-        delimiter="\t" if delimiter in {"tab", "\\t"} else delimiter,
+        delimiter=shared.as_delimiter(delimiter),
         out=out,
-        rejected=None if rejected_topic else rejected or _rejected_path(store, out),
+        rejected=None if kafka.rejected_topic else rejected or _rejected_path(store, out),
         max_rejected=max_rejected,
-        wait=1.0 if topics and follow and wait is None else wait,
+        wait=1.0 if kafka and follow and wait is None else wait,
         freeze=freeze,
         force=force,
     )
     _check_paths(options, file, [model, *([Path(verify)] if verify else [])], store)
     schema = input_schema_for(
         load(model, verify=verify),
-        sensitive=None if sensitive is None else _split(sensitive),
+        sensitive=None if sensitive is None else shared.split_names(sensitive),
         score=score,
-        features=None if features is None else _split(features),
+        features=None if features is None else shared.split_names(features),
         unknown_group=unknown_group,
     )
     with contextlib.ExitStack() as stack:
@@ -415,8 +309,8 @@ def run_stream(
         if page is not None:
             stack.enter_context(_page(adjuster, page))
         source: LineSource | TopicSource
-        if topics:
-            opened = topics.topics(follow=follow, stop=stop.is_set, delimiter=options.delimiter)
+        if kafka:
+            opened = kafka.topics(follow=follow, stop=stop.is_set, delimiter=options.delimiter)
             source, output = stack.enter_context(opened)
         else:
             handle = stack.enter_context(_opened(file))
@@ -537,10 +431,6 @@ def _check_paths(options: RunOptions, file: Path | None, others: list[Path], sto
 
 def _where(rejected: Path | None) -> str:
     return "" if rejected is None else f" Their numbers and the reasons are in {rejected}."
-
-
-def _split(names: list[str]) -> list[str]:
-    return [part.strip() for name in names for part in name.split(",") if part.strip()]
 
 
 def _format_of(file: Path | None, given: str | None) -> str:

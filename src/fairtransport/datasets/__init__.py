@@ -5,8 +5,14 @@ Nothing is downloaded. Each call of a loader returns new objects.
 
 from __future__ import annotations
 
-from fairtransport.datasets._base import DatasetInfo
-from fairtransport.datasets._loaders import list_datasets, load_adult, load_communities, load_german, shift_class_rate
+from fairtransport.datasets._loaders import (
+    DatasetInfo,
+    list_datasets,
+    load_adult,
+    load_communities,
+    load_german,
+    shift_class_rate,
+)
 
 __all__ = [
     "DatasetInfo",

@@ -2,32 +2,62 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
 import numpy as np
 from sklearn.utils import Bunch
 
 from fairtransport._validation import check_choice, check_count, check_real
-from fairtransport.datasets._base import (
-    LICENCE,
-    DatasetInfo,
-    as_column,
-    as_table,
-    choose_library,
-    decimals,
-    integers,
-    pack,
-    parse_columns,
-    read_columns,
-    strings,
-)
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from numpy.typing import NDArray
 
+# The library of the tables to return; None for NumPy arrays.
+Library = Literal["pandas", "polars"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetInfo:
+    """Name, size, columns and source of a data set.
+
+    Attributes
+    ----------
+    name : str
+        Name in file names and commands.
+    title : str
+        UCI's name for it.
+    rows, columns : int
+        Size of ``data``, which has neither the label nor the identifiers.
+    label : str
+        Name of ``target``.
+    sensitive : tuple of str
+        Columns of ``sensitive_features``.
+    licence : str
+        The licence under which UCI publishes the data.
+    citation : str
+        How UCI asks the data to be cited.
+    """
+
+    name: str
+    title: str
+    rows: int
+    columns: int
+    label: str
+    sensitive: tuple[str, ...]
+    licence: str
+    citation: str
+
+
+_LICENCE = "CC BY 4.0"
+_UCI = "UCI Machine Learning Repository. https://doi.org/10.24432"
 ADULT = DatasetInfo(
     name="adult",
     title="Adult",
@@ -35,13 +65,46 @@ ADULT = DatasetInfo(
     columns=14,
     label="income_over_50k",
     sensitive=("race", "sex"),
-    licence=LICENCE,
-    citation=(
-        "Becker, B. and Kohavi, R. (1996). Adult. UCI Machine Learning Repository. https://doi.org/10.24432/C5XW20"
-    ),
+    licence=_LICENCE,
+    citation=f"Becker, B. and Kohavi, R. (1996). Adult. {_UCI}/C5XW20",
+)
+GERMAN = DatasetInfo(
+    name="german",
+    title="Statlog (German Credit Data)",
+    rows=1_000,
+    columns=20,
+    label="good_credit",
+    sensitive=("age_group", "sex"),
+    licence=_LICENCE,
+    citation=f"Hofmann, H. (1994). Statlog (German Credit Data). {_UCI}/C5NC77",
+)
+COMMUNITIES = DatasetInfo(
+    name="communities",
+    title="Communities and Crime",
+    rows=1_994,
+    columns=122,
+    label="high_violent_crime",
+    sensitive=("black", "white", "asian", "hispanic"),
+    licence=_LICENCE,
+    citation=f"Redmond, M. (2002). Communities and Crime. {_UCI}/C53W3X",
 )
 
-_ADULT_NUMERIC = frozenset({"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"})
+
+def list_datasets() -> tuple[DatasetInfo, ...]:
+    """Describe the data sets that come with the package, without reading them.
+
+    Returns
+    -------
+    tuple of DatasetInfo
+        In the order of the paper's Table 1.
+
+    Examples
+    --------
+    >>> from fairtransport.datasets import list_datasets
+    >>> [(entry.name, entry.rows, entry.columns) for entry in list_datasets()]
+    [('adult', 48842, 14), ('german', 1000, 20), ('communities', 1994, 122)]
+    """
+    return (ADULT, GERMAN, COMMUNITIES)
 
 
 def load_adult(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
@@ -69,12 +132,9 @@ def load_adult(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
             ``race`` and ``sex``.
         ``split``
             Array of ``"train"`` and ``"test"``: the official split.
-        ``frame``
-            ``data`` and ``target`` together; None with ``as_frame=False``.
-        ``feature_names``, ``target_names``, ``sensitive_names``
-            Lists of names: of the columns, of the classes 0 and 1, and of the sensitive columns.
-        ``DESCR``, ``filename``
-            The description, with citation and licence, and the file that was read.
+        ``frame``, ``feature_names``, ``target_names``, ``sensitive_names``, ``DESCR``, ``filename``
+            As in scikit-learn's loaders: ``data`` and ``target`` together (None with ``as_frame=False``), lists of
+            names, the description with citation and licence, and the file that was read.
 
     Notes
     -----
@@ -90,43 +150,20 @@ def load_adult(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     >>> round(float(adult.target.mean()), 4)
     0.2393
     """
-    library = choose_library(as_frame=as_frame)
-    columns = read_columns("adult")
+    library, columns = _choose_library(as_frame=as_frame), _read_columns("adult")
     split, income = np.array(columns.pop("split")), np.array(columns.pop("income"))
-    features = parse_columns(columns, numeric=_ADULT_NUMERIC)
-    return pack(
+    numeric = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"}
+    features = _parse_columns(columns, numeric)
+    return _pack(
         ADULT,
-        features=features,
+        library,
+        features,
         target=(income == ">50K").astype(np.int64),
         target_names=["<=50K", ">50K"],
         sensitive={name: features[name] for name in ADULT.sensitive},
-        library=library,
         return_X_y=return_X_y,
         split=split,
     )
-
-
-# German Credit: which applicants for a loan are a good risk.
-
-GERMAN = DatasetInfo(
-    name="german",
-    title="Statlog (German Credit Data)",
-    rows=1_000,
-    columns=20,
-    label="good_credit",
-    sensitive=("age_group", "sex"),
-    licence=LICENCE,
-    citation=(
-        "Hofmann, H. (1994). Statlog (German Credit Data). UCI Machine Learning Repository. "
-        "https://doi.org/10.24432/C5NC77"
-    ),
-)
-
-_GERMAN_NUMERIC = frozenset(
-    {"duration", "amount", "installment_rate", "present_residence", "age", "number_credits", "people_liable"}
-)
-# Attribute 9 combines sex and marital status. No row has A95, single women.
-_FEMALE = ("A92", "A95")
 
 
 def load_german(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
@@ -154,12 +191,9 @@ def load_german(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
             ``"female"``, read from ``personal_status_sex``).
         ``split``
             None: there is no official split.
-        ``frame``
-            ``data`` and ``target`` together; None with ``as_frame=False``.
-        ``feature_names``, ``target_names``, ``sensitive_names``
-            Lists of names: of the columns, of the classes 0 and 1, and of the sensitive columns.
-        ``DESCR``, ``filename``
-            The description, with citation and licence, and the file that was read.
+        ``frame``, ``feature_names``, ``target_names``, ``sensitive_names``, ``DESCR``, ``filename``
+            As in scikit-learn's loaders: ``data`` and ``target`` together (None with ``as_frame=False``), lists of
+            names, the description with citation and licence, and the file that was read.
 
     Examples
     --------
@@ -170,49 +204,25 @@ def load_german(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     >>> float(german.target.mean())
     0.7
     """
-    library = choose_library(as_frame=as_frame)
-    columns = read_columns("german")
+    library, columns = _choose_library(as_frame=as_frame), _read_columns("german")
     label = np.array(columns.pop("label"))
-    features = parse_columns(columns, numeric=_GERMAN_NUMERIC)
-    female = np.isin(columns["personal_status_sex"], _FEMALE)
-    return pack(
+    numeric = {"duration", "amount", "installment_rate", "present_residence", "age", "number_credits", "people_liable"}
+    features = _parse_columns(columns, numeric)
+    # Attribute 9 combines sex and marital status. No row has A95, single women.
+    female = np.isin(columns["personal_status_sex"], ("A92", "A95"))
+    return _pack(
         GERMAN,
-        features=features,
+        library,
+        features,
         target=(label == "1").astype(np.int64),
         target_names=["bad", "good"],
         sensitive={
             "age_group": np.where(features["age"] > 30, "over 30", "up to 30").astype(object),
             "sex": np.where(female, "female", "male").astype(object),
         },
-        library=library,
         return_X_y=return_X_y,
         split=None,
     )
-
-
-# Communities and Crime: which communities of the United States have much violent crime.
-
-COMMUNITIES = DatasetInfo(
-    name="communities",
-    title="Communities and Crime",
-    rows=1_994,
-    columns=122,
-    label="high_violent_crime",
-    sensitive=("black", "white", "asian", "hispanic"),
-    licence=LICENCE,
-    citation=(
-        "Redmond, M. (2002). Communities and Crime. UCI Machine Learning Repository. https://doi.org/10.24432/C53W3X"
-    ),
-)
-
-_RATE = "ViolentCrimesPerPop"
-_CODES = ("state", "county", "community", "communityname")
-_SHARES = {
-    "black": "racepctblack",
-    "white": "racePctWhite",
-    "asian": "racePctAsian",
-    "hispanic": "racePctHisp",
-}
 
 
 def load_communities(*, task: str = "classification", as_frame: bool = True, return_X_y: bool = False) -> Any:
@@ -247,13 +257,9 @@ def load_communities(*, task: str = "classification", as_frame: bool = True, ret
             ten folds). Not meant as predictors.
         ``split``
             None: there is no official split into two.
-        ``frame``
-            ``data`` and ``target`` together; None with ``as_frame=False``.
-        ``feature_names``, ``target_names``, ``sensitive_names``
-            Lists of names: of the columns, of the classes 0 and 1 (of the target for regression), and of the
-            sensitive columns.
-        ``DESCR``, ``filename``
-            The description, with citation and licence, and the file that was read.
+        ``frame``, ``feature_names``, ``target_names``, ``sensitive_names``, ``DESCR``, ``filename``
+            As in scikit-learn's loaders: ``data`` and ``target`` together (None with ``as_frame=False``), lists of
+            names, the description with citation and licence, and the file that was read.
 
     Notes
     -----
@@ -270,27 +276,143 @@ def load_communities(*, task: str = "classification", as_frame: bool = True, ret
     583
     """
     check_choice(task, ("classification", "regression"), name="task")
-    library = choose_library(as_frame=as_frame)
-    columns = read_columns("communities")
-    codes = {name: strings(columns.pop(name)) for name in _CODES}
-    fold = integers(columns.pop("fold"))
-    rate = decimals(columns.pop(_RATE))
-    features = {name: decimals(values) for name, values in columns.items()}
-    shares = {name: features[column] for name, column in _SHARES.items()}
+    library, columns = _choose_library(as_frame=as_frame), _read_columns("communities")
+    codes = {name: _strings(columns.pop(name)) for name in ("state", "county", "community", "communityname")}
+    codes["fold"] = _integers(columns.pop("fold"))
+    features = {name: _decimals(values) for name, values in columns.items()}
+    rate = features.pop("ViolentCrimesPerPop")
+    shares = ("racepctblack", "racePctWhite", "racePctAsian", "racePctHisp")
     regression = task == "regression"
-    return pack(
-        replace(COMMUNITIES, label=_RATE) if regression else COMMUNITIES,
-        features=features,
+    return _pack(
+        replace(COMMUNITIES, label="ViolentCrimesPerPop") if regression else COMMUNITIES,
+        library,
+        features,
         target=rate if regression else (rate > np.percentile(rate, 70)).astype(np.int64),
-        target_names=[_RATE] if regression else ["up to the 70th percentile", "above the 70th percentile"],
+        target_names=["ViolentCrimesPerPop"]
+        if regression
+        else ["up to the 70th percentile", "above the 70th percentile"],
         sensitive={
-            name: np.where(share > np.median(share), "high", "low").astype(object) for name, share in shares.items()
+            name: np.where(features[share] > np.median(features[share]), "high", "low").astype(object)
+            for name, share in zip(COMMUNITIES.sensitive, shares, strict=True)
         },
-        library=library,
         return_X_y=return_X_y,
         split=None,
-        rate=as_column(_RATE, rate, library),
-        identifiers=as_table({**codes, "fold": fold}, library),
+        rate=_as_column("ViolentCrimesPerPop", rate, library),
+        identifiers=_as_table(codes, library),
+    )
+
+
+# Reading the package's files, and packing frames or arrays as a ``Bunch``.
+
+
+def _read_columns(name: str) -> dict[str, list[str]]:
+    """Read a file of the package: each line is a column, its name first; an empty field is a missing value."""
+    compressed = files(__package__).joinpath("data", f"{name}.csv.gz").read_bytes()
+    lines = [line.split(",") for line in gzip.decompress(compressed).decode("utf-8").splitlines()]
+    return {heading: values for heading, *values in lines}
+
+
+def _strings(values: Iterable[str]) -> NDArray[Any]:
+    return np.array([value or None for value in values], dtype=object)
+
+
+def _integers(values: Iterable[str]) -> NDArray[Any]:
+    return np.array([int(value) for value in values], dtype=np.int64)
+
+
+def _decimals(values: Iterable[str]) -> NDArray[Any]:
+    return np.array([float(value) if value else np.nan for value in values], dtype=np.float64)
+
+
+def _parse_columns(columns: Mapping[str, Iterable[str]], numeric: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Return the columns named in ``numeric`` as integers and the others as strings."""
+    return {name: (_integers if name in numeric else _strings)(values) for name, values in columns.items()}
+
+
+def _choose_library(*, as_frame: bool) -> Library:
+    """Return pandas if it is installed and polars otherwise; None for arrays."""
+    if not isinstance(as_frame, bool):
+        raise TypeError(f"as_frame must be True or False; got {type(as_frame).__name__}.")
+    if not as_frame:
+        return None
+    libraries: tuple[Literal["pandas", "polars"], ...] = ("pandas", "polars")
+    for library in libraries:
+        try:
+            import_module(library)
+        except ImportError:
+            continue
+        return library
+    raise ImportError(
+        "A data frame needs pandas or polars, and neither is installed. "
+        'Run pip install "fairtransport[tables]", or pass as_frame=False for NumPy arrays.'
+    )
+
+
+def _as_table(columns: Mapping[str, NDArray[Any]], library: Library) -> Any:
+    """Return a data frame, or a matrix: of floats if every column is, otherwise of objects."""
+    if library is not None:
+        cells = {name: _cells(values, library) for name, values in columns.items()}
+        return nw.from_dict(cells, backend=library).to_native()
+    if all(values.dtype == np.float64 for values in columns.values()):
+        return np.column_stack(list(columns.values()))
+    rows = len(next(iter(columns.values())))
+    matrix = np.empty((rows, len(columns)), dtype=object)
+    for position, values in enumerate(columns.values()):
+        matrix[:, position] = _cells(values, library)
+    return matrix
+
+
+def _as_column(name: str, values: NDArray[Any], library: Library) -> Any:
+    """Return a named series, or a vector."""
+    if library is None:
+        return values
+    return nw.new_series(name, values, backend=library).to_native()
+
+
+def _cells(values: NDArray[Any], library: Library) -> Any:
+    """Represent missing strings as ``library`` does: null in polars, NaN in pandas.
+
+    In arrays they are NaN as well, which scikit-learn's imputers look for.
+    """
+    if values.dtype != object:
+        return values if library else values.tolist()
+    if library == "polars":
+        return values.tolist()
+    return [np.nan if value is None else value for value in values]
+
+
+def _pack(
+    info: DatasetInfo,
+    library: Library,
+    features: Mapping[str, NDArray[Any]],
+    *,
+    target: NDArray[Any],
+    target_names: list[str],
+    sensitive: Mapping[str, NDArray[Any]],
+    return_X_y: bool,
+    **extra: Any,
+) -> Any:
+    """Return a data set as scikit-learn's loaders do; ``extra`` entries are added as they are."""
+    if library is None:
+        frame, data = None, _as_table(features, library)
+    else:
+        frame = _as_table({**features, info.label: target}, library)
+        data = nw.from_native(frame, eager_only=True).select(*features).to_native()
+    folder = files(__package__)
+    labels = _as_column(info.label, target, library)
+    if return_X_y:
+        return data, labels
+    return Bunch(
+        data=data,
+        target=labels,
+        sensitive_features=_as_table(sensitive, library),
+        frame=frame,
+        feature_names=list(features),
+        target_names=target_names,
+        sensitive_names=list(sensitive),
+        DESCR=folder.joinpath("descr", f"{info.name}.rst").read_text(encoding="utf-8"),
+        filename=str(folder.joinpath("data", f"{info.name}.csv.gz")),
+        **extra,
     )
 
 
@@ -464,23 +586,3 @@ def _take(dataset: Bunch, indices: NDArray[np.intp], *, rows: int) -> Bunch:
         return nw.from_native(value, eager_only=True, allow_series=True)[indices].to_native()
 
     return Bunch(**{name: select(name, value) for name, value in dataset.items()} | {"indices": indices})
-
-
-# The list of data sets that come with the package.
-
-
-def list_datasets() -> tuple[DatasetInfo, ...]:
-    """Describe the data sets that come with the package, without reading them.
-
-    Returns
-    -------
-    tuple of DatasetInfo
-        In the order of the paper's Table 1.
-
-    Examples
-    --------
-    >>> from fairtransport.datasets import list_datasets
-    >>> [(entry.name, entry.rows, entry.columns) for entry in list_datasets()]
-    [('adult', 48842, 14), ('german', 1000, 20), ('communities', 1994, 122)]
-    """
-    return (ADULT, GERMAN, COMMUNITIES)

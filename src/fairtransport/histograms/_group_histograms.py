@@ -13,13 +13,12 @@ import numpy as np
 from fairtransport._validation import check_real
 from fairtransport.groups import Groups
 from fairtransport.histograms._grid import Grid
-from fairtransport.histograms.resampling import resample_masses
 from fairtransport.storage.schema import from_json
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Self
 
     from numpy.typing import ArrayLike, NDArray
@@ -32,20 +31,9 @@ _MAX_SPARSE = 1 << 21
 _MAX_GROUPS_PER_CELL = 8
 
 
-class HistogramParts(NamedTuple):
-    """The fields of `GroupHistograms`."""
-
-    grid: Grid
-    groups: Groups
-    masses: NDArray[np.float64]
-    squares: NDArray[np.float64] | None
-    rows: NDArray[np.int64]
-    members: NDArray[np.bool_] | None
-
-
-def write_arrays(parts: HistogramParts) -> dict[str, NDArray[Any]]:
+def _write_arrays(histograms: GroupHistograms) -> dict[str, NDArray[Any]]:
     """Return the arrays of `GroupHistograms.to_arrays`."""
-    grid, groups, masses, squares, rows, members = parts
+    grid, groups, masses = histograms.grid, histograms.groups, histograms.masses
     n_classes, n_cells, n_nodes = masses.shape
     is_sparse = n_classes * max(n_cells, len(groups)) * n_nodes <= _MAX_SPARSE
     occupied = np.flatnonzero(masses) if is_sparse else None
@@ -56,20 +44,20 @@ def write_arrays(parts: HistogramParts) -> dict[str, NDArray[Any]]:
         "n_classes": n_classes,
         "groups": groups.to_spec(),
     }
-    arrays = {"spec": np.array(json.dumps(spec)), "masses": masses.ravel()[stored], "rows": rows}
+    arrays = {"spec": np.array(json.dumps(spec)), "masses": masses.ravel()[stored], "rows": histograms.rows}
     if occupied is not None:
         arrays["at"] = occupied
     if grid.positions:
         arrays["nodes"] = grid.nodes
-    if squares is not None:
-        arrays["squares"] = squares.ravel()[stored]
-    if members is not None:
-        arrays["members"] = members
+    if histograms.squares is not None:
+        arrays["squares"] = histograms.squares.ravel()[stored]
+    if histograms.members is not None:
+        arrays["members"] = histograms.members
     return arrays
 
 
-def read_arrays(arrays: Mapping[str, Any]) -> HistogramParts:
-    """Return the histograms that `write_arrays` stored; raise ValueError for any other arrays."""
+def _read_arrays(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the fields of the histograms that `_write_arrays` stored; raise ValueError for any other arrays."""
     try:
         spec = from_json(str(arrays["spec"]).encode(), name="spec")
         grid = Grid.over(spec["range"], spec["n_bins"])
@@ -93,7 +81,7 @@ def read_arrays(arrays: Mapping[str, Any]) -> HistogramParts:
         }
     except (KeyError, TypeError, IndexError, ValueError, RecursionError, OverflowError):
         raise ValueError("These arrays were not written by GroupHistograms.to_arrays.") from None
-    return HistogramParts(grid, groups, filled["masses"], filled.get("squares"), rows, members)
+    return grid, groups, filled["masses"], filled.get("squares"), rows, members
 
 
 def _indices(values: Any, size: int) -> NDArray[np.int64]:
@@ -314,20 +302,23 @@ class GroupHistograms:
             expanded[(slice(None),) * axis + (indices,)] = array
             return expanded
 
-        squares = None if self.squares is None else expand(self.squares, 1)
-        return replace(self, groups=groups, masses=expand(self.masses, 1), squares=squares, rows=expand(self.rows, 0))
+        return self._changed(lambda masses: expand(masses, 1), groups=groups, rows=expand(self.rows, 0))
+
+    def _changed(self, change: Callable[[NDArray[np.float64]], NDArray[np.float64]], **fields: Any) -> GroupHistograms:
+        """Return the histograms with changed masses and squares, and other fields."""
+        squares = None if self.squares is None else change(self.squares)
+        return replace(self, masses=change(self.masses), squares=squares, **fields)
 
     def filled(self) -> GroupHistograms:
         """Return the histograms of the groups with positive weight."""
         kept = np.flatnonzero(self.weights > 0)
-        if kept.size == len(self.groups):
-            return self
-        labels = tuple(self.groups.labels[group] for group in kept)
-        groups = replace(self.groups, labels=labels, names=tuple(self.groups.names[group] for group in kept))
-        if self.members is not None:
-            return replace(self, groups=groups, members=self.members[kept])
-        squares = None if self.squares is None else self.squares[:, kept]
-        return replace(self, groups=groups, masses=self.masses[:, kept], squares=squares, rows=self.rows[kept])
+        if kept.size == len(self.groups) or self.members is None:
+            return self.only(kept)
+        return replace(self, groups=self._labelled(kept), members=self.members[kept])
+
+    def _labelled(self, kept: NDArray[np.int64]) -> Groups:
+        labels, names = self.groups.labels, self.groups.names
+        return replace(self.groups, labels=tuple(labels[i] for i in kept), names=tuple(names[i] for i in kept))
 
     def settle(self, small: str, min_size: int) -> GroupHistograms:
         """Return the histograms with small groups kept, pooled or dropped, as in `fairtransport.Groups.settle`.
@@ -345,16 +336,12 @@ class GroupHistograms:
         joins = codes == np.arange(len(settled))[:, None]  # the present groups of each settled group
         groups = settled.select(np.empty(0, dtype=np.int64))
         if self.members is None:
-            masses = np.einsum("gh,khn->kgn", joins, self.masses)
-            squares = None if self.squares is None else np.einsum("gh,khn->kgn", joins, self.squares)
             rows = joins.astype(np.int64) @ self.rows
-            return replace(self, groups=groups, masses=masses, squares=squares, rows=rows)
+            return self._changed(lambda masses: np.einsum("gh,khn->kgn", joins, masses), groups=groups, rows=rows)
         members = (joins.astype(np.int64) @ self.members.astype(np.int64)) > 0
         kept = members.any(axis=0)
-        squares = None if self.squares is None else self.squares[:, kept]
-        rows = self.rows[kept]
-        return replace(
-            self, groups=groups, masses=self.masses[:, kept], squares=squares, rows=rows, members=members[:, kept]
+        return self._changed(
+            lambda masses: masses[:, kept], groups=groups, rows=self.rows[kept], members=members[:, kept]
         )
 
     def only(self, groups: ArrayLike) -> GroupHistograms:
@@ -362,14 +349,10 @@ class GroupHistograms:
         kept = np.isin(np.arange(len(self.groups)), np.asarray(groups))
         if kept.all():
             return self
-        indices = np.flatnonzero(kept)
-        names, labels = tuple(self.groups.names[i] for i in indices), tuple(self.groups.labels[i] for i in indices)
         cells = kept if self.members is None else self.members[kept].any(axis=0)
-        return replace(
-            self,
-            groups=replace(self.groups, labels=labels, names=names),
-            masses=self.masses[:, cells],
-            squares=None if self.squares is None else self.squares[:, cells],
+        return self._changed(
+            lambda masses: masses[:, cells],
+            groups=self._labelled(np.flatnonzero(kept)),
             rows=self.rows[cells],
             members=None if self.members is None else self.members[kept][:, cells],
         )
@@ -384,34 +367,18 @@ class GroupHistograms:
             raise ValueError(f"n_bins must be a divisor of {self.grid.n_bins}; got {n_bins}.")
         kept = np.arange(n_bins + 1) * self.grid.n_bins // n_bins
         starts = np.append(0, kept[:-1] + 1)  # a node holds the scores above the node before
-        squares = None if self.squares is None else np.add.reduceat(self.squares, starts, axis=2)
         uniform = Grid(self.grid.low, self.grid.high, n_bins)
-        return replace(
-            self,
-            grid=Grid.at(self.grid.nodes[kept]) if self.grid.positions else uniform,
-            masses=np.add.reduceat(self.masses, starts, axis=2),
-            squares=squares,
-        )
-
-    def resample(self, rng: np.random.Generator) -> GroupHistograms:
-        """Return a bootstrap replicate; see `resample_masses`."""
-        squares = self.squares
-        flat = None if squares is None else _by_cell(squares)
-        drawn = resample_masses(_by_cell(self.masses), flat, rng, 1, fixed_sizes=self.members is None)[0]
-        n_classes, n_cells, n_nodes = self.masses.shape
-        masses = drawn.reshape(n_cells, n_classes, n_nodes).swapaxes(0, 1)
-        if squares is not None:
-            squares = squares * np.divide(masses, self.masses, out=np.zeros_like(masses), where=self.masses > 0)
-        return replace(self, masses=np.ascontiguousarray(masses), squares=squares)
+        grid = Grid.at(self.grid.nodes[kept]) if self.grid.positions else uniform
+        return self._changed(lambda masses: np.add.reduceat(masses, starts, axis=2), grid=grid)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the histograms as arrays for ``numpy.savez`` or a checkpoint; see `from_arrays`."""
-        return write_arrays(HistogramParts(self.grid, self.groups, self.masses, self.squares, self.rows, self.members))
+        return _write_arrays(self)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
         """Return the histograms that `to_arrays` stored; raise ValueError for any other arrays."""
-        return cls(*read_arrays(arrays))
+        return cls(*_read_arrays(arrays))
 
     @property
     def has_labels(self) -> bool:
@@ -551,12 +518,6 @@ class GroupHistograms:
         empty = int(np.count_nonzero(~(self.weights > 0)))
         if empty:
             raise ValueError(f"{empty} of {len(self.groups)} groups have no rows or no weight; drop them.")
-
-
-def _by_cell(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the classes of each cell side by side, since labels are resampled together with scores."""
-    n_classes, n_cells, n_nodes = array.shape
-    return array.swapaxes(0, 1).reshape(n_cells, n_classes * n_nodes)
 
 
 def _cumulative_shares(masses: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from fairtransport.criteria.penalty import Duals
 from fairtransport.linear._sgd_solver import Trainer
 from fairtransport.linear.estimators import TransportClassifier, TransportRegressor
-from fairtransport.linear.settings import OnlineSettings, SgdSettings
+from fairtransport.linear.settings import SgdSettings
+from fairtransport.training.online import OnlineSettings
 
 __all__ = ["Duals", "OnlineSettings", "SgdSettings", "Trainer", "TransportClassifier", "TransportRegressor"]

@@ -10,6 +10,17 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.optimize import minimize
 
+from fairtransport.linear._constants import (
+    CORRECTIONS,
+    HESSIAN_ROWS,
+    LEAST_CURVATURE,
+    LINE_SEARCHES,
+    MAX_WHITENED,
+    MOST_PRIOR_ROWS,
+    PRIOR_ROWS,
+    SHIFT_ROWS,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -21,14 +32,7 @@ if TYPE_CHECKING:
 
 # The loss of a linear model on all rows, in a canonical order and in whitened coordinates.
 
-_MOST_WHITENED = 1000  # columns; with more, a matrix costs more than it saves
-_HESSIAN_ROWS = 5_000  # or ten per column: enough for a preconditioner
 _BLOCK = 8192
-# Pseudo-observations per column of the prior of group-specific weights: at most the first number, and fewer where there
-# are many rows per column (docs/tradeoff.md has the figures).
-_MOST_PRIOR_ROWS, _PRIOR_ROWS = 100.0, 3000.0
-_SHIFT_ROWS = 30.0  # pseudo-observations of the prior of shift and stretch, for groups of a handful of rows
-_LEAST_CURVATURE = 1e-4  # of the largest, for directions without information
 
 
 def canonical_order(X: Any, outcomes: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.int64]:
@@ -132,8 +136,8 @@ class LinearProblem:
             part_moments = self._moments(part, curvature[done : done + part.shape[0]])
             moments, done = part_moments if done == 0 else moments + part_moments, done + part.shape[0]
         per_column = (self.n_rows or len(self.outcomes)) / self.n_columns
-        rows = min(_MOST_PRIOR_ROWS, _PRIOR_ROWS / per_column) / per_column
-        shift = _SHIFT_ROWS / (self.n_rows or len(self.outcomes))
+        rows = min(MOST_PRIOR_ROWS, PRIOR_ROWS / per_column) / per_column
+        shift = SHIFT_ROWS / (self.n_rows or len(self.outcomes))
         if moments.ndim == 1:
             return ridge + rows * np.append(moments[:-1], 0.0) + shift * moments
         free = np.column_stack((np.append(np.zeros(self.n_columns), 1.0), self.center))
@@ -168,9 +172,9 @@ class LinearProblem:
 
     def _moments(self, part: Any, curvature: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of curvature times the outer products of the rows, from a sample of them; or its diagonal."""
-        sampled = np.arange(0, part.shape[0], max(1, part.shape[0] // max(_HESSIAN_ROWS, 10 * self.n_columns)))
+        sampled = np.arange(0, part.shape[0], max(1, part.shape[0] // max(HESSIAN_ROWS, 10 * self.n_columns)))
         mass = curvature.sum() * curvature[sampled] / max(float(curvature[sampled].sum()), 1e-300)
-        if self.n_columns >= _MOST_WHITENED:
+        if self.n_columns >= MAX_WHITENED:
             square = part[sampled].power(2) if sparse.issparse(part) else part[sampled] ** 2
             return np.append(np.asarray(square.T @ mass, dtype=np.float64), mass.sum())
         moments = np.zeros((self.n_columns + 1, self.n_columns + 1))
@@ -185,13 +189,13 @@ class LinearProblem:
         """Return M with M M' the inverse of moments plus the precision of the prior."""
         if moments.ndim == 1:
             diagonal = moments + self._precision
-            factor = 1.0 / np.sqrt(np.maximum(diagonal, _LEAST_CURVATURE * diagonal.max()))
+            factor = 1.0 / np.sqrt(np.maximum(diagonal, LEAST_CURVATURE * diagonal.max()))
         else:
             hessian = moments + (self._precision if self._precision.ndim == 2 else np.diag(self._precision))
             if not self.has_intercept:
                 hessian[-1, :], hessian[:, -1] = 0.0, 0.0
             values, vectors = linalg.eigh(hessian)
-            factor = vectors / np.sqrt(np.maximum(values, _LEAST_CURVATURE * max(float(values[-1]), 1e-12)))
+            factor = vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE * max(float(values[-1]), 1e-12)))
         if not self.has_intercept:
             factor[-1] = 0.0
         return np.asarray(factor)
@@ -216,10 +220,6 @@ def unwhiten(factors: Sequence[NDArray[np.float64]], coordinates: NDArray[np.flo
 def whiten_gradient(factors: Sequence[NDArray[np.float64]], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the gradient with respect to whitened coordinates from the one with respect to parameters."""
     return np.array([m.T @ g if m.ndim == 2 else m * g for m, g in zip(factors, gradient, strict=True)])
-
-
-_CORRECTIONS = 20
-_LINE_SEARCHES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,8 +281,8 @@ class LbfgsSolver:
             method="L-BFGS-B",
             callback=after,
             options={
-                "maxiter": self.max_iter, "maxfun": 2 * self.max_iter + 10, "maxcor": _CORRECTIONS,
-                "gtol": self.tol, "ftol": 1e-4 * self.tol, "maxls": _LINE_SEARCHES,
+                "maxiter": self.max_iter, "maxfun": 2 * self.max_iter + 10, "maxcor": CORRECTIONS,
+                "gtol": self.tol, "ftol": 1e-4 * self.tol, "maxls": LINE_SEARCHES,
             },
         )  # fmt: skip
         parameters = start + unwhiten(self.factors, solution.x.reshape(self.problem.shape))

@@ -13,9 +13,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fairtransport.criteria import net_of_chance, resolve_group_target, weigh_by_reliability
 from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.criterion import net_of_chance, resolve_group_target, weigh_by_reliability
 from fairtransport.criteria.penalty import ChanceTerm, DiscretePenalty
+from fairtransport.linear._constants import COARSE_ROWS, COARSE_TOLERANCE, FILLED_SHARE, FLEXIBLE_ROWS, MIN_CELL_ROWS
 from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem, canonical_order, penalty_net_of_chance
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator
 from fairtransport.transport.targets import TARGET_SIZE
@@ -23,7 +24,7 @@ from fairtransport.transport.targets import TARGET_SIZE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.criteria import ComparedStrata, ComparedStratum
+    from fairtransport.criteria.criterion import ComparedStrata, ComparedStratum
     from fairtransport.criteria.penalty import TransportPenalty
     from fairtransport.groups import Groups
     from fairtransport.linear._training_data import TrainingData, TrainingOptions
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 # Units of the columns, so that features need no scaling.
 
-# A column with more non-zeros than this share is centred; below it, zero is the origin.
-_FILLED = 0.5
 _ROWS_AT_ONCE = 8192
 
 
@@ -56,7 +55,7 @@ class Scaling:
         filled, mean = np.asarray(share @ (X != 0)).ravel(), np.asarray(share @ X).ravel()
         peak = abs(X).max(axis=0)
         peak = np.asarray(peak.todense() if sparse.issparse(X) else peak, dtype=np.float64).ravel()
-        full = filled > _FILLED
+        full = filled > FILLED_SHARE
         spread = np.zeros(X.shape[1])
         columns = X.tocsc() if sparse.issparse(X) else X
         for j in np.flatnonzero(full):
@@ -266,12 +265,6 @@ def stratum_targets(
     return np.array(samples)
 
 
-_COARSE_TOLERANCE = 20.0  # times that of the final fit
-_COARSE_ROWS = 200  # of a group for each column, and for 20 columns at least: enough to choose a weight
-_MIN_CELL_ROWS = 200  # of a group with the same label and stratum
-_FLEXIBLE = 20  # rows for each column below which metrics of the training rows are too good
-
-
 @dataclass(frozen=True, eq=False)
 class ParityProblem:
     """Loss + ridge + weight x penalty of a linear model, on all rows."""
@@ -293,7 +286,7 @@ class ParityProblem:
     @property
     def is_flexible(self) -> bool:
         """Whether metrics of the training rows are too good, so that the disparity is estimated out of fold."""
-        return self.options.group_specific or self.loss.n_columns * _FLEXIBLE > len(self.loss.outcomes)
+        return self.options.group_specific or self.loss.n_columns * FLEXIBLE_ROWS > len(self.loss.outcomes)
 
     def scores(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the scores of the rows in canonical order."""
@@ -343,7 +336,7 @@ class ParityProblem:
             chance=self._chance_term(comparisons, loss.scores(start)),
             initial=start,
             unit=self.unit,
-            tol=_COARSE_TOLERANCE * self.options.tol,
+            tol=COARSE_TOLERANCE * self.options.tol,
             max_iter=self.options.max_iter,
             factors=factors,
         )
@@ -358,13 +351,13 @@ class ParityProblem:
         if groups.overlapping:
             return rows, shares / shares.sum()
         codes, cells, kept, masses = groups.codes[rows], self._cells()[rows], [], []
-        limit = _COARSE_ROWS * max(20, self.loss.n_columns)
+        limit = COARSE_ROWS * max(20, self.loss.n_columns)
         for code in range(len(groups) + 1):  # the last code marks rows of no group
             members = np.flatnonzero(codes == code)
             step = max(1, -(-members.size // limit))
             for cell in np.unique(cells[members]):
                 inside = members[cells[members] == cell]
-                some = inside[:: min(step, max(1, inside.size // _MIN_CELL_ROWS))]
+                some = inside[:: min(step, max(1, inside.size // MIN_CELL_ROWS))]
                 kept.append(some)
                 masses.append(shares[some] * (shares[inside].sum() / max(float(shares[some].sum()), 1e-300)))
         chosen = np.concatenate(kept)

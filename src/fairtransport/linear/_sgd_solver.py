@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fairtransport._progress import progress
 from fairtransport._validation import check_count
 from fairtransport._warnings import warn_caller
+from fairtransport.linear._constants import RARE_SHARE, RECOVERIES, SMALLER_STEPS, STABLE_FRACTION, STEP_DECAY, WORSE
 from fairtransport.transport.fourier import draw_features
 from fairtransport.transport.kernels import sgd as updates
 from fairtransport.transport.kernels.sgd import DISCRETE, Transport, make_workspace
@@ -104,9 +105,6 @@ class History:
 
 _RECORDS = 100
 _INTERRUPT_WITHIN = 0.2  # seconds
-_WORSE = 0.01  # times the objective's weights: more than the noise of the monitored rows
-_RECOVERIES = 4
-_SMALLER = 0.125  # factor of the steps after a divergence
 
 _UNUSED = np.random.default_rng(0)  # discrete transport has no features, but the loop needs a table of some
 
@@ -196,18 +194,12 @@ class Trainer:
         self._transport = _transport(objective.dual, table)
         self._workspace = make_workspace(theta.shape, table.basis.shape, batch=batch_size, dtype=dtype)
         duals, target_duals = (np.zeros((n_cells, table.basis.shape[1]), dtype) for _ in range(2))
-        self._load(problem, updates.State(theta, np.zeros(theta.shape), duals, target_duals), steps.scale)
+        self._state = updates.State(np.array(theta, dtype), np.zeros(theta.shape), duals, target_duals)
+        self._scale = steps.scale.astype(dtype)
+        self._load(problem)
 
-    def _load(self, problem: TrainingProblem, state: updates.State, scale: NDArray[Any]) -> None:
-        """Take over a problem, a state and the columns' step factors, and put columns into the packed order."""
-        self.problem, dtype = problem, problem.X.dtype
-        self._batches = problem.batches(self.seed, self.batch_size)
-        self._order = np.append(problem.rows.order, problem.n_columns)  # the intercept stays last
-        self._scale = scale[self._order].astype(dtype)
-        self._state = state._replace(
-            theta=np.ascontiguousarray(state.theta[:, self._order], dtype=dtype),
-            theta_sum=np.ascontiguousarray(state.theta_sum[:, self._order]),
-        )
+    def _load(self, problem: TrainingProblem) -> None:
+        self.problem, self._batches = problem, problem.batches(self.seed, self.batch_size)
 
     def advance(self, n_updates: int, *, average_from: int = 0) -> None:
         """Do ``n_updates`` updates; iterates from update ``average_from`` on are averaged."""
@@ -241,17 +233,14 @@ class Trainer:
         same = same and np.array_equal(problem.cells.targets, self.problem.cells.targets)
         if not same or problem.groups.labels != self.problem.groups.labels:
             raise ValueError("switch needs the same columns, dtype, groups and strata as before.")
-        scale = np.empty_like(self._scale)
-        scale[self._order] = self._scale
-        state = self._state._replace(theta=self.theta, theta_sum=self._unpack(self._state.theta_sum))
-        self._load(problem, state, scale)
+        self._load(problem)
 
     # ---------------------------------------------------------------- state
 
     @property
     def theta(self) -> NDArray[np.float64]:
-        """The current parameters, with columns as in the features, the intercept last."""
-        return self._unpack(self._state.theta)
+        """The current parameters, the intercept last."""
+        return self._state.theta.astype(np.float64)
 
     @property
     def duals(self) -> NDArray[np.float64]:
@@ -271,18 +260,12 @@ class Trainer:
 
     def averaged(self) -> NDArray[np.float64]:
         """Return the mean of the averaged iterates, or the current one where there are none."""
-        return self._unpack(self._state.theta_sum / self.summed) if self.summed else self.theta
+        return self._state.theta_sum / self.summed if self.summed else self.theta
 
     def forget_average(self) -> None:
         """Start the average of iterates anew."""
         self._state.theta_sum[:] = 0.0
         self.summed = 0
-
-    def _unpack(self, packed: NDArray[Any]) -> NDArray[np.float64]:
-        """Return parameters with columns as in the features."""
-        theta = np.empty(packed.shape)
-        theta[:, self._order] = packed
-        return theta
 
     # ---------------------------------------------------------------- run
 
@@ -344,13 +327,13 @@ class Trainer:
                 bar.advance(self.done, f"disparity {history.records[-1][1]:.4f}")
                 continue
             last_divergence, n_divergences = self.done, n_divergences + 1
-            if n_divergences > _RECOVERIES:
+            if n_divergences > RECOVERIES:
                 return history.theta, self._warn_of_failure(f"diverged near update {self.done}")
             self._restart(history.snapshot)
             self._warn_of_recovery()
         theta = self.averaged()
         value = self.objective.total(*history.monitor.measure(theta))
-        if value > history.initial_value + _WORSE * (self.objective.anchor + self.objective.parity):
+        if value > history.initial_value + WORSE * (self.objective.anchor + self.objective.parity):
             return history.theta, self._warn_of_failure("ended worse than it began")
         outcome = f"ran all {n_updates} updates"
         if n_divergences:
@@ -380,14 +363,14 @@ class Trainer:
     def _restart(self, snapshot: tuple[NDArray[Any], ...]) -> None:
         """Go back to a snapshot and on with smaller steps."""
         self._state.theta[:], self._state.duals[:], self._state.target_duals[:] = snapshot
-        self.steps = replace(self.steps, size=self.steps.size * _SMALLER)
-        self.objective = replace(self.objective, dual_step=self.objective.dual_step * _SMALLER)
+        self.steps = replace(self.steps, size=self.steps.size * SMALLER_STEPS)
+        self.objective = replace(self.objective, dual_step=self.objective.dual_step * SMALLER_STEPS)
         self.forget_average()
 
     @staticmethod
     def _warn_of_recovery() -> None:
         warn_caller(
-            f"Training diverged; it went back to the best model so far and on with steps {1 / _SMALLER:.0f} times "
+            f"Training diverged; it went back to the best model so far and on with steps {1 / SMALLER_STEPS:.0f} times "
             "smaller.",
             ConvergenceWarning,
         )
@@ -418,11 +401,6 @@ def _transport(dual: DualProblem | None, table: Any) -> Transport:
 
 # Step sizes of the stochastic solver and of online updates.
 
-# A column's step is divided by its mean square plus this share of its largest square, so that the weight of a column
-# that is almost always zero does not jump at a rare row.
-_RARE = 0.01
-_FRACTION = 0.5  # of the largest stable step
-_DECAY = 0.95  # of the first step, over a run
 _ROWS_PER_GROUP = 5_000  # enough for the largest eigenvalue
 _BLOCK = 50_000  # rows
 
@@ -475,10 +453,10 @@ def automatic_steps(
     peak = np.append(np.max([peak for _, peak in moments], axis=0), 1.0)
     present = largest_mean > 0
     scale = np.zeros(len(mean))
-    damping = _RARE * peak + np.append(np.broadcast_to(ridge, X.shape[1]), np.min(ridge)) / weight
+    damping = RARE_SHARE * peak + np.append(np.broadcast_to(ridge, X.shape[1]), np.min(ridge)) / weight
     scale[present] = 1.0 / (largest_mean[present] + damping[present])
     bound = _largest_eigenvalue(X, group_rows, scale, rng) + float(scale @ mean) / batch_size
-    return ParameterSteps(_FRACTION / (weight * bound), scale, _DECAY / n_updates)
+    return ParameterSteps(STABLE_FRACTION / (weight * bound), scale, STEP_DECAY / n_updates)
 
 
 def whitened_steps(
@@ -494,10 +472,10 @@ def whitened_steps(
     each = (_second_moments(X, rows, rng) for rows in group_rows)
     # Summed one at a time: sixty groups of 800 columns would fill 300 MB.
     moments = (sum(each, start=np.zeros(())) / len(group_rows))[None]
-    damping = np.diag(_RARE + np.append(ridge, 0.0) / weight)
+    damping = np.diag(RARE_SHARE + np.append(ridge, 0.0) / weight)
     matrix = np.asarray(np.linalg.inv(moments + damping), dtype=np.float64)
     noise = float(np.einsum("mij,mji->m", matrix, moments).max()) / batch_size
-    return ParameterSteps(_FRACTION / (weight * (1.0 + noise)), np.ones(X.shape[1] + 1), 0.0, matrix, noise)
+    return ParameterSteps(STABLE_FRACTION / (weight * (1.0 + noise)), np.ones(X.shape[1] + 1), 0.0, matrix, noise)
 
 
 def _draw(rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from fairtransport._progress import progress
 from fairtransport.criteria.distance import ContinuousDistance
 from fairtransport.criteria.penalty import DiscretePenalty, Duals, duals_by_group
 from fairtransport.groups import Groups
+from fairtransport.linear._constants import CONTINUOUS_BATCH, DISCRETE_BATCH, N_FOLDS, PATH_KNOTS
 from fairtransport.linear._lbfgs_solver import LbfgsResult
 from fairtransport.linear._problem import (
     InitialModel,
@@ -48,16 +49,14 @@ if TYPE_CHECKING:
 
 # Scores of rows by models that were not trained on them, for metrics of flexible models.
 
-_FOLDS = 3
-
 
 class CrossFit:
     """Models of three folds, trained along the same weights as the model of all rows."""
 
     def __init__(self, problem: ParityProblem) -> None:
-        fold_of_row = _fold_positions(problem.rows) % _FOLDS
+        fold_of_row = _fold_positions(problem.rows) % N_FOLDS
         self._n_rows = len(problem.loss.outcomes)
-        self._folds = [_Fold(problem, fold_of_row == fold) for fold in range(_FOLDS)]
+        self._folds = [_Fold(problem, fold_of_row == fold) for fold in range(N_FOLDS)]
 
     @cached_property
     def initial_scores(self) -> NDArray[np.float64]:
@@ -137,24 +136,20 @@ class FitResult:
     before_after: dict[str, tuple[float, float]]
     history: dict[str, NDArray[np.float64]]
     spread: NDArray[np.float64]
-    path: dict[str, NDArray[np.float64]]
     duals: Duals | None
-    memory: OnlineMemory
     outcome: Notice
+    path: Callable[[], dict[str, NDArray[np.float64]]]
+    memory: Callable[[], OnlineMemory]
 
     def in_units_of_y(self) -> FitResult:
-        """Return the result with weights, target, maps and potentials in units of y; the memory stays standardised."""
-        response, path = self.response, dict(self.path)
-        if len(path["weight"]):
-            path["theta"] = response.to_given(path["theta"])
-            path["spread"] = response.scores_as_given(path["spread"])
+        """Return the result with weights, target, map and potentials in units of y."""
+        response = self.response
         return replace(
             self,
             theta=response.to_given(self.theta),
             common=response.to_given(self.common),
             target=response.scores_as_given(self.target),
             spread=response.scores_as_given(self.spread),
-            path=path,
             duals=None if self.duals is None else response.duals_as_given(self.duals),
         )
 
@@ -171,12 +166,9 @@ def group_predictors(
     return predictors
 
 
-_PATH_KNOTS = 129  # of the spread maps that a path stores, one array for all
-
-
 def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
     """Train with the weight of the options, or with one that is chosen on a path."""
-    problem = build_problem(data, options)
+    problem, data = build_problem(data, options), data.copy()
     n_steps = options.max_iter if options.parity_weight is not None else 0
     with progress(f"{options.distance.name} training", n_steps, show=options.verbose) as bar:
 
@@ -193,7 +185,7 @@ def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
 
 def train_lbfgs_path(data: TrainingData, options: TrainingOptions, weights: Sequence[float]) -> list[FitResult]:
     """Train with each of several ascending weights, each fit started from the one before."""
-    problem = build_problem(data, options)
+    problem, data = build_problem(data, options), data.copy()
     results = []
     for trained in _PathRun(problem).fit_path(weights):
         fixed = replace(options, parity_weight=trained.point.weight, max_disparity=None)
@@ -293,7 +285,7 @@ class _PathRun:
 
 
 def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> FitResult:
-    """Return what an estimator stores of a training."""
+    """Return what an estimator stores of a training; ``data``, of which the rest is made later, belongs to it alone."""
     options, point, comparisons = problem.options, trained.point, problem.comparisons.penalised
     run, weight = point.result, point.weight
     ordered_scores = problem.scores(run.parameters)
@@ -301,8 +293,8 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
     theta, common = problem.weights(run.parameters)
     figures = metrics_before_and_after(problem.evaluator, ordered_scores)
     target = stored_target(options, initial_scores, data.groups, data.weights, response=data.response)
-    compared = data.resolve(options)
-    targets = target[None] if compared.is_everywhere else stratum_targets(options, initial_scores, data, compared)
+    parity, has_intercept = _stream_parity(trained, problem), problem.initial.has_intercept
+    models = np.array([np.vstack(problem.weights(one.result.parameters)) for one in trained.path.points])
     groups = Groups.from_spec(data.groups.to_spec())
     problem.penalty.value_and_gradient(ordered_scores, comparisons)  # whose duals are read below
     records = np.array(run.records, dtype=np.float64).reshape(-1, 2)
@@ -327,18 +319,13 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
             problem.in_given_order(ordered_scores), initial_scores, data.groups.rows, data.weights,
             data.response.loss.bounds,
         ),
-        path=_path_table(trained.path, problem, initial_scores, data),
         duals=duals_by_group(problem.penalty, comparisons, groups),
-        memory=memory_from_rows(
-            data, theta,
-            compared=compared,
-            targets=targets,
-            parity=_stream_parity(trained, problem),
-            anchor=1.0,
-            has_intercept=problem.initial.has_intercept,
-            options=options,
-        ),
         outcome=describe_criterion(_outcome(trained, problem, figures), options.criterion, problem.comparisons.strata),
+        path=partial(_path_table, trained.path.table(), models, initial_scores, data),
+        memory=partial(
+            memory_from_rows, data, theta, initial_scores,
+            target=target, parity=parity, anchor=1.0, has_intercept=has_intercept, options=options,
+        ),
     )  # fmt: skip
 
 
@@ -352,19 +339,20 @@ def _stream_parity(trained: _Trained, problem: ParityProblem) -> float:
 
 
 def _path_table(
-    path: WeightPath, problem: ParityProblem, initial_scores: NDArray[np.float64], data: TrainingData
+    table: dict[str, NDArray[np.float64]],
+    models: NDArray[np.float64],
+    initial_scores: NDArray[np.float64],
+    data: TrainingData,
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the path as columns: weights, metrics, and the model and spread map of each point."""
-    table, thetas, spreads = path.table(), [], []
-    for point in path.points:
-        theta, common = problem.weights(point.result.parameters)
-        scores = data.response.loss.scores(group_predictors(data.X, theta, common, data.groups))
-        points = spread_points(scores, initial_scores, data.groups.rows, data.weights, data.response.loss.bounds)
-        levels = np.linspace(0.0, 1.0, _PATH_KNOTS)
+    """Return a path's weights and metrics with the model and spread map of each point, in units of y."""
+    response, levels, spreads = data.response, np.linspace(0.0, 1.0, PATH_KNOTS), []
+    for model in models:
+        scores = response.loss.scores(group_predictors(data.X, model[:-1], model[-1], data.groups))
+        points = spread_points(scores, initial_scores, data.groups.rows, data.weights, response.loss.bounds)
         knots = np.interp(levels, np.linspace(0.0, 1.0, points.shape[1]), points[0])
-        thetas.append(np.vstack((theta, common)))
         spreads.append(np.vstack((knots, np.interp(knots, *points))))
-    return {**table, "theta": np.array(thetas), "spread": np.array(spreads)}
+    maps = {"theta": response.to_given(models), "spread": response.scores_as_given(np.array(spreads))}
+    return {**table, **maps}
 
 
 def _outcome(trained: _Trained, problem: ParityProblem, figures: dict[str, tuple[float, float]]) -> Notice:
@@ -389,9 +377,6 @@ def _outcome(trained: _Trained, problem: ParityProblem, figures: dict[str, tuple
 # Fourth stage of ``fit``: the stochastic solver, which moves each group, label and stratum to a fixed target.
 
 
-_CONTINUOUS_BATCH, _DISCRETE_BATCH = 100, 200  # rows of each group; the coupling is biased by small batches
-
-
 @dataclass(frozen=True, eq=False)
 class PreparedTrainer:
     """A trainer before its first update, with the initial model and the comparisons that it was made from."""
@@ -401,7 +386,6 @@ class PreparedTrainer:
     initial_scores: NDArray[np.float64]
     comparisons: GroupComparisons
     target: NDArray[np.float64]
-    targets: NDArray[np.float64]
 
 
 def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> PreparedTrainer:
@@ -431,7 +415,7 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
         dual=dual,
         dual_step=float(dual_step),
     )
-    batch_size = settings.batch_size or (_DISCRETE_BATCH if dual is None else _CONTINUOUS_BATCH)
+    batch_size = settings.batch_size or (DISCRETE_BATCH if dual is None else CONTINUOUS_BATCH)
     if settings.parameter_step is not None:
         steps = plain_steps(float(settings.parameter_step), problem.n_columns)
     else:
@@ -453,12 +437,12 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
         seed=int(rng.integers(2**62)),
         budget=settings.n_updates,
     )
-    return PreparedTrainer(trainer, initial, scores, comparisons, target, targets)
+    return PreparedTrainer(trainer, initial, scores, comparisons, target)
 
 
 def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> FitResult:
     """Run all updates and return what an estimator stores."""
-    prepared = prepare_trainer(data, options, settings)
+    prepared, data = prepare_trainer(data, options, settings), data.copy()
     trainer, initial_scores, weight = prepared.trainer, prepared.initial_scores, options.sgd_weight
     run = trainer.run(
         trainer.budget,
@@ -493,19 +477,15 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
         before_after=figures,
         history=run.history,
         spread=spread_points(scores, initial_scores, data.groups.rows, data.weights, response.loss.bounds),
-        path=empty_path(response),
         duals=None if trainer.objective.dual is None else Duals(run.features, run.duals, run.target_duals, groups),
-        memory=memory_from_rows(
-            data, run.theta,
-            compared=prepared.comparisons.strata,
-            targets=prepared.targets,
-            parity=parity,
-            anchor=trainer.objective.anchor,
-            has_intercept=prepared.initial.has_intercept,
-            options=options,
-        ),
         outcome=describe_criterion(
             Notice(outcome, losses.warnings), options.criterion, prepared.comparisons.strata
+        ),
+        path=partial(empty_path, response),
+        memory=partial(
+            memory_from_rows, data, run.theta, initial_scores,
+            target=prepared.target, parity=parity, anchor=trainer.objective.anchor,
+            has_intercept=prepared.initial.has_intercept, options=options,
         ),
     )  # fmt: skip
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_flag, check_real, check_weights
-from fairtransport.criteria import as_criterion, compares_each_other, pairs_of_groups, resolve_criterion
+from fairtransport.criteria.criterion import as_criterion, compares_each_other, pairs_of_groups, resolve_criterion
 from fairtransport.criteria.distance import ContinuousDistance, as_distance
 from fairtransport.criteria.penalty import SCALES
 from fairtransport.groups import GroupPolicy, Groups, check_policy, read_groups
-from fairtransport.linear.settings import OnlineSettings, SgdSettings, online_settings, sgd_settings
-from fairtransport.linear.sgd_problem import as_copies
+from fairtransport.linear.settings import HALF_LIFE, SgdSettings, sgd_settings
 from fairtransport.strata import make_strata
+from fairtransport.training.online import half_life_of
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.criteria import ComparedStrata, Criterion
+    from fairtransport.criteria import Criterion
+    from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.criteria.distance import Distance
     from fairtransport.strata import Strata
     from fairtransport.training.responses import Response
@@ -64,6 +65,10 @@ class TrainingData:
             strata=None if self.strata is None else self.strata.select(rows),
         )
 
+    def copy(self) -> TrainingData:
+        """Return the same rows, which a change of the arrays as given does not reach."""
+        return self.select(np.arange(self.X.shape[0]))
+
     def resolve(self, options: TrainingOptions) -> ComparedStrata:
         """Return where the criterion compares groups."""
         return resolve_criterion(
@@ -95,8 +100,21 @@ def validate_training_data(
     parts = response.compared_strata(y, make_training_strata(strata, groups), options.criterion, len(groups))
     data = TrainingData(X, y, response, groups, weights, feature_names, parts)
     data.resolve(options)  # raises where there is nothing to compare
-    copies = as_copies(weights)
+    copies = _as_copies(weights)
     return data if copies is None else replace(data.select(copies), weights=None)
+
+
+_FEW_COPIES = 10_000
+
+
+def _as_copies(weights: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
+    """Return each row's index as often as its weight says, or None where weights are no integers or too large.
+
+    Drawing rows in proportion to their weights is equivalent to copies only in expectation; copies are exact.
+    """
+    if weights is None or np.any(weights != np.rint(weights)) or weights.sum() > max(_FEW_COPIES, 2 * weights.size):
+        return None
+    return np.repeat(np.arange(weights.size), weights.astype(np.int64))
 
 
 def make_training_strata(strata: Any, groups: Groups) -> Strata | None:
@@ -166,13 +184,12 @@ class TrainingOptions:
     tol: float
     max_iter: int
     groups: GroupPolicy
-    online: OnlineSettings
+    half_life: float
     verbose: bool
 
     @classmethod
     def validated(cls, parameters: Mapping[str, Any]) -> TrainingOptions:
         """Check the parameters of an estimator; each error names the parameter and what is allowed."""
-        online = online_settings(parameters["online"])
         sgd, distance = sgd_settings(parameters["solver"]), as_distance(parameters["distance"])
         has_duals = isinstance(distance, ContinuousDistance)
         if sgd is not None and not has_duals and (sgd.dual_step is not None or sgd.pairs != "matched"):
@@ -193,7 +210,6 @@ class TrainingOptions:
                 raise ValueError("max_disparity needs the path of solver='lbfgs'.")
         check_real(parameters["amount"], name="amount", most=1.0)
         check_choice(parameters["spread"], SPREADS, name="spread")
-        check_real(online.half_life, name="half_life", strict=True, finite=False)
         scale, target = check_choice(parameters["scale"], SCALES, name="scale"), parameters["target"]
         if sgd is not None:  # the paper's algorithm moves scores as they are to one fixed distribution
             scale, target = "score", "barycenter" if compares_each_other(target) else target
@@ -210,7 +226,7 @@ class TrainingOptions:
             tol=check_real(parameters["tol"], name="tol", strict=True),
             max_iter=check_count(parameters["max_iter"], name="max_iter"),
             groups=check_policy(parameters["groups"]),
-            online=online,
+            half_life=half_life_of(parameters["online"], default=HALF_LIFE),
             verbose=check_flag(parameters["verbose"], name="verbose"),
         )
 

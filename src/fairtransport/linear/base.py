@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairtransport._sklearn import RowScoring, encode_batch_groups, fitted_summary_html
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport._warnings import warn_caller
-from fairtransport.criteria import MAX_PAIRED_GROUPS, criterion_text, needs_labels
+from fairtransport.criteria.criterion import MAX_PAIRED_GROUPS, criterion_text, needs_labels
 from fairtransport.groups import UNKNOWN_GROUPS, Groups
+from fairtransport.linear._constants import UPDATES_OF_A_BATCH
 from fairtransport.linear._problem import prepare_initial_model, stored_target
 from fairtransport.linear._training import (
     FitResult,
@@ -48,7 +49,7 @@ from fairtransport.training.evaluation import spread_points
 from fairtransport.training.weight_path import empty_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -57,10 +58,10 @@ if TYPE_CHECKING:
     from fairtransport.groups import GroupPolicy
     from fairtransport.linear._problem import InitialModel
     from fairtransport.linear._sgd_solver import Trainer
-    from fairtransport.linear.settings import OnlineSettings, SgdSettings
+    from fairtransport.linear.online import OnlineMemory
+    from fairtransport.linear.settings import SgdSettings
+    from fairtransport.training.online import OnlineSettings
     from fairtransport.training.responses import Response
-
-_N_UPDATES = 3  # of `partial_fit`, for each batch
 
 
 class TransportModel(RowScoring, BaseEstimator, ABC):
@@ -75,6 +76,23 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
     groups_: Groups
     group_sizes_: NDArray[np.int64]
     strata_: Strata | None
+    path_: dict[str, NDArray[np.float64]]
+    adjusting_: OnlineMemory
+    _deferred: dict[str, Callable[[], Any]]
+
+    def __getattr__(self, name: str) -> Any:
+        """Make ``path_`` and ``adjusting_``, which ``fit`` leaves for when they are first asked for."""
+        make = vars(self).get("_deferred", {}).get(name)
+        if make is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        setattr(self, name, make())
+        self._deferred = {other: later for other, later in self._deferred.items() if other != name}
+        return vars(self)[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        for name in list(vars(self).get("_deferred", ())):
+            getattr(self, name)  # copies and files have no rows
+        return {name: value for name, value in super().__getstate__().items() if name != "_deferred"}
 
     @abstractmethod
     def _validate_y(self, y: Any) -> NDArray[Any]:
@@ -259,7 +277,7 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
                 f"partial_fit without labels cannot hold {criterion_text(options.criterion, has_strata=False)}, which "
                 "compares people with the same label: pass y, for rows whose labels have arrived."
             )
-        n_updates = _N_UPDATES if updates is None else check_count(updates, name="updates", least=0)
+        n_updates = UPDATES_OF_A_BATCH if updates is None else check_count(updates, name="updates", least=0)
         columns = {"sensitive_features": sensitive_features, "strata": strata, "sample_weight": sample_weight}
         if not hasattr(self, "coef_"):
             if y is not None:
@@ -296,13 +314,13 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
         """Return the fitted model as a value that batches update."""
         check_is_fitted(self)
         options = self._options()
-        n_updates = _N_UPDATES if updates is None else check_count(updates, name="updates", least=0)
-        rule = UpdateRule(options.distance, options.scale, options.each_other, options.online.half_life, n_updates)
+        n_updates = UPDATES_OF_A_BATCH if updates is None else check_count(updates, name="updates", least=0)
+        rule = UpdateRule(options.distance, options.scale, options.each_other, options.half_life, n_updates)
         common = np.append(self.common_coef_, self.common_intercept_)
         theta, common = (self._response.to_standard(weights) for weights in (self._theta, common))
-        state = vars(self)
-        duals = None if state.get("duals_") is None else self._response.duals_of_given(state["duals_"])
-        return OnlineState(rule, theta, common, self.groups_, state.get("adjusting_"), duals)
+        duals = vars(self).get("duals_")
+        duals = None if duals is None else self._response.duals_of_given(duals)
+        return OnlineState(rule, theta, common, self.groups_, getattr(self, "adjusting_", None), duals)
 
     def set_online_state(self, state: OnlineState) -> Self:
         """Store a state that was made from `online_state`."""
@@ -432,10 +450,12 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
         self._store_weights(result.theta, result.common)
         self.parity_weight_, self.n_iter_ = result.parity_weight, result.n_iter
         self.information_kept_, self.before_after_ = result.information_kept, result.before_after
-        self.history_, self.path_, self.spread_ = result.history, result.path, result.spread
+        self.history_, self.spread_ = result.history, result.spread
         if result.duals is not None:
             self.duals_ = result.duals
-        self.adjusting_ = result.memory
+        self._deferred = {"path_": result.path, "adjusting_": result.memory}
+        for name in self._deferred:
+            self.__dict__.pop(name, None)
         self.outcome_ = result.outcome.text
         for message, category in result.outcome.warnings:
             warn_caller(message, category)

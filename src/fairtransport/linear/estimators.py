@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from fairtransport._sklearn import check_classes, real_targets, two_classes
+from fairtransport._labels import check_classes, real_targets, two_classes
+from fairtransport._sklearn import BinaryClassifierMixin
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport.linear._training_data import SPREADS, TrainingOptions
 from fairtransport.linear.base import TransportModel
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from fairtransport.training.responses import Response
 
 
-class TransportClassifier(ClassifierMixin, TransportModel):
+class TransportClassifier(BinaryClassifierMixin, TransportModel):
     r"""Logistic regression with parity of whole score distributions, by optimal transport (the paper's COT and DOT).
 
     Minimises the log-loss of a linear model, plus its ridge, plus ``parity_weight`` times the regularized transport
@@ -50,7 +51,7 @@ class TransportClassifier(ClassifierMixin, TransportModel):
         ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
     max_disparity : float, optional
         Take the smallest weight at which the criterion's disparity of the training rows is at most this, instead: the
-        strong pairwise demographic disparity (SPDD) or, with labels or strata, its weighted mean over them.
+        mean over pairs of groups (`metrics.pairwise_disparity`), with labels or strata within them.
     amount : float, default=1.0
         Position between the scores of the initial model (0) and those of the trained one (1), as their weighted mean.
         It is used at prediction only, so it can be set after ``fit``.
@@ -97,8 +98,9 @@ class TransportClassifier(ClassifierMixin, TransportModel):
     information_kept_ : float
         Share of the initial model's gain in log-loss over a constant that the trained model has.
     before_after_ : dict
-        ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (the criterion's; SPDD for
-        demographic parity) and ``rank_disparity`` of the training rows, by the initial and by the trained model.
+        ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (the criterion's)
+        and ``rank_disparity``, both means over pairs of groups, of the training rows by the initial and by the trained
+        model.
     path_ : dict of ndarray
         The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``log_loss``,
         ``information_kept``, ``theta`` and ``spread``. Metrics are out of fold where the model is flexible (weights
@@ -126,7 +128,8 @@ class TransportClassifier(ClassifierMixin, TransportModel):
     spread_ : ndarray of shape (2, n_points)
         The map of ``spread="initial"``; its points are means of five rows or more.
     adjusting_ : OnlineMemory
-        What ``partial_fit`` continues from; it holds no rows.
+        What ``partial_fit`` continues from; it holds no rows. It and ``path_`` are made when they are first asked for,
+        from a copy of the rows that the model keeps until then; no copy or file of a model contains rows.
     classes_ : ndarray of shape (2,)
         The class labels.
     n_features_in_ : int
@@ -152,7 +155,7 @@ class TransportClassifier(ClassifierMixin, TransportModel):
     Equations 4 and 7), each solved exactly on 32 slice means of the two groups by Newton's method, with the frequencies
     of the Fourier features at the quantiles of their distribution; with ``"discrete"`` the Wasserstein-1 distance on
     200 slice means (paper, Equations 8 and 9). The pair weights :math:`\omega` leave out what chance shows
-    for groups of these sizes (`fairtransport.criteria.weigh_by_reliability`), and
+    for groups of these sizes (`fairtransport.criteria.criterion.weigh_by_reliability`), and
     :math:`u = V / \sum \omega_{ab} T(S^0_a, S^0_b)`, V the gain of the initial model over a constant.
 
     With ``group_specific=True`` the weights of a group have a Gaussian prior around those of the initial model.
@@ -174,14 +177,14 @@ class TransportClassifier(ClassifierMixin, TransportModel):
     --------
     >>> import numpy as np
     >>> from fairtransport import TransportClassifier
-    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> from fairtransport.metrics import pairwise_disparity
     >>> rng = np.random.default_rng(0)
     >>> group = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
     >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
     >>> model = TransportClassifier().fit(X, y, sensitive_features=group)
-    >>> before = strong_pairwise_disparity(model.initial_estimator_.predict_proba(X)[:, 1], sensitive_features=group)
-    >>> after = strong_pairwise_disparity(model.predict_proba(X)[:, 1], sensitive_features=group)
+    >>> before = pairwise_disparity(model.initial_estimator_.predict_proba(X)[:, 1], sensitive_features=group)
+    >>> after = pairwise_disparity(model.predict_proba(X)[:, 1], sensitive_features=group)
     >>> bool(after < before / 3), bool(model.information_kept_ > 0.5)
     (True, True)
     """
@@ -291,11 +294,6 @@ class TransportClassifier(ClassifierMixin, TransportModel):
         if isinstance(response, BinaryResponse):
             self.classes_ = response.classes
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
 
 class TransportRegressor(RegressorMixin, TransportModel):
     r"""Linear regression with parity of whole distributions of predictions, by optimal transport.
@@ -325,7 +323,7 @@ class TransportRegressor(RegressorMixin, TransportModel):
         which. With ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
     max_disparity : float, optional
         Take the smallest weight at which the criterion's disparity of the training rows, in units of y, is at most
-        this, instead: the strong pairwise demographic disparity (SPDD) or, with strata, its weighted mean over them.
+        this, instead: the mean over pairs of groups (`metrics.pairwise_disparity`), with strata within them.
     amount : float, default=1.0
         Position between the predictions of the initial model (0) and those of the trained one (1), as their weighted
         mean. It is used at prediction only, so it can be set after ``fit``.
@@ -373,8 +371,8 @@ class TransportRegressor(RegressorMixin, TransportModel):
         Share of the initial model's gain in squared error over a constant that the trained model has.
     before_after_ : dict
         ``mean_squared_error``, ``r2``, ``spread`` (standard deviation of the predictions), ``disparity`` (the
-        criterion's, in units of y; SPDD for demographic parity), ``standardized_disparity`` (in standard deviations of
-        y) and ``rank_disparity`` of the training rows, by the initial and by the trained model.
+        criterion's, in units of y), ``standardized_disparity`` (in standard deviations of y) and ``rank_disparity``,
+        all means over pairs of groups, of the training rows by the initial and by the trained model.
     path_ : dict of ndarray
         The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``mean_squared_error``,
         ``information_kept``, ``theta`` and ``spread``. Metrics are out of fold where the model is flexible (weights
@@ -403,7 +401,8 @@ class TransportRegressor(RegressorMixin, TransportModel):
     spread_ : ndarray of shape (2, n_points)
         The map of ``spread="initial"``; its points are means of five rows or more.
     adjusting_ : OnlineMemory
-        What ``partial_fit`` continues from; it holds no rows.
+        What ``partial_fit`` continues from; it holds no rows. It and ``path_`` are made when they are first asked for,
+        from a copy of the rows that the model keeps until then; no copy or file of a model contains rows.
     y_mean_, y_std_ : float
         Mean and standard deviation of y in ``fit``, by which it was standardised.
     n_features_in_ : int
@@ -426,22 +425,8 @@ class TransportRegressor(RegressorMixin, TransportModel):
 
     .. math:: \tfrac12 \overline{(x\theta - y)^2} + \tfrac r2 |\theta|^2 + w u \sum_{(a,b)} \omega_{ab}\, T(S_a, S_b),
 
-    T the distance of standardized scores: with ``distance="continuous"`` the regularized transport distance (paper,
-    Equations 4 and 7), each solved exactly on 32 slice means of the two groups by Newton's method, with the frequencies
-    of the Fourier features at the quantiles of their distribution; with ``"discrete"`` the Wasserstein-1 distance on
-    200 slice means (paper, Equations 8 and 9). The pair weights :math:`\omega` leave out what chance shows
-    for groups of these sizes (`fairtransport.criteria.weigh_by_reliability`), and
-    :math:`u = V / \sum \omega_{ab} T(S^0_a, S^0_b)`, V the gain of the initial model over a constant.
-
-    With ``group_specific=True`` the weights of a group have a Gaussian prior around those of the initial model.
-
-    With ``solver="sgd"`` and the discrete distance, each update draws N scores of a group and N of the target, couples
-    the i-th smallest with the i-th smallest, which is the optimal coupling on the line, and follows the gradient of the
-    mean distance. The expected distance of two batches exceeds that of their distributions and favours a group that is
-    too concentrated, so batches should not be small.
-
-    Leave the sensitive columns out of the features for predictions that do not use the group; it is used in training
-    only. ``outcome_`` and a `FairnessWarning` say where such features do not allow parity.
+    T, :math:`\omega` and u as for `TransportClassifier`, with the gain in squared error over a constant as V. Its notes
+    on weights for each group, the stochastic solver and features without the group hold here, too.
 
     References
     ----------

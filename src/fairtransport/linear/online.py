@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.criteria import MAX_PAIRED_GROUPS, needs_labels, pairs_of_groups, resolve_criterion
 from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.criterion import MAX_PAIRED_GROUPS, needs_labels, pairs_of_groups, resolve_criterion
 from fairtransport.criteria.penalty import duals_by_group
 from fairtransport.groups import Groups
-from fairtransport.linear._problem import Scaling, stored_target
+from fairtransport.linear._constants import (
+    DEFAULT_WEIGHT,
+    MAX_SHIFT,
+    MAX_TRIALS,
+    PEOPLE_OF_A_POINT,
+    STABLE_FRACTION,
+    TYPICAL_DISPARITY,
+    WHITENED_IN_STREAMS,
+)
+from fairtransport.linear._problem import Scaling, stored_target, stratum_targets
 from fairtransport.linear._sgd_solver import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.linear.sketches import POINTS, Sketches
 from fairtransport.training.responses import LOSSES
@@ -19,7 +28,7 @@ from fairtransport.training.responses import LOSSES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.criteria import ComparedStrata
+    from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.criteria.distance import Distance
     from fairtransport.criteria.penalty import Duals, TransportPenalty
     from fairtransport.linear._training_data import TrainingData, TrainingOptions
@@ -28,20 +37,22 @@ if TYPE_CHECKING:
 
 # The steps of one batch: the sketches take it up, labels move the centre, theta follows the penalty's gradient.
 
-_FRACTION = 0.5  # of the step that is stable, as in `fairtransport.linear._sgd_solver`
-_MAX_SHIFT = 0.5  # logits, or standard deviations of y, that the mean row of a group may move in one update
-_MAX_TRIALS = 8  # of step sizes for one update
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class UpdateStep:
-    """How a batch is used."""
+class UpdateRule:
+    """How a state is updated, as the parameters of the estimator say."""
 
-    penalty: TransportPenalty
+    distance: Distance
+    scale: str
     each_other: bool
     half_life: float
     n_updates: int
+
+    def penalty(self) -> TransportPenalty:
+        """Return a penalty on the points of sketches."""
+        return self.distance.penalty(self.scale, n_slices=POINTS)
 
     def comparisons(self, memory: OnlineMemory) -> Comparisons:
         """Return the pairs of groups, or the pairs of each group and the target or everyone, in each block.
@@ -58,9 +69,7 @@ class UpdateStep:
         pairs: list[tuple[int, int]] = []
         for block in blocks:
             first = block * n_groups
-            if as_rows:
-                pairs += [(first + group, n_cells + block) for group in range(n_groups)]
-            elif self.each_other:
+            if self.each_other and not as_rows:
                 pairs += [(first + one, first + other) for one, other in pairs_of_groups(n_groups)]
             else:
                 pairs += [(first + group, n_cells + block) for group in range(n_groups)]
@@ -80,42 +89,42 @@ class UpdateStep:
         )
 
 
-def update_weights(
-    memory: OnlineMemory, theta: NDArray[np.float64], batch: Batch, step: UpdateStep
+def _update_weights(
+    memory: OnlineMemory, theta: NDArray[np.float64], batch: Batch, rule: UpdateRule, penalty: TransportPenalty
 ) -> tuple[OnlineMemory, NDArray[np.float64]]:
     """Return memory and weights after a batch; the arguments are not changed."""
     cells = batch.cells(memory.blocks)
     memory = replace(
         memory,
         sketches=memory.sketches.seen(
-            batch.X, batch.predictors(theta), cells, batch.mass, step.half_life, loss=memory.loss
+            batch.X, batch.predictors(theta), cells, batch.mass, rule.half_life, loss=memory.loss
         ),
         n_batches=memory.n_batches + 1,
         n_rows=memory.n_rows + batch.X.shape[0],
     )
-    if batch.labels is not None and memory.anchor > 0.0 and step.n_updates:
+    if batch.labels is not None and memory.anchor > 0.0 and rule.n_updates:
         memory, theta = _learn_labels(memory, theta, batch)
-    if step.n_updates:
-        memory, theta = _descend(memory, theta, step)
+    if rule.n_updates:
+        memory, theta = _descend(memory, theta, rule, penalty)
     return memory, theta
 
 
 def _descend(
-    memory: OnlineMemory, theta: NDArray[np.float64], step: UpdateStep
+    memory: OnlineMemory, theta: NDArray[np.float64], rule: UpdateRule, penalty: TransportPenalty
 ) -> tuple[OnlineMemory, NDArray[np.float64]]:
     """Move theta down the penalty's gradient and back to the centre, in a few updates; the sketches follow."""
-    comparisons = step.comparisons(memory)
+    comparisons = rule.comparisons(memory)
     n_groups = memory.n_groups
-    pairs_of_a_group = n_groups - 1 if step.each_other and n_groups <= MAX_PAIRED_GROUPS else 1
-    size = memory.size or _FRACTION / max(memory.anchor + memory.parity * pairs_of_a_group, 1e-300)
-    value, gradients = _penalty_at(memory, theta, comparisons, step)
-    for _ in range(step.n_updates):
-        for _ in range(_MAX_TRIALS):
+    pairs_of_a_group = n_groups - 1 if rule.each_other and n_groups <= MAX_PAIRED_GROUPS else 1
+    size = memory.size or STABLE_FRACTION / max(memory.anchor + memory.parity * pairs_of_a_group, 1e-300)
+    value, gradients = _penalty_at(memory, theta, comparisons, penalty)
+    for _ in range(rule.n_updates):
+        for _ in range(MAX_TRIALS):
             change, used = _bounded_change(memory, theta, gradients, size)
             if not np.isfinite(change).all():  # columns beyond the range of floating-point numbers
                 return memory, theta
             moved = memory.moved(change)
-            new_value, new_gradients = _penalty_at(moved, theta + change, comparisons, step)
+            new_value, new_gradients = _penalty_at(moved, theta + change, comparisons, penalty)
             shrink = 1.0 if memory.size else _shrinkage(memory, gradients, change, used, new_value - value)
             if shrink == 1.0:
                 memory, theta, value, gradients = moved, theta + change, new_value, new_gradients
@@ -125,16 +134,16 @@ def _descend(
 
 
 def _penalty_at(
-    memory: OnlineMemory, theta: NDArray[np.float64], comparisons: Comparisons, step: UpdateStep
+    memory: OnlineMemory, theta: NDArray[np.float64], comparisons: Comparisons, penalty: TransportPenalty
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the weighted penalty of the sketches, and its gradient with respect to theta."""
     predictors = memory.sketches.points()
     scores = memory.loss.scores(predictors)
     if comparisons.n_rows == scores.size:
-        penalty = step.penalty.value_and_gradient(scores.ravel(), comparisons)
-        value, slopes = penalty.value, penalty.gradient.reshape(scores.shape) * scores.shape[1]
+        rows = penalty.value_and_gradient(scores.ravel(), comparisons)
+        value, slopes = rows.value, rows.gradient.reshape(scores.shape) * scores.shape[1]
     else:
-        terms = step.penalty.slice_terms(scores, memory.sketches.weights, comparisons)
+        terms = penalty.slice_terms(scores, memory.sketches.weights, comparisons)
         value, slopes = terms.value, np.array(terms.slopes)
     gradients = memory.sketches.mean_gradients(predictors, memory.parity * slopes * memory.loss.score_slopes(scores))
     if len(theta) == 1:
@@ -150,9 +159,9 @@ def _bounded_change(
         change = -size * memory.step_for(gradients)
         change -= min(1.0, size * memory.anchor * memory.curvature) * (theta - memory.centre)
         shift = float(np.abs(memory.sketches.mean_moves(memory.by_cell(change))).max())
-    if not shift > _MAX_SHIFT:
+    if not shift > MAX_SHIFT:
         return change, size
-    return change * (_MAX_SHIFT / shift), size * (_MAX_SHIFT / shift)
+    return change * (MAX_SHIFT / shift), size * (MAX_SHIFT / shift)
 
 
 def _shrinkage(
@@ -320,17 +329,6 @@ def widened_weights(theta: NDArray[np.float64], n_groups: int) -> NDArray[np.flo
 
 
 @dataclass(frozen=True, eq=False)
-class UpdateRule:
-    """How a state is updated, as the parameters of the estimator say."""
-
-    distance: Distance
-    scale: str
-    each_other: bool
-    half_life: float
-    n_updates: int
-
-
-@dataclass(frozen=True, eq=False)
 class OnlineState:
     """A linear model and its memory between two batches of a stream."""
 
@@ -346,13 +344,10 @@ class OnlineState:
         state = self.widened(batch.groups)
         if state.memory is None:
             raise ValueError("A state without memory cannot be updated; start one with the rows of a batch.")
-        rule = self.rule
-        penalty = rule.distance.penalty(rule.scale, n_slices=POINTS)
-        step = UpdateStep(penalty, rule.each_other, rule.half_life, rule.n_updates)
-        memory, theta = update_weights(state.memory, state.theta, batch, step)
-        duals = state.duals
+        rule, penalty, duals = self.rule, self.rule.penalty(), state.duals
+        memory, theta = _update_weights(state.memory, state.theta, batch, rule, penalty)
         if rule.n_updates:
-            duals = duals_by_group(penalty, step.comparisons(memory), state.groups)
+            duals = duals_by_group(penalty, rule.comparisons(memory), state.groups)
         return replace(state, theta=theta, common=theta.mean(axis=0), memory=memory, duals=duals)
 
     def widened(self, groups: Groups) -> OnlineState:
@@ -381,24 +376,20 @@ class OnlineState:
 # The memory that a stream starts with: from the rows of ``fit``, or from those of a first batch.
 
 _ROWS_OF_A_GROUP = 1000
-_MAX_WHITENED = 800  # columns, as in training
-_PEOPLE = 10  # whose scores a point of the target is the mean of, where the groups have so many
-_TYPICAL_DISPARITY = 0.1  # a distance that matters, where training saw none
-_DEFAULT_WEIGHT = 3.0  # of parity, where no path has chosen one
 
 
 def default_parity_weight(options: TrainingOptions) -> float:
     """Return the weight of parity where no training has chosen one."""
     if options.parity_weight is not None:
         return options.parity_weight
-    return _DEFAULT_WEIGHT if options.sgd is None else np.inf
+    return DEFAULT_WEIGHT if options.sgd is None else np.inf
 
 
 def parity_without_disparity(
     weight: float | None, information: float, options: TrainingOptions, n_groups: int
 ) -> float:
     """Return the factor of the penalty where training saw no disparity: as if each distance had been a typical one."""
-    return (weight or _DEFAULT_WEIGHT) * information / (_TYPICAL_DISPARITY * options.n_pairs(n_groups))
+    return (weight or DEFAULT_WEIGHT) * information / (TYPICAL_DISPARITY * options.n_pairs(n_groups))
 
 
 def row_masses(weights: NDArray[np.float64] | None, n_rows: int) -> NDArray[np.float64]:
@@ -437,7 +428,7 @@ def memory_from_batch(
         )
     weight = default_parity_weight(options)
     information, constant = response.loss.expected_gain(initial_scores, batch.mass / batch.mass.sum())
-    unit = max(information, 0.01 * constant) / (_TYPICAL_DISPARITY * options.n_pairs(len(group_sizes)))
+    unit = max(information, 0.01 * constant) / (TYPICAL_DISPARITY * options.n_pairs(len(group_sizes)))
     return _memory(
         batch, theta,
         targets=targets,
@@ -454,9 +445,9 @@ def memory_from_batch(
 def memory_from_rows(
     data: TrainingData,
     theta: NDArray[np.float64],
+    initial_scores: NDArray[np.float64],
     *,
-    compared: ComparedStrata,
-    targets: NDArray[np.float64],
+    target: NDArray[np.float64],
     parity: float,
     anchor: float,
     has_intercept: bool,
@@ -464,6 +455,8 @@ def memory_from_rows(
 ) -> OnlineMemory:
     """Return the memory after a ``fit``, from its rows and its weights of parity and anchor."""
     codes = None if data.strata is None else data.strata.codes
+    compared = data.resolve(options)
+    targets = target[None] if compared.is_everywhere else stratum_targets(options, initial_scores, data, compared)
     return _memory(
         Batch(data.X, data.groups, row_masses(data.weights, data.X.shape[0]), data.outcomes, codes), theta,
         targets=targets,
@@ -505,9 +498,7 @@ def _memory(
     points = np.array([_condensed(target, n_rows) for target, n_rows in zip(targets, smallest, strict=True)])
     cells = batch.cells(blocks)
     sketches = Sketches.empty(len(cells), batch.X.shape[1])
-    sketches = sketches.seen(batch.X, predictors, cells, batch.mass, np.inf, loss=loss).shortened(
-        options.online.half_life
-    )
+    sketches = sketches.seen(batch.X, predictors, cells, batch.mass, np.inf, loss=loss).shortened(options.half_life)
     parts = zip(sketches.split(len(blocks)), points, strict=True)
     return OnlineMemory(
         loss_name=loss.name,
@@ -541,7 +532,7 @@ def _units_and_steps(
     ends = np.cumsum([len(rows) for rows in picked])
     group_rows = [np.arange(end - len(rows), end) for rows, end in zip(picked, ends, strict=True)]
     scaled = scaling.apply(X[np.concatenate(picked)])
-    if n_columns <= _MAX_WHITENED:
+    if n_columns <= WHITENED_IN_STREAMS:
         # Shrink as if one row for each column showed no correlation: few rows may not show that there is one.
         ridge = np.full(n_columns, n_columns / X.shape[0])
         rng = np.random.default_rng(0)
@@ -564,7 +555,7 @@ def _units_and_steps(
 def _condensed(target: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
     """Return means of equal parts of the target, few enough for several people to be behind each."""
     n_points = POINTS
-    while n_points > 1 and n_points * _PEOPLE > n_rows:
+    while n_points > 1 and n_points * PEOPLE_OF_A_POINT > n_rows:
         n_points //= 2
     parts = np.sort(target).reshape(n_points, -1).mean(axis=1)
     if n_points == 1:

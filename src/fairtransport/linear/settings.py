@@ -1,4 +1,4 @@
-"""Settings of the linear transport models that are set rarely: of the stochastic solver, and of streams."""
+"""Settings of the linear transport models that are set rarely."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ LBFGS = "lbfgs"
 
 #: The stochastic solver with its default settings.
 SGD = "sgd"
+
+#: Rows of its group after which ``partial_fit`` counts a row half, by default.
+HALF_LIFE = 1000.0
 
 
 @dataclass(frozen=True)
@@ -94,37 +97,3 @@ def sgd_settings(solver: Any) -> SgdSettings | None:
         return SgdSettings() if solver == SGD else None
     shown = repr(solver) if isinstance(solver, str) else f"a {type(solver).__name__}"
     raise ValueError(f"solver must be 'lbfgs', 'sgd' or an instance of SgdSettings; got {shown}.")
-
-
-@dataclass(frozen=True)
-class OnlineSettings:
-    """Settings of ``partial_fit`` of the linear transport models.
-
-    Parameters
-    ----------
-    half_life : float, default=1000.0
-        After so many rows of its group a row counts half.
-
-    See Also
-    --------
-    TransportClassifier : Takes it as ``online``.
-
-    Examples
-    --------
-    >>> from fairtransport import TransportClassifier
-    >>> from fairtransport.linear import OnlineSettings
-    >>> TransportClassifier(online=OnlineSettings(half_life=300)).online.half_life
-    300
-    """
-
-    half_life: float = 1000.0
-
-    def __post_init__(self) -> None:
-        check_real(self.half_life, name="half_life", strict=True, finite=False)
-
-
-def online_settings(online: Any) -> OnlineSettings:
-    """Return the settings of a parameter ``online``, which may be None."""
-    if online is None or isinstance(online, OnlineSettings):
-        return online or OnlineSettings()
-    raise ValueError(f"online must be None or an instance of OnlineSettings; got a {type(online).__name__}.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._sklearn import NEW_GROUP_ROWS
+from fairtransport.linear._constants import SHORT_HALF_LIFE, SIGNIFICANT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +26,6 @@ _SPACING = _NODES[1] - _NODES[0]
 _EDGES = np.append(_NODES, _NODES[-1] + _SPACING) - 0.5 * _SPACING
 _MAX_OFFSET = 4.0  # that a histogram may have moved before it is binned again
 _MAX_STRETCH = 1.5  # factor by which it may have been stretched
-_SHORT_HALF_LIFE = 50.0  # rows of a group, of the short memory
-_SIGNIFICANT = 2.5  # times the mean distance of the two memories under chance
 _MIN_VARIANCE = 1e-4
 
 
@@ -83,7 +82,7 @@ class Sketches:
             share_of_rows, level, part = mass[rows] / new, predictors[rows], X[rows]
             counted = new * _bin((level - self.offsets[a]) / self.stretches[a], share_of_rows)
             masses[a] = 0.5 ** (new / half_life) * masses[a] + counted
-            recent[a] = 0.5 ** (new / min(half_life, _SHORT_HALF_LIFE)) * recent[a] + counted
+            recent[a] = 0.5 ** (new / min(half_life, SHORT_HALF_LIFE)) * recent[a] + counted
             if _differ_significantly(masses[a], recent[a], loss.scores(self.offsets[a] + self.stretches[a] * _NODES)):
                 masses[a], weights[a] = recent[a], min(weights[a], recent[a].sum())
             before = 0.5 ** (new / half_life) * weights[a]
@@ -112,7 +111,7 @@ class Sketches:
     def shortened(self, half_life: float) -> Sketches:
         """Return sketches in which no group counts for more rows than an infinite stream would leave."""
         rows = np.maximum(self.masses.sum(axis=1, keepdims=True), 1.0)
-        limits = np.array([half_life, min(half_life, _SHORT_HALF_LIFE)]) / np.log(2.0)
+        limits = np.array([half_life, min(half_life, SHORT_HALF_LIFE)]) / np.log(2.0)
         masses, recent = (self.masses * np.minimum(1.0, limit / rows) for limit in limits)
         return replace(self, masses=masses, recent=recent, weights=np.minimum(self.weights, limits[0]))
 
@@ -218,7 +217,7 @@ def _differ_significantly(long: NDArray[np.float64], short: NDArray[np.float64],
     one, other = (np.cumsum(masses)[:-1] / size for masses, size in zip((long, short), sizes, strict=True))
     widths = np.diff(scores)
     chance = 0.8 * float(np.sqrt(one * np.maximum(1.0 - one, 0.0)) @ widths) * np.sqrt(1.0 / sizes[0] + 1.0 / sizes[1])
-    return bool(np.abs(one - other) @ widths > _SIGNIFICANT * chance)
+    return bool(np.abs(one - other) @ widths > SIGNIFICANT * chance)
 
 
 def _quantiles(masses: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,9 @@
-"""The metrics of the paper, those of other criteria, ranks, largest differences and noise floors, computed exactly."""
+"""Exact disparities: means over pairs, the sums of the paper, other criteria, ranks, largest differences, noise floors.
+
+A disparity is the mean over all pairs of groups, each of which counts the same: `pairwise_disparity` in units of the
+score, `rank_disparity` for ranks. The sums of the paper have the paper's names, `strong_pairwise_disparity` (SPDD),
+`strong_demographic_disparity` (SDD) and `wasserstein_disparity` (Wass1).
+"""
 
 from fairtransport.metrics._conditional import (
     conditional_demographic_disparity,
@@ -14,6 +19,7 @@ from fairtransport.metrics._disparity import (
     disparities,
     kolmogorov_smirnov_disparity,
     noise_floor,
+    pairwise_disparity,
     pairwise_distances,
     rank_disparity,
     strong_demographic_disparity,
@@ -33,6 +39,7 @@ __all__ = [
     "kolmogorov_smirnov_disparity",
     "noise_floor",
     "opportunity_disparity",
+    "pairwise_disparity",
     "pairwise_distances",
     "pooled_ranks",
     "rank_disparity",

@@ -30,9 +30,9 @@ def separation_disparity(
     sensitive_features: Any,
     strata: Any = None,
     sample_weight: ArrayLike | None = None,
-    reduce: str = "sum",
+    reduce: str = "mean",
     scale: Any = "probability",
-    stratum_weight: str | None = None,
+    label_weight: str | None = None,
     pos_label: Any = None,
     groups: GroupPolicy | None = None,
 ) -> float:
@@ -52,15 +52,17 @@ def separation_disparity(
         and numbers are cut at quantiles.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows; equal when omitted.
-    reduce : {"sum", "mean"}, default "sum"
-        Whether the distances of all pairs of groups are summed, as in `strong_pairwise_disparity`, or averaged. Over
-        labels and strata they are averaged in both cases.
+    reduce : {"mean", "sum"}, default "mean"
+        Whether the distances of all pairs of groups are averaged, as in `pairwise_disparity`, or summed, as in
+        `strong_pairwise_disparity`. Over labels and strata they are averaged in both cases; where these have different
+        numbers of pairs, the mean is the averaged sum divided by the averaged number of pairs.
     scale : {"probability", "score", "standardized", "ranks"} or float, default "probability"
         The scores and the unit of the distance, as in `wasserstein_disparity`: scores within [0, 1], or any finite
         numbers in units of the score, in standard deviations of all scores, by rank or in multiples of a number.
-    stratum_weight : {"equal", "share"}, optional
-        Whether labels and strata count the same or by their share of the rows. By default labels count the same, or
-        the rarer one would hardly count, and the strata of a label by share.
+    label_weight : {"equal", "share"}, optional
+        Whether labels and strata count the same or by their share of the rows, as in
+        `fairtransport.criteria.EqualizedOdds`. By default labels count the same, or the rarer one would hardly count,
+        and the strata of a label by share.
     pos_label : label, optional
         The positive class, where labels are not 0 and 1.
     groups : GroupPolicy, optional
@@ -81,10 +83,11 @@ def separation_disparity(
     -----
     With :math:`S_{ay}` the scores of the rows of group a with label y, and equal weights of the labels,
 
-    .. math:: \frac{1}{2} \sum_y \sum_{a < b} W_1(S_{ay}, S_{by}).
+    .. math:: \frac{1}{2} \sum_y \sum_{a < b} W_1(S_{ay}, S_{by}),
 
-    For label 1 the distance is the difference between two groups' true positive rates, averaged over all thresholds;
-    for label 0, that of their false positive rates. Strata and labels with rows of fewer than two groups do not count.
+    divided by the number of pairs unless ``reduce="sum"``. For label 1 the distance is the difference between two
+    groups' true positive rates, averaged over all thresholds; for label 0, that of their false positive rates.
+    Strata and labels with rows of fewer than two groups do not count.
 
     References
     ----------
@@ -105,7 +108,7 @@ def separation_disparity(
         sample_weight=sample_weight,
         reduce=reduce,
         scale=scale,
-        stratum_weight=stratum_weight,
+        stratum_weight=label_weight,
         pos_label=pos_label,
         groups=groups,
     )
@@ -118,7 +121,7 @@ def opportunity_disparity(
     sensitive_features: Any,
     strata: Any = None,
     sample_weight: ArrayLike | None = None,
-    reduce: str = "sum",
+    reduce: str = "mean",
     scale: Any = "probability",
     stratum_weight: str | None = None,
     pos_label: Any = None,
@@ -128,8 +131,10 @@ def opportunity_disparity(
 
     Parameters
     ----------
-    y_true, scores, sensitive_features, strata, sample_weight, reduce, scale, stratum_weight, pos_label
+    y_true, scores, sensitive_features, strata, sample_weight, reduce, scale, pos_label
         As in `separation_disparity`.
+    stratum_weight : {"equal", "share"}, optional
+        Whether strata count the same or, by default, by their share of the rows.
     groups : GroupPolicy, optional
         How sensitive columns become groups.
 
@@ -148,7 +153,8 @@ def opportunity_disparity(
 
     .. math:: \sum_{a < b} W_1(S_{a1}, S_{b1}),
 
-    the differences between two groups' true positive rates, averaged over all thresholds.
+    divided by the number of pairs unless ``reduce="sum"``: the differences between two groups' true positive rates,
+    averaged over all thresholds.
 
     References
     ----------
@@ -181,7 +187,7 @@ def conditional_disparity(
     sensitive_features: Any,
     strata: Any,
     sample_weight: ArrayLike | None = None,
-    reduce: str = "sum",
+    reduce: str = "mean",
     scale: Any = "probability",
     stratum_weight: str | None = None,
     groups: GroupPolicy | None = None,
@@ -190,8 +196,10 @@ def conditional_disparity(
 
     Parameters
     ----------
-    scores, sensitive_features, strata, sample_weight, reduce, scale, stratum_weight
-        As in `separation_disparity`. Strata count by their share of the rows.
+    scores, sensitive_features, strata, sample_weight, reduce, scale
+        As in `separation_disparity`.
+    stratum_weight : {"equal", "share"}, optional
+        Whether strata count the same or, by default, by their share of the rows.
     groups : GroupPolicy, optional
         How sensitive columns become groups.
 
@@ -202,7 +210,7 @@ def conditional_disparity(
 
     See Also
     --------
-    strong_pairwise_disparity : Without strata.
+    pairwise_disparity : Without strata.
     conditional_demographic_disparity : At one threshold.
 
     Notes
@@ -210,7 +218,9 @@ def conditional_disparity(
     With :math:`p_s` the share of stratum s in the rows of all strata that have two groups or more, and :math:`S_{as}`
     the scores of group a there,
 
-    .. math:: \sum_s p_s \sum_{a < b} W_1(S_{as}, S_{bs}).
+    .. math:: \sum_s p_s \sum_{a < b} W_1(S_{as}, S_{bs}),
+
+    divided by the (mean) number of pairs unless ``reduce="sum"``.
 
     Examples
     --------
@@ -249,7 +259,8 @@ def _disparity(
 ) -> float:
     check_choice(reduce, ("sum", "mean"), name="reduce")
     if stratum_weight is not None:
-        check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+        within_labels = y_true is not None and not positive_only
+        check_choice(stratum_weight, STRATUM_WEIGHTS, name="label_weight" if within_labels else "stratum_weight")
     every_row = np.arange(np.size(scores))
     made, (y_true, scores, sample_weight, kept) = rows_of_groups(
         sensitive_features, groups, y_true, scores, sample_weight, every_row
@@ -274,11 +285,11 @@ def _disparity(
     distances = []
     for _, rows, inside in parts:
         mass = None if weights is None else weights[rows]
-        n_pairs = len(inside) * (len(inside) - 1) // 2
-        total = sort_scores(values[rows], inside, mass).distance_sums().between_pairs
-        distances.append(total if reduce == "sum" else total / n_pairs)
+        distances.append(sort_scores(values[rows], inside, mass).distance_sums().between_pairs)
+    n_pairs = [1 if reduce == "sum" else len(inside) * (len(inside) - 1) // 2 for *_, inside in parts]
     masses = [float(rows.size if weights is None else weights[rows].sum()) for _, rows, _ in parts]
-    return float(stratum_weights([label for label, *_ in parts], masses, stratum_weight) @ distances) / unit
+    shares = stratum_weights([label for label, *_ in parts], masses, stratum_weight)
+    return float(shares @ distances / (shares @ n_pairs)) / unit
 
 
 def _labels_of(y_true: ArrayLike, pos_label: Any, groups: Groups, *, positive_only: bool) -> NDArray[np.int64]:
@@ -562,7 +573,7 @@ def disparity_scorer(metric: Callable[..., float], *, response_method: Any = "pr
     response_method : str or list of str, default "predict_proba"
         Method of the estimator that returns scores; ``"predict"`` for regressors.
     **options
-        Arguments of the metric that are the same for all rows, such as ``reduce="mean"``.
+        Arguments of the metric that are the same for all rows, such as ``scale="ranks"``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The disparities of the paper and the rank disparity, their noise floors, and the largest difference.
+"""The disparities of the paper, their means over pairs, noise floors, and the largest difference.
 
 On the line such a distance is the area between two distribution functions: the difference between two groups' shares
 above a threshold, averaged over all thresholds in [0, 1].
@@ -7,6 +7,7 @@ above a threshold, averaged over all thresholds in [0, 1].
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,9 +89,7 @@ def wasserstein_disparity(
     >>> wasserstein_disparity([0.0, 0.25, 0.5], sensitive_features=["a", "b", "c"], target="c")
     0.75
     """
-    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
-    values, unit, score_range = scale_scores(scores, scale, sample_weight)
-    ordered = sort_scores(values, made, sample_weight)
+    ordered, unit, score_range = _sort(scores, sensitive_features, groups, scale, sample_weight)
     return _to_target(ordered, target, ordered.distance_sums, score_range) / unit
 
 
@@ -135,9 +134,8 @@ def strong_demographic_disparity(
     >>> strong_demographic_disparity([0.0, 0.5, 0.5, 0.5], sensitive_features=["a", "b", "b", "b"])
     0.5
     """
-    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
-    values, unit, _ = scale_scores(scores, scale, sample_weight)
-    return sort_scores(values, made, sample_weight).distance_sums().to_everyone / unit
+    ordered, unit, _ = _sort(scores, sensitive_features, groups, scale, sample_weight)
+    return ordered.distance_sums().to_everyone / unit
 
 
 def strong_pairwise_disparity(
@@ -162,7 +160,7 @@ def strong_pairwise_disparity(
 
     See Also
     --------
-    rank_disparity : The same sum for ranks, which does not change under increasing maps of the scores.
+    pairwise_disparity : The mean in place of the sum.
     pairwise_distances : The distance of each pair.
     noise_floor : The disparity expected by chance.
 
@@ -189,9 +187,51 @@ def strong_pairwise_disparity(
     >>> round(disparity, 3)
     1.414
     """
-    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
-    values, unit, _ = scale_scores(scores, scale, sample_weight)
-    return sort_scores(values, made, sample_weight).distance_sums().between_pairs / unit
+    ordered, unit, _ = _sort(scores, sensitive_features, groups, scale, sample_weight)
+    return ordered.distance_sums().between_pairs / unit
+
+
+def pairwise_disparity(
+    scores: ArrayLike,
+    *,
+    sensitive_features: Any,
+    scale: Any = "probability",
+    sample_weight: ArrayLike | None = None,
+    groups: GroupPolicy | None = None,
+) -> float:
+    r"""Return the mean distance between two groups, over all pairs of groups.
+
+    Parameters
+    ----------
+    scores, sensitive_features, scale, sample_weight, groups
+        As in `wasserstein_disparity`.
+
+    Returns
+    -------
+    float
+        0 when all groups have the same distribution; of probabilities at most 1.
+
+    See Also
+    --------
+    rank_disparity : The same mean for ranks, which does not change under increasing maps of the scores.
+    strong_pairwise_disparity : The sum in place of the mean, as in the paper.
+    pairwise_distances : The distance of each pair.
+
+    Notes
+    -----
+    Over the G (G - 1) / 2 unordered pairs of G groups, which count the same,
+
+    .. math:: \frac{2}{G (G - 1)} \sum_{a < b} W_1(S_a, S_b).
+
+    It is the figure that audits, trade-off curves and limits such as ``max_disparity`` refer to.
+
+    Examples
+    --------
+    >>> round(pairwise_disparity([0.0, 0.25, 0.5], sensitive_features=["a", "b", "c"]), 3)
+    0.333
+    """
+    ordered, unit, _ = _sort(scores, sensitive_features, groups, scale, sample_weight)
+    return ordered.distance_sums().between_pairs / comb(len(ordered.groups), 2) / unit
 
 
 def rank_disparity(
@@ -201,7 +241,7 @@ def rank_disparity(
     sample_weight: ArrayLike | None = None,
     groups: GroupPolicy | None = None,
 ) -> float:
-    r"""Return the sum over pairs of groups of the distance between their pooled ranks.
+    r"""Return the mean over pairs of groups of the distance between their pooled ranks.
 
     Parameters
     ----------
@@ -219,14 +259,15 @@ def rank_disparity(
 
     See Also
     --------
-    strong_pairwise_disparity : The same sum in units of the score.
+    pairwise_disparity : The same mean in units of the score.
     noise_floor : The disparity expected by chance.
 
     Notes
     -----
-    With :math:`R_a` the mid-ranks of group a among all rows (`pooled_ranks`), over unordered pairs of groups
+    With :math:`R_a` the mid-ranks of group a among all rows (`pooled_ranks`), the mean over unordered pairs of groups
+    of
 
-    .. math:: \sum_{a < b} W_1(R_a, R_b) = \sum_{a < b} \int_0^1 |P(R_a > 1 - q) - P(R_b > 1 - q)| \, dq.
+    .. math:: W_1(R_a, R_b) = \int_0^1 |P(R_a > 1 - q) - P(R_b > 1 - q)| \, dq.
 
     This is the difference between two groups' selection rates, averaged over all shares q of rows selected. It is
     invariant under increasing maps of the scores, so a model cannot lower it by shrinking its scores toward their mean.
@@ -239,7 +280,7 @@ def rank_disparity(
     >>> rank_disparity([score / 2 for score in scores], sensitive_features=groups)
     0.5
     """
-    return strong_pairwise_disparity(
+    return pairwise_disparity(
         scores,
         sensitive_features=sensitive_features,
         scale="ranks",
@@ -270,7 +311,8 @@ def pairwise_distances(
 
     See Also
     --------
-    strong_pairwise_disparity : The sum of the entries above the diagonal.
+    pairwise_disparity : The mean of the entries above the diagonal.
+    strong_pairwise_disparity : Their sum.
 
     Examples
     --------
@@ -279,9 +321,8 @@ def pairwise_distances(
            [0.25, 0.  , 0.25],
            [0.5 , 0.25, 0.  ]])
     """
-    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
-    values, unit, _ = scale_scores(scores, scale, sample_weight)
-    return sort_scores(values, made, sample_weight).distances() / unit
+    ordered, unit, _ = _sort(scores, sensitive_features, groups, scale, sample_weight)
+    return ordered.distances() / unit
 
 
 def disparities(
@@ -311,15 +352,26 @@ def disparities(
     >>> disparities([0.0, 1.0], sensitive_features=["a", "b"])
     {'wasserstein_disparity': 1.0, 'strong_demographic_disparity': 1.0, 'strong_pairwise_disparity': 1.0}
     """
-    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
-    values, unit, score_range = scale_scores(scores, scale, sample_weight)
-    ordered = sort_scores(values, made, sample_weight)
+    ordered, unit, score_range = _sort(scores, sensitive_features, groups, scale, sample_weight)
     sums = ordered.distance_sums()
     return {
         "wasserstein_disparity": _to_target(ordered, target, lambda: sums, score_range) / unit,
         "strong_demographic_disparity": sums.to_everyone / unit,
         "strong_pairwise_disparity": sums.between_pairs / unit,
     }
+
+
+def _sort(
+    scores: ArrayLike,
+    sensitive_features: Any,
+    groups: GroupPolicy | None,
+    scale: Any,
+    sample_weight: ArrayLike | None,
+) -> tuple[SortedScores, float, tuple[float, float] | None]:
+    """Return the sorted scores of the rows with a group, the unit of their distances, and the range of a target."""
+    made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
+    values, unit, score_range = scale_scores(scores, scale, sample_weight)
+    return sort_scores(values, made, sample_weight), unit, score_range
 
 
 def _to_target(

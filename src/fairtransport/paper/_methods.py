@@ -19,8 +19,9 @@ from fairtransport.groups import GroupPolicy, Groups, make_groups
 from fairtransport.linear import SgdSettings, TransportClassifier
 from fairtransport.linear.settings import sgd_settings
 from fairtransport.metrics import disparities, error_rate
-from fairtransport.paper.splits import adult_split
+from fairtransport.paper.splits import adult_split, rows_at_rates
 from fairtransport.repair import QuantileRepair
+from fairtransport.report import METRICS as REPORTED
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.regularizers import sigmoid
 from fairtransport.transport.targets import resolve_target
@@ -117,8 +118,8 @@ def prepare(split: Split) -> Problem:
     model = LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
     seconds = time.perf_counter() - start
     train, test = (model.predict_proba(X)[:, 1] for X in (split.X_train, split.X_test))
-    target = _barycenter(split.groups_train, train, "barycenter")
-    return Problem(split, model, train, test, target, _barycenter(split.groups_test, test, "barycenter"), seconds)
+    targets = _target(split.groups_train, train), _target(split.groups_test, test)
+    return Problem(split, model, train, test, *targets, seconds)
 
 
 def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: bool = False) -> Fit:
@@ -144,8 +145,8 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
     if method not in _DISTANCES:
         target, test_target = problem.target, problem.test_target
         if method == "DPP (W2)":
-            target = _barycenter(split.groups_train, problem.train_scores, "barycenter_w2")
-            test_target = _barycenter(split.groups_test, problem.test_scores, "barycenter_w2")
+            target = _target(split.groups_train, problem.train_scores, "barycenter_w2")
+            test_target = _target(split.groups_test, problem.test_scores, "barycenter_w2")
         repair = QuantileRepair(target, groups=GroupPolicy(min_size=1)).fit(
             problem.train_scores, sensitive_features=split.sensitive_train
         )
@@ -199,8 +200,9 @@ def _make(method: str, dataset: str, model: Any, *, random_state: int, quick: bo
     return TransportClassifier(model, solver=solver, **settings)
 
 
-def _barycenter(groups: Groups, scores: NDArray[np.float64], which: str) -> Sample:
-    return resolve_target(which, [Sample.from_values(scores[rows]) for rows in groups.rows], groups.counts)
+def _target(groups: Groups, scores: NDArray[np.float64], which: str = "barycenter") -> Sample:
+    samples = [Sample.from_values(scores[rows]) for rows in groups.rows]
+    return resolve_target(which, samples, groups.counts, labels=groups.labels)
 
 
 DUALS: Mapping[str, Any] = {
@@ -231,6 +233,12 @@ class Evaluator:
         """Prepare rows, labels, groups and the target's scores."""
         groups = make_groups(sensitive_features, GroupPolicy(crossed))
         return cls(X, np.asarray(y), groups, target if isinstance(target, Sample) else Sample.from_values(target))
+
+    @classmethod
+    def at_rates(cls, split: Split, rates: Mapping[str, float], target: Any, rng: np.random.Generator) -> Evaluator:
+        """Prepare test rows of which each sex has a given share in class 1."""
+        rows = rows_at_rates(split.y_test, split.sensitive_test["sex"], rates, rng)
+        return cls.build(split.X_test[rows], split.y_test[rows], {"sex": split.sensitive_test["sex"][rows]}, target)
 
     def scores(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the scores of a parameter vector that all groups share, the intercept last."""
@@ -279,10 +287,8 @@ def record_training(trainer: Trainer, evaluator: Evaluator, *, n_updates: int, e
 
 
 @lru_cache(maxsize=1)
-def _adult() -> tuple[Split, Any]:
-    """Return Adult's split and theta*, scikit-learn's logistic regression with its default C."""
-    split = adult_split()
-    return split, LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
+def _adult() -> Problem:
+    return prepare(adult_split())
 
 
 def paper_classifier(method: str, estimator: Any, seed: int, parameters: Mapping[str, Any]) -> Any:
@@ -299,36 +305,23 @@ def paper_classifier(method: str, estimator: Any, seed: int, parameters: Mapping
 
 def train_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
     """Train the paper's COT or DOT on Adult and measure it on test rows."""
-    split, start = _adult()
-    parameters = dict(settings)
+    problem, parameters = _adult(), dict(settings)
+    split = problem.split
     method, columns = parameters.pop("method"), parameters.pop("columns")
     every, seed = parameters.pop("every"), parameters.pop("seed")
-    model = paper_classifier(method, start, seed, parameters)
-    sensitive = [{name: column[name] for name in columns} for column in (split.sensitive_train, split.sensitive_test)]
+    model = paper_classifier(method, problem.model, seed, parameters)
+    train, test = ({name: column[name] for name in columns} for column in (split.sensitive_train, split.sensitive_test))
     stop.check()
-    trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=sensitive[0])
-    evaluator = Evaluator.build(
-        split.X_test, split.y_test, sensitive[1], _test_target(start, sensitive[1], parameters["target"])
-    )
+    trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=train)
+    # As in Table 1, Wass1 is measured to the target of the test rows at theta*.
+    target = _target(make_groups(test), problem.test_scores, parameters["target"])
+    evaluator = Evaluator.build(split.X_test, split.y_test, test, target)
     return record_training(trainer, evaluator, n_updates=parameters["n_updates"], every=every, stop=stop)
-
-
-def _test_target(start: Any, sensitive: Mapping[str, Any], target: str) -> Sample:
-    """Return the target that Wass1 is measured to, as in Table 1: at theta*, of the test rows."""
-    groups = make_groups(sensitive)
-    scores = start.predict_proba(_adult()[0].X_test)[:, 1]
-    samples = [Sample.from_values(scores[rows]) for rows in groups.rows]
-    return resolve_target(target, samples, groups.counts, labels=groups.labels)
 
 
 # Table 1 of the paper as printed.
 
-METRICS: Mapping[str, str] = {
-    "Err-.5": "error_rate",
-    "Wass1": "wasserstein_disparity",
-    "SDD": "strong_demographic_disparity",
-    "SPDD": "strong_pairwise_disparity",
-}
+METRICS: Mapping[str, str] = {word: name for name, word in REPORTED.items()}
 """The paper's names of the four metrics, and this package's."""
 
 
@@ -365,6 +358,7 @@ def published_value(dataset: str, method: str, metric: str) -> float | None:
     return PUBLISHED.get(plain_dataset, {}).get(plain_method, {}).get(metric)
 
 
-def three_digits(value: float) -> str:
+def three_digits(value: float | np.floating[Any]) -> str:
     """Write a number as the paper does, without the leading zero."""
-    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0") else text

@@ -19,21 +19,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._extras import load_extra
+from fairtransport.paper import _drawing as drawing
 from fairtransport.paper._methods import three_digits, train_on_adult
-from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, spread_of, start_figure, verdict
-from fairtransport.report.style.figures import THEMES, GroupStyle
+from fairtransport.paper.finding import SPREAD, Finding, Part, Table, check, rounded, spread_of, stack_seeds
+from fairtransport.report.style.figures import GroupStyle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper.finding import Result
+    from fairtransport.paper.finding import Claim, Result
 
 
 _FEATURES, _QUICK_FEATURES = (10, 25, 50, 100, 200), (10, 50, 200)
@@ -96,16 +98,12 @@ def _features(quick: bool) -> tuple[int, ...]:
     return _QUICK_FEATURES if quick else _FEATURES
 
 
-def _seeds(quick: bool) -> range:
-    return range(_QUICK_SEEDS if quick else _SEEDS)
-
-
 def _sweep(quick: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return (_QUICK_STRENGTHS, _QUICK_RATIOS) if quick else (_STRENGTHS, _RATIOS)
 
 
-def _name(kind: _Kind, features: int, variance: float, seed: int) -> str:
-    return f"ablation-{kind.key}-features{features}-variance{variance:g}-seed{seed}"
+def _name(kind: _Kind, features: int, variance: float) -> str:
+    return f"ablation-{kind.key}-features{features}-variance{variance:g}"
 
 
 def _sweep_name(kind: _Kind, strength: float, ratio: float) -> str:
@@ -140,19 +138,14 @@ def parts(*, quick: bool) -> list[Part]:
 
     With ``quick``: fewer numbers of features, one seed, fewer updates.
     """
-    strengths, ratios = _sweep(quick)
+    seeds = range(_QUICK_SEEDS if quick else _SEEDS)
     grid = [
-        _part(_name(kind, features, variance, seed), kind, quick, features, variance, seed=seed)
-        for kind in _KINDS
-        for features in _features(quick)
-        for variance in _VARIANCES
-        for seed in _seeds(quick)
+        _part(f"{_name(kind, features, variance)}-seed{seed}", kind, quick, features, variance, seed=seed)
+        for kind, features, variance, seed in product(_KINDS, _features(quick), _VARIANCES, seeds)
     ]
     sweep = [
         _part(_sweep_name(kind, strength, ratio), replace(kind, strength=strength, ratio=ratio), quick)
-        for kind in _KINDS
-        for strength in strengths
-        for ratio in ratios
+        for kind, strength, ratio in product(_KINDS, *_sweep(quick))
     ]
     return grid + sweep
 
@@ -164,8 +157,8 @@ def parts(*, quick: bool) -> list[Part]:
 class _Outcomes:
     """The outcomes of all runs.
 
-    ``wass1`` and ``error``: kind -> array (features, variances, seeds). ``worst``: kind -> array (strengths,
-    ratios), the highest Wass1 over a run's second half; ``swing`` its highest minus its lowest there.
+    ``wass1`` and ``error``: kind -> array (features, variances, seeds). ``late``: kind -> array (strengths, ratios,
+    records), Wass1 over the second half of a run.
     """
 
     features: tuple[int, ...]
@@ -173,88 +166,69 @@ class _Outcomes:
     ratios: tuple[float, ...]
     wass1: Mapping[_Kind, NDArray[np.float64]]
     error: Mapping[_Kind, NDArray[np.float64]]
-    worst: Mapping[_Kind, NDArray[np.float64]]
-    swing: Mapping[_Kind, NDArray[np.float64]]
+    late: Mapping[_Kind, NDArray[np.float64]]
+
+    @classmethod
+    def gather(cls, results: Mapping[str, Result], *, quick: bool) -> _Outcomes:
+        features, (strengths, ratios) = _features(quick), _sweep(quick)
+
+        def final(what: str) -> dict[_Kind, NDArray[np.float64]]:
+            return {
+                kind: np.array(
+                    [[stack_seeds(results, _name(kind, f, v))[f"final_{what}"] for v in _VARIANCES] for f in features]
+                )
+                for kind in _KINDS
+            }
+
+        def second_half(kind: _Kind) -> NDArray[np.float64]:
+            runs = [[results[_sweep_name(kind, s, r)] for r in ratios] for s in strengths]
+            return np.array([[run["wass1"][run["update"] > run["update"][-1] / 2] for run in row] for row in runs])
+
+        late = {kind: second_half(kind) for kind in _KINDS}
+        return cls(features, strengths, ratios, final("wass1"), final("error"), late)
+
+    def worst(self, kind: _Kind) -> NDArray[np.float64]:
+        """Return the highest Wass1 over the second half of each run: (strengths, ratios)."""
+        return self.late[kind].max(axis=2)
+
+    def fine(self, kind: _Kind) -> int:
+        """Return the number of runs whose Wass1 stays low over their second half."""
+        return int(np.count_nonzero(self.worst(kind) <= _FINE))
 
     def enough(self, kind: _Kind, what: str) -> NDArray[np.float64]:
-        """Mean over seeds with enough features: (features, variances)."""
+        """Return the mean over seeds with enough features: (features, variances)."""
         values: NDArray[np.float64] = getattr(self, what)[kind].mean(axis=2)
         return values[np.array(self.features) >= _ENOUGH]
-
-
-def _gather(results: Mapping[str, Result], quick: bool) -> _Outcomes:
-    features, (strengths, ratios) = _features(quick), _sweep(quick)
-
-    def final(kind: _Kind, what: str) -> NDArray[np.float64]:
-        return np.array(
-            [
-                [[float(results[_name(kind, f, v, s)][f"final_{what}"]) for s in _seeds(quick)] for v in _VARIANCES]
-                for f in features
-            ]
-        )
-
-    def second_half(kind: _Kind) -> NDArray[np.float64]:
-        runs = [[results[_sweep_name(kind, s, r)] for r in ratios] for s in strengths]
-        return np.array([[run["wass1"][run["update"] > run["update"][-1] / 2] for run in row] for row in runs])
-
-    late = {kind: second_half(kind) for kind in _KINDS}
-    return _Outcomes(
-        features,
-        strengths,
-        ratios,
-        {kind: final(kind, "wass1") for kind in _KINDS},
-        {kind: final(kind, "error") for kind in _KINDS},
-        {kind: late[kind].max(axis=2) for kind in _KINDS},
-        {kind: np.ptp(late[kind], axis=2) for kind in _KINDS},
-    )
 
 
 def _table(outcomes: _Outcomes) -> Table:
     rows = []
     for kind in _KINDS:
-        for i, features in enumerate(outcomes.features):
-            for j, variance in enumerate(_VARIANCES):
-                wass1, error = outcomes.wass1[kind][i, j], outcomes.error[kind][i, j]
-                rows.append(
-                    (
-                        kind.regularizer,
-                        kind.opposite,
-                        kind.strength,
-                        kind.dual_step,
-                        features,
-                        variance,
-                        wass1.size,
-                        *spread_of(wass1),
-                        *spread_of(error),
-                    )
-                )
-    return Table(
-        (
-            *("regularizer", "opposite_duals", "strength", "dual_step", "fourier_features", "kernel_variance", "seeds"),
-            *("wass1_mean", "wass1_min", "wass1_max", "error_mean", "error_min", "error_max"),
-        ),
-        tuple(rows),
-    )
+        for (i, features), (j, variance) in product(enumerate(outcomes.features), enumerate(_VARIANCES)):
+            wass1, error = outcomes.wass1[kind][i, j], outcomes.error[kind][i, j]
+            settings = (kind.regularizer, kind.opposite, kind.strength, kind.dual_step, features, variance)
+            rows.append((*settings, wass1.size, *spread_of(wass1, error)))
+    head = ("regularizer", "opposite_duals", "strength", "dual_step", "fourier_features", "kernel_variance", "seeds")
+    return Table((*head, *SPREAD), tuple(rows))
 
 
 def _sweep_table(outcomes: _Outcomes) -> Table:
-    rows = [
-        (kind.regularizer, kind.opposite, strength, round(ratio * strength, 9), *(round(float(v), 5) for v in late))
-        for kind in _KINDS
-        for i, strength in enumerate(outcomes.strengths)
-        for j, ratio in enumerate(outcomes.ratios)
-        for late in ((outcomes.worst[kind][i, j], outcomes.swing[kind][i, j]),)
-    ]
+    rows = []
+    for kind in _KINDS:
+        for (i, strength), (j, ratio) in product(enumerate(outcomes.strengths), enumerate(outcomes.ratios)):
+            late = outcomes.late[kind][i, j]
+            settings = (kind.regularizer, kind.opposite, strength, round(ratio * strength, 9))
+            rows.append((*settings, *rounded(late.max(), np.ptp(late))))
     head = ("regularizer", "opposite_duals", "strength", "dual_step", "wass1_highest_late", "wass1_swing_late")
     return Table(head, tuple(rows))
 
 
 def _short_table(outcomes: _Outcomes) -> Table:
-    """Lowest to highest over features and variances, for the page."""
+    """Return lowest to highest over features and variances, for the page."""
     rows = []
     for kind in _KINDS:
         wass1, error = outcomes.enough(kind, "wass1"), outcomes.enough(kind, "error")
-        fine = f"{np.count_nonzero(outcomes.worst[kind] <= _FINE)} of {outcomes.worst[kind].size}"
+        fine = f"{outcomes.fine(kind)} of {outcomes.worst(kind).size}"
         rows.append((kind.title, f"{kind.strength:g}", f"{kind.dual_step:g}", _span(wass1), _span(error), fine))
     head = ("Duals", "Strength", "Dual step", "Wass1, D >= 50", "Err-.5, D >= 50", "Steps that stay below .05")
     return Table(head, tuple(rows))
@@ -267,166 +241,119 @@ def _span(values: NDArray[np.float64]) -> str:
     return f"{three_digits(values.min())} to {three_digits(values.max())}"
 
 
-def _kind(key: str) -> _Kind:
-    return next(kind for kind in _KINDS if kind.key == key)
-
-
 def _claims(outcomes: _Outcomes) -> tuple[Claim, ...]:
+    l2, entropy = _KINDS[:2]  # with opposite duals
+    wass1, error = outcomes.enough(l2, "wass1"), outcomes.enough(l2, "error")
+    by_features = [np.ptp(values, axis=0).max() for values in (wass1, error)]
+    few = np.ptp(outcomes.wass1[l2].mean(axis=2), axis=0).max()
+    spread = [np.ptp(values) for values in (wass1, error)]
+    means = np.array([[outcomes.enough(kind, what).mean() for what in ("wass1", "error")] for kind in (l2, entropy)])
+    figures = [
+        f"{kind.word}: Wass1 {three_digits(mean[0])}, Err-.5 {three_digits(mean[1])}"
+        for kind, mean in zip((l2, entropy), means, strict=True)
+    ]
+    steps = [f"{kind.strength:g} and {kind.dual_step:g} for {kind.word}" for kind in (l2, entropy)]
+    similar = f"Similar is {three_digits(_SIMILAR)} or less"
     return (
-        _features_claim(outcomes),
-        _variance_claim(outcomes),
-        _regularizer_claim(outcomes),
+        check(
+            "COT performs similarly for 50 Fourier features or more.",
+            f"L2, opposite duals, from 50 to {max(outcomes.features)} features at one variance: Wass1 differs by "
+            f"{three_digits(by_features[0])} at most, Err-.5 by {three_digits(by_features[1])}",
+            f"{similar}. From {min(outcomes.features)} features on, Wass1 differs by {three_digits(few)}.",
+            holds=max(by_features) <= _SIMILAR,
+        ),
+        check(
+            "COT performs similarly for kernel variances of .01, .1 and 1.",
+            f"L2, opposite duals, 50 features or more and all three variances: Wass1 {_span(wass1)} (spread "
+            f"{three_digits(spread[0])}), Err-.5 {_span(error)} (spread {three_digits(spread[1])})",
+            f"{similar}. Runs twice as long had a Wass1 spread of .012; this length was settled after seeing that.",
+            holds=max(spread) <= _SIMILAR,
+        ),
+        check(
+            "COT performs similarly with entropy and with L2 regularization.",
+            f"Opposite duals, means over 50 features or more and all variances. {'; '.join(figures)}",
+            f"{similar} in both, each with a strength and a dual step that suit it: {', '.join(steps)}.",
+            holds=np.ptp(means, axis=0).max() <= _SIMILAR,
+        ),
         _constraint_claim(outcomes),
     )
 
 
-def _features_claim(outcomes: _Outcomes) -> Claim:
-    kind = _kind("l2-opposite")
-    spread = [float(np.ptp(outcomes.enough(kind, what), axis=0).max()) for what in ("wass1", "error")]
-    few = float(np.ptp(outcomes.wass1[kind].mean(axis=2), axis=0).max())
-    return Claim(
-        "COT performs similarly for 50 Fourier features or more.",
-        "",
-        f"L2, opposite duals, from 50 to {max(outcomes.features)} features at one variance: Wass1 differs by "
-        f"{three_digits(spread[0])} at most, Err-.5 by {three_digits(spread[1])}",
-        verdict(holds=max(spread) <= _SIMILAR),
-        f"Similar is {three_digits(_SIMILAR)} or less. From {min(outcomes.features)} features on, Wass1 differs by "
-        f"{three_digits(few)}.",
-    )
-
-
-def _variance_claim(outcomes: _Outcomes) -> Claim:
-    kind = _kind("l2-opposite")
-    wass1, error = outcomes.enough(kind, "wass1"), outcomes.enough(kind, "error")
-    spread = [float(np.ptp(values)) for values in (wass1, error)]
-    return Claim(
-        "COT performs similarly for kernel variances of .01, .1 and 1.",
-        "",
-        f"L2, opposite duals, 50 features or more and all three variances: Wass1 {_span(wass1)} (spread "
-        f"{three_digits(spread[0])}), Err-.5 {_span(error)} (spread {three_digits(spread[1])})",
-        verdict(holds=max(spread) <= _SIMILAR),
-        f"Similar is {three_digits(_SIMILAR)} or less. Runs twice as long had a Wass1 spread of .012; this length was "
-        "settled after seeing that.",
-    )
-
-
-def _regularizer_claim(outcomes: _Outcomes) -> Claim:
-    kinds = [_kind("l2-opposite"), _kind("entropy-opposite")]
-    means = np.array([[outcomes.enough(kind, what).mean() for what in ("wass1", "error")] for kind in kinds])
-    figures = [
-        f"{kind.word}: Wass1 {three_digits(wass1)}, Err-.5 {three_digits(error)}"
-        for kind, (wass1, error) in zip(kinds, means, strict=True)
-    ]
-    steps = [f"{kind.strength:g} and {kind.dual_step:g} for {kind.word}" for kind in kinds]
-    return Claim(
-        "COT performs similarly with entropy and with L2 regularization.",
-        "",
-        f"Opposite duals, means over 50 features or more and all variances. {'; '.join(figures)}",
-        verdict(holds=bool(np.ptp(means, axis=0).max() <= _SIMILAR)),
-        f"Similar is {three_digits(_SIMILAR)} or less in both, each with a strength and a dual step that suit it: "
-        f"{', '.join(steps)}.",
-    )
-
-
 def _constraint_claim(outcomes: _Outcomes) -> Claim:
-    def succeeded(regularizer: str, duals: str) -> int:
-        return int(np.count_nonzero(outcomes.worst[_kind(f"{regularizer}-{duals}")] <= _FINE))
-
-    names = {"l2": "L2", "entropy": "entropy"}
-    kept, free = ({name: succeeded(name, duals) for name in names} for duals in ("opposite", "free"))
+    kept, free = ({kind.regularizer: outcomes.fine(kind) for kind in kinds} for kinds in (_KINDS[:2], _KINDS[2:]))
     total = len(outcomes.strengths) * len(outcomes.ratios)
-    counts = [f"{title}: {kept[n]} of {total} with the constraint, {free[n]} without" for n, title in names.items()]
-    return Claim(
+    words = {"l2": "L2", "entropy": "entropy"}
+    counts = [f"{word}: {kept[n]} of {total} with the constraint, {free[n]} without" for n, word in words.items()]
+    return check(
         "Opposite duals can alleviate the instability of training.",
-        "",
         f"Pairs of strength and dual step for which Wass1 stays at {three_digits(_FINE)} or less over the second half "
         f"of the run. {'; '.join(counts)}",
-        verdict(holds=sum(kept.values()) > sum(free.values())),
         "Decided by the numbers of both regularizers together. Without the constraint a large strength draws the "
         "groups to the target's median, and entropy's weights explode at all but the shortest dual steps; with it, "
         "entropy still needs dual steps no longer than the strength. Far shorter steps let theta outrun the duals.",
+        holds=sum(kept.values()) > sum(free.values()),
     )
 
 
 # ---------------------------------------------------------------- figures
 
 
+@drawing.default_style()
 def _figure(outcomes: _Outcomes) -> Any:
-    theme = THEMES["light"]
-    figure, axes = start_figure(len(_KINDS), 2, (7.6, 9.4), sharex=True, sharey="col")
-    with default_style():
-        for kind, row in zip(_KINDS, axes, strict=True):
-            for axis, values in zip(row, (outcomes.wass1[kind], outcomes.error[kind]), strict=True):
-                _draw_variances(axis, outcomes.features, values)
-            row[0].set_title(kind.title, fontsize=10, loc="left")
-            title = f"strength {kind.strength:g}, dual step {kind.dual_step:g}"
-            row[1].set_title(title, fontsize=8.5, loc="right", color=theme.quiet)
-            row[0].set_ylabel("Wasserstein-1 distance\n(Wass1), test rows", fontsize=9)
-            row[1].set_ylabel("Classification error\n(Err-.5), test rows", fontsize=9)
-        axes[0, 0].set(xscale="log", yscale="log")
-        low, high = axes[0, 0].get_ylim()
-        marks = [mark for mark in _WASS1_MARKS if low <= mark <= high]
-        axes[0, 0].set_yticks(marks, [f"{mark:g}" for mark in marks])
-        axes[0, 0].minorticks_off()
-        for axis in axes[-1]:
-            axis.set_xlabel("Number of Fourier features D", fontsize=9)
-            axis.set_xticks(outcomes.features, [str(features) for features in outcomes.features])
-            axis.minorticks_off()
-        figure.legend(
-            *axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize=9
-        )
+    figure, axes = drawing.start_figure(len(_KINDS), 2, (7.6, 9.4), sharex=True, sharey="col")
+    for kind, row in zip(_KINDS, axes, strict=True):
+        for axis, values in zip(row, (outcomes.wass1[kind], outcomes.error[kind]), strict=True):
+            for j, variance in enumerate(_VARIANCES):
+                style, marker = _STYLES[variance]
+                line = {"marker": marker, "markersize": 5, "linewidth": 1.6, "label": f"kernel variance {variance:g}"}
+                drawing.draw_seeds(axis, outcomes.features, values[:, j].T, style, alpha=0.15, **line)
+        drawing.label(row[0], title=kind.title, y="Wasserstein-1 distance\n(Wass1), test rows")
+        drawing.label(row[1], y="Classification error\n(Err-.5), test rows")
+        title = f"strength {kind.strength:g}, dual step {kind.dual_step:g}"
+        row[1].set_title(title, fontsize=8.5, loc="right", color=drawing.THEME.quiet)
+    axes[0, 0].set(xscale="log", yscale="log")
+    low, high = axes[0, 0].get_ylim()
+    marks = [mark for mark in _WASS1_MARKS if low <= mark <= high]
+    axes[0, 0].set_yticks(marks, [f"{mark:g}" for mark in marks])
+    axes[0, 0].minorticks_off()
+    for axis in axes[-1]:
+        drawing.label(axis, x="Number of Fourier features D")
+        axis.set_xticks(outcomes.features, [str(features) for features in outcomes.features])
+        axis.minorticks_off()
+    entries = axes[0, 0].get_legend_handles_labels()
+    drawing.add_legend(figure, "outside upper center", size=9, entries=entries, ncols=3)
     return figure
 
 
-def _draw_variances(axis: Any, features: tuple[int, ...], values: NDArray[np.float64]) -> None:
-    for j, variance in enumerate(_VARIANCES):
-        style, marker = _STYLES[variance]
-        axis.plot(
-            features,
-            values[:, j].mean(axis=1),
-            color=style.colour,
-            linestyle=(0, style.dashes) if style.dashes else "solid",
-            marker=marker,
-            markersize=5,
-            linewidth=1.6,
-            label=f"kernel variance {variance:g}",
-        )
-        band = values[:, j].min(axis=1), values[:, j].max(axis=1)
-        axis.fill_between(features, *band, color=style.colour, alpha=0.15, lw=0)
-
-
+@drawing.default_style()
 def _sweep_figure(outcomes: _Outcomes) -> Any:
-    theme = THEMES["light"]
-    figure, axes = start_figure(2, 2, (7.6, 5.6), sharex=True, sharey=True)
+    theme = drawing.THEME
+    figure, axes = drawing.start_figure(2, 2, (7.6, 5.6), sharex=True, sharey=True)
     norm = load_extra("matplotlib.colors").LogNorm(vmin=0.02, vmax=2.0, clip=True)
-    with default_style():
-        for kind in _KINDS:
-            axis = axes[("l2", "entropy").index(kind.regularizer), 0 if kind.opposite else 1]
-            worst = outcomes.worst[kind]
-            axis.grid(visible=False)
-            axis.imshow(worst, cmap="Blues", norm=norm, aspect="auto")
-            for (i, j), value in np.ndenumerate(worst):
-                ink = theme.ink if norm(value) < 0.55 else theme.paper
-                fine = value <= _FINE
-                text = three_digits(value) + (" ✓" if fine else "")
-                axis.text(
-                    j, i, text, ha="center", va="center", color=ink, fontsize=9, weight="bold" if fine else "normal"
-                )
-            axis.set_title(kind.title, fontsize=10, loc="left")
-            axis.set_xticks(range(len(outcomes.ratios)), [f"{ratio:g}" for ratio in outcomes.ratios])
-            axis.set_yticks(range(len(outcomes.strengths)), [f"{strength:g}" for strength in outcomes.strengths])
-        for axis in axes[-1]:
-            axis.set_xlabel("Dual step, in multiples of the strength", fontsize=9)
-        for axis in axes[:, 0]:
-            axis.set_ylabel("Regularization strength", fontsize=9)
-        title = f"Highest Wass1 over the second half of a run, test rows (✓: {three_digits(_FINE)} or less)"
-        figure.suptitle(title, fontsize=10)
+    for kind in _KINDS:
+        axis = axes[("l2", "entropy").index(kind.regularizer), 0 if kind.opposite else 1]
+        worst = outcomes.worst(kind)
+        axis.grid(visible=False)
+        axis.imshow(worst, cmap="Blues", norm=norm, aspect="auto")
+        for (i, j), value in np.ndenumerate(worst):
+            text, weight = (three_digits(value) + " ✓", "bold") if value <= _FINE else (three_digits(value), "normal")
+            ink = theme.ink if norm(value) < 0.55 else theme.paper
+            axis.text(j, i, text, ha="center", va="center", color=ink, fontsize=9, weight=weight)
+        drawing.label(axis, title=kind.title)
+        axis.set_xticks(range(len(outcomes.ratios)), [f"{ratio:g}" for ratio in outcomes.ratios])
+        axis.set_yticks(range(len(outcomes.strengths)), [f"{strength:g}" for strength in outcomes.strengths])
+    for axis in axes[-1]:
+        drawing.label(axis, x="Dual step, in multiples of the strength")
+    for axis in axes[:, 0]:
+        drawing.label(axis, y="Regularization strength")
+    title = f"Highest Wass1 over the second half of a run, test rows (✓: {three_digits(_FINE)} or less)"
+    figure.suptitle(title, fontsize=10)
     return figure
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
     """Draw the ablation and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
-    outcomes, seeds = _gather(results, quick), len(_seeds(quick))
+    outcomes, seeds = _Outcomes.gather(results, quick=quick), _QUICK_SEEDS if quick else _SEEDS
     return Finding(
         "ablation",
         "Ablation: features, kernel, regularizer, constraint",

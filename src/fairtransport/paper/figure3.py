@@ -9,15 +9,24 @@ of test rows, drawn so that they have the same rates, or .4 for women.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport.paper import _drawing as drawing
 from fairtransport.paper._methods import DUALS, Evaluator, paper_classifier, record_training, three_digits
-from fairtransport.paper.finding import Claim, Finding, Part, Table, bin_table, default_style, start_figure, verdict
+from fairtransport.paper.finding import (
+    Finding,
+    Table,
+    bin_table,
+    check,
+    rounded,
+    seeded_parts,
+    seeded_results,
+    shares_of,
+)
 from fairtransport.paper.splits import adult_by_sex, rows_at_rates
-from fairtransport.report.style.figures import THEMES
 from fairtransport.transport.line import wasserstein
 
 if TYPE_CHECKING:
@@ -25,9 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper.finding import Result, Stop
-
-__all__ = ["adult_by_sex", "assemble", "parts", "rows_at_rates"]
+    from fairtransport.paper.finding import Claim, Part, Result, Stop
 
 _SEXES = ("Female", "Male")
 _MALE_RATE = 0.3
@@ -58,12 +65,10 @@ def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
     model = paper_classifier("COT", None, seed, {"target": "Male", **parameters})
     sex = {"sex": split.sensitive_train["sex"][rows]}
     trainer = model.make_trainer(split.X_train[rows], split.y_train[rows], sensitive_features=sex)
-    tests = {}
-    for number, (world, world_rates) in enumerate(rates.items()):
-        rng = np.random.default_rng([seed, number])
-        rows = rows_at_rates(split.y_test, split.sensitive_test["sex"], world_rates, rng)
-        sex = {"sex": split.sensitive_test["sex"][rows]}
-        tests[world] = Evaluator.build(split.X_test[rows], split.y_test[rows], sex, model.target_)
+    tests = {
+        world: Evaluator.at_rates(split, world_rates, model.target_, np.random.default_rng([seed, number]))
+        for number, (world, world_rates) in enumerate(rates.items())
+    }
     start = trainer.theta
     run = record_training(trainer, tests["same"], n_updates=parameters["n_updates"], every=every, stop=stop)
     result: Result = {"target": model.target_, "theta": run["final_theta"]}
@@ -74,33 +79,22 @@ def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
     return result
 
 
-def _seeds(quick: bool) -> range:
-    return range(_QUICK_SEEDS if quick else _SEEDS)
-
-
-def _name(seed: int) -> str:
-    return f"figure3-seed{seed}"
-
-
 def parts(*, quick: bool) -> list[Part]:
     """Return one training run for each seed.
 
     With ``quick``: one seed, a tenth of the updates with steps five times as long.
     """
     n_updates, step = _QUICK_BUDGET if quick else _BUDGET
-    runs = []
-    for seed in _seeds(quick):
-        settings = {
-            "worlds": dict(_WORLDS),
-            "male_rate": _MALE_RATE,
-            "n_updates": n_updates,
-            "every": max(1, n_updates // _RECORDS),
-            "parameter_step": step,
-            "seed": seed,
-            **_COT,
-        }
-        runs.append(Part(_name(seed), settings, partial(_train, settings), cost=1e-4 * n_updates))
-    return runs
+    settings = {
+        "worlds": dict(_WORLDS),
+        "male_rate": _MALE_RATE,
+        "n_updates": n_updates,
+        "every": max(1, n_updates // _RECORDS),
+        "parameter_step": step,
+        **_COT,
+    }
+    n_seeds = _QUICK_SEEDS if quick else _SEEDS
+    return seeded_parts("figure3", settings, _train, n_seeds=n_seeds, cost=1e-4 * n_updates)
 
 
 # ---------------------------------------------------------------- results
@@ -127,13 +121,6 @@ class _Gap:
 _Gaps = dict[tuple[str, str], _Gap]
 
 
-def _gather(results: Mapping[str, Result], quick: bool) -> tuple[_Gaps, NDArray[np.float64]]:
-    """Return gaps by world and sex, and Wass1 of theta* on rows with the rates of the training rows."""
-    runs = [results[_name(seed)] for seed in _seeds(quick)]
-    gaps = {(world, sex): _Gap.gather(runs, f"{world}-{sex}") for world in _WORLDS for sex in _SEXES}
-    return gaps, np.array([float(run["same-start"]) for run in runs])
-
-
 def _wass1(gaps: _Gaps, world: str) -> NDArray[np.float64]:
     return np.sum([gaps[world, sex].distance for sex in _SEXES], axis=0)
 
@@ -143,22 +130,18 @@ def _rate(world: str, sex: str) -> float:
 
 
 def _gap_table(gaps: _Gaps) -> Table:
-    rows = []
-    for (world, sex), gap in gaps.items():
-        for seed, numbers in enumerate(zip(gap.distance, gap.shift, gap.above, strict=True)):
-            rows.append((world, sex, _rate(world, sex), seed, *(round(float(number), 5) for number in numbers)))
+    rows = [
+        (world, sex, _rate(world, sex), seed, *rounded(*numbers))
+        for (world, sex), gap in gaps.items()
+        for seed, numbers in enumerate(zip(gap.distance, gap.shift, gap.above, strict=True))
+    ]
     return Table(("rates", "sex", "class_rate", "seed", "distance", "mean_shift", "shift_above_half"), tuple(rows))
 
 
-def _share(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the percentage of the scores in each bin."""
-    return 100.0 * np.histogram(scores, _BINS)[0] / scores.size
-
-
 def _bin_table(first: Result) -> Table:
-    columns = {"target": _share(first["target"])}
-    columns |= {f"{world}_{sex}": _share(first[f"{world}-{sex}"]) for world in _WORLDS for sex in _SEXES}
-    return bin_table(_BINS, columns)
+    columns = {f"{world}_{sex}": first[f"{world}-{sex}"] for world, sex in product(_WORLDS, _SEXES)}
+    shares = {name: shares_of(scores, _BINS) for name, scores in {"target": first["target"], **columns}.items()}
+    return bin_table(_BINS, shares)
 
 
 def _short_table(gaps: _Gaps) -> Table:
@@ -172,51 +155,47 @@ def _short_table(gaps: _Gaps) -> Table:
 # ---------------------------------------------------------------- claims
 
 
-def _signed(value: float, sign: str = "-") -> str:
+def _signed(value: float | np.floating[Any], sign: str = "-") -> str:
     """Write .152 or a true minus sign and .001; with ``sign="+"`` also +.152."""
-    text = f"{round(value, 3) + 0.0:{sign}.3f}"  # adding zero avoids a negative zero
+    text = f"{round(float(value), 3) + 0.0:{sign}.3f}"  # adding zero avoids a negative zero
     return text.replace("0.", ".", 1).replace("-", "\N{MINUS SIGN}")
 
 
 def _range(values: NDArray[np.float64]) -> str:
-    text = _signed(float(values.mean()))
-    return text if values.size == 1 else f"{text} ({_signed(float(values.min()))} to {_signed(float(values.max()))})"
+    text = _signed(values.mean())
+    return text if values.size == 1 else f"{text} ({_signed(values.min())} to {_signed(values.max())})"
 
 
 def _claims(gaps: _Gaps, start: NDArray[np.float64]) -> tuple[Claim, ...]:
     same, changed = _wass1(gaps, "same"), _wass1(gaps, "changed")
     female, before = gaps["changed", "Female"], gaps["same", "Female"]
-    male = max(float(gaps[world, "Male"].distance.max()) for world in _WORLDS)
+    male = max(gaps[world, "Male"].distance.max() for world in _WORLDS)
     return (
-        Claim(
+        check(
             "At the rates of its training rows (.1 of the women, .3 of the men in class 1) the model is fair.",
-            "",
             f"Wass1 {_range(same)}; logistic regression {_range(start)}",
-            verdict(holds=bool(same.max() <= _FAIR)),
             f"Decided by Wass1 {three_digits(_FAIR)} or less with every seed.",
+            holds=same.max() <= _FAIR,
         ),
-        Claim(
+        check(
             "When .4 of the women belong to class 1 the same model is unfair.",
-            "",
             f"Wass1 {_range(changed)}",
-            verdict(holds=bool((changed >= _FACTOR * same).all() and changed.min() > _FAIR)),
             f"Decided by {_FACTOR:g} times the Wass1 before the change, and more than {three_digits(_FAIR)}, with "
             "every seed.",
+            holds=(changed >= _FACTOR * same).all() and changed.min() > _FAIR,
         ),
-        Claim(
+        check(
             "The women's outputs then have too much mass toward class 1.",
-            "",
             f"mean output {_range(female.shift)} above the target's, share above one half {_range(female.above)} more; "
             f"before, {_range(before.shift)} and {_range(before.above)}",
-            verdict(holds=bool((female.shift > np.abs(before.shift)).all() and (female.above > 0).all())),
             "Decided by both signs, and by a shift of the mean larger than before, with every seed.",
+            holds=(female.shift > np.abs(before.shift)).all() and (female.above > 0).all(),
         ),
-        Claim(
+        check(
             "The men's outputs stay at the target.",
-            "",
             f"distance {three_digits(male)} at most",
-            verdict(holds=male <= _FAIR),
             f"Decided by {three_digits(_FAIR)} or less in both worlds with every seed.",
+            holds=male <= _FAIR,
         ),
     )
 
@@ -224,39 +203,41 @@ def _claims(gaps: _Gaps, start: NDArray[np.float64]) -> tuple[Claim, ...]:
 # ---------------------------------------------------------------- the figure
 
 
+@drawing.default_style()
 def _figure(first: Result) -> Any:
-    figure, axes = start_figure(2, 2, (8.4, 5.4), sharex=True, sharey=True)
-    with default_style():
-        for row, world in zip(axes, _WORLDS, strict=True):
-            for axis, sex in zip(row, _SEXES, strict=True):
-                _draw(axis, first["target"], first[f"{world}-{sex}"])
-                when = "as in training" if world == "same" else "the same model"
-                title = f"{sex}, {three_digits(_rate(world, sex))[:2]} in class 1 ({when})"
-                axis.set_title(title, fontsize=10, loc="left")
-            row[0].set_ylabel("Share of people (%)\nin bins of .05", fontsize=9)
-        for axis in axes[1]:
-            axis.set_xlabel("Model output (probability of class 1)", fontsize=9)
-            axis.set_xlim(0, 1)
-            axis.set_xticks((0, 0.25, 0.5, 0.75, 1), ("0", ".25", ".5", ".75", "1"))
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper left", ncols=2, fontsize=9, frameon=False)
+    figure, axes = drawing.start_figure(2, 2, (8.4, 5.4), sharex=True, sharey=True)
+    for row, world in zip(axes, _WORLDS, strict=True):
+        for axis, sex in zip(row, _SEXES, strict=True):
+            _draw(axis, first["target"], first[f"{world}-{sex}"])
+            when = "as in training" if world == "same" else "the same model"
+            drawing.label(axis, title=f"{sex}, {three_digits(_rate(world, sex))[:2]} in class 1 ({when})")
+        drawing.label(row[0], y="Share of people (%)\nin bins of .05")
+    for axis in axes[1]:
+        drawing.label(axis, x="Model output (probability of class 1)")
+        axis.set_xlim(0, 1)
+        axis.set_xticks((0, 0.25, 0.5, 0.75, 1), ("0", ".25", ".5", ".75", "1"))
+    entries = axes[0, 0].get_legend_handles_labels()
+    drawing.add_legend(figure, "outside upper left", size=9, entries=entries, ncols=2)
     return figure
 
 
 def _draw(axis: Any, target: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
-    axis.stairs(_share(target), _BINS, fill=True, color=_TARGET_COLOUR, alpha=0.38, linewidth=0, label="target")
-    axis.stairs(_share(scores), _BINS, color=_OUTPUT_COLOUR, linewidth=1.9, label="outputs of the group", zorder=4)
-    distance, shift = wasserstein(scores, target), float(scores.mean() - target.mean())
+    fill = {"fill": True, "color": _TARGET_COLOUR, "alpha": 0.38, "linewidth": 0}
+    axis.stairs(shares_of(target, _BINS), _BINS, label="target", **fill)
+    line = {"color": _OUTPUT_COLOUR, "linewidth": 1.9, "zorder": 4}
+    axis.stairs(shares_of(scores, _BINS), _BINS, label="outputs of the group", **line)
+    distance, shift = wasserstein(scores, target), scores.mean() - target.mean()
     text = f"distance to target {_signed(distance)}\nshift of the mean {_signed(shift, '+')}"
     anchor = {"transform": axis.transAxes, "ha": "right", "va": "top"}
-    box = {"facecolor": THEMES["light"].paper, "edgecolor": "none", "pad": 2.0}
-    axis.text(0.98, 0.95, text, fontsize=8.5, color=THEMES["light"].ink, bbox=box, **anchor)
+    box = {"facecolor": drawing.THEME.paper, "edgecolor": "none", "pad": 2.0}
+    axis.text(0.98, 0.95, text, fontsize=8.5, color=drawing.THEME.ink, bbox=box, **anchor)
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
     """Draw Figure 3 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
-    gaps, start = _gather(results, quick)
-    first = results[_name(0)]
+    runs = seeded_results(results, "figure3")
+    gaps = {(world, sex): _Gap.gather(runs, f"{world}-{sex}") for world, sex in product(_WORLDS, _SEXES)}
+    start = np.array([float(run["same-start"]) for run in runs])
     return Finding(
         "figure3",
         "Figure 3: the level of unfairness changes",
@@ -264,8 +245,8 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
         "of the men belong to class 1, on test rows of the same rates, over the target (the male outputs at "
         "theta*). Bottom: the same model on test rows of which .4 of the women belong to class 1."
         + ("" if quick else f" The first of {_SEEDS} seeds is drawn; the table has means over the seeds."),
-        figures={"figure3": _figure(first)},
-        tables={"figure3": _gap_table(gaps), "figure3-histograms": _bin_table(first)},
+        figures={"figure3": _figure(runs[0])},
+        tables={"figure3": _gap_table(gaps), "figure3-histograms": _bin_table(runs[0])},
         shown={"figure3": _short_table(gaps)},
         claims=_claims(gaps, start),
     )

@@ -13,33 +13,16 @@ one from .1 to .4, as the text says.
 Both methods are the paper's algorithm: transport only, constant steps, batches of 100. The paper's panel (b) has
 two duals that are close to each other before the change and differ after it, so ours are free; opposite duals are
 always mirror images. Free duals draw the outputs together, the more the larger the strength is, hence the small one
-here. Steps and strength were chosen on training rows with two seeds. Mean Wass1 over the last 2,000 updates of a
-segment, and the worst end of a segment (mean of 500 updates), from the third change on:
-
-============= ======== ========= ============== ==== =====
-method        strength dual step parameter step mean worst
-============= ======== ========= ============== ==== =====
-COT           .003     .1        .005           .015 .020
-COT           .003     .1        .003           .015 .028
-COT           .003     .03       .005           .014 .024
-COT           .003     .03       .003           .014 .025
-COT           .01      .1        .005           .015 .027
-COT           .03      .1        .005           .024 .037
-COT, opposite .1       1         .002           .011 .016
-COT, opposite .1       1         .005           .013 .021
-DOT                              .01            .013 .018
-DOT                              .005           .013 .019
-DOT                              .003           .015 .027
-============= ======== ========= ============== ==== =====
-
-Opposite duals do a little better, with a smaller step of theta. Free ones have the step that DOT has.
+here. Steps and strength were chosen on training rows with two seeds, by Wass1 at the ends of segments, among strengths
+of .003 to .03, dual steps of .03 and .1 and steps of theta from .003 to .01, which DOT shares. COT's mean is .015 and
+its worst .020, DOT's .013 and .018; opposite duals (.011 and .016) do a little better, with a smaller step of theta.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import pairwise
+from functools import lru_cache
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,10 +30,11 @@ from sklearn.linear_model import LogisticRegression
 
 from fairtransport._extras import load_extra
 from fairtransport.linear.sgd_problem import TrainingProblem
+from fairtransport.paper import _drawing as drawing
 from fairtransport.paper._methods import DUALS, Evaluator, paper_classifier, three_digits
-from fairtransport.paper.finding import Claim, Finding, Part, Table, default_style, spread_of, start_figure, verdict
+from fairtransport.paper.finding import Finding, Table, check, rounded, seeded_parts, spread_of, stack_seeds
 from fairtransport.paper.splits import adult_by_sex, rows_at_rates
-from fairtransport.report.style.figures import THEMES, GroupStyle
+from fairtransport.report.style.figures import GroupStyle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,10 +42,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.linear import Trainer
-    from fairtransport.paper.finding import Result, Stop
+    from fairtransport.paper.finding import Claim, Part, Result, Stop
     from fairtransport.paper.splits import Split
-
-# Training runs of Figure 4: COT and DOT go on while the share of women in class 1 changes; see `figure4`.
 
 # Shares of women in class 1: of the original data, roughly, and then the paper's list.
 ORIGINAL = 0.1
@@ -80,6 +62,9 @@ SETTLED = 3  # the segment that begins with the third change
 END = 10  # records that make a segment's end
 LOW = 0.03
 SHOWN = 6  # the segment that begins at update 30,000
+_JUMP = 0.10
+_SIMILAR = 0.01
+_STYLES = {"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (3.0, 1.2))}
 
 
 # ---------------------------------------------------------------- training
@@ -94,12 +79,9 @@ def _start() -> Any:
 
 def _evaluator(split: Split, rate: float | None, target: NDArray[np.float64]) -> Evaluator:
     """Return an evaluator on test rows at a rate, the same rows for the same rate; all rows for the original data."""
-    rows = np.arange(len(split.y_test))
-    if rate is not None:
-        rng = np.random.default_rng(round(1000 * rate))
-        rows = rows_at_rates(split.y_test, split.sensitive_test["sex"], {"Female": rate}, rng)
-    sex = {"sex": split.sensitive_test["sex"][rows]}
-    return Evaluator.build(split.X_test[rows], split.y_test[rows], sex, target)
+    if rate is None:
+        return Evaluator.build(split.X_test, split.y_test, split.sensitive_test, target)
+    return Evaluator.at_rates(split, {"Female": rate}, target, np.random.default_rng(round(1000 * rate)))
 
 
 def _problem(split: Split, rate: float, target: NDArray[np.float64], rng: np.random.Generator) -> TrainingProblem:
@@ -147,38 +129,26 @@ def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
     return {"update": update, "wass1": wass1, "error": error, "duals": np.array(duals)}
 
 
-def seeds(*, quick: bool) -> range:
-    """Return the seeds of the runs."""
-    return range(_QUICK_SEEDS if quick else _SEEDS)
-
-
-def part_name(method: str, seed: int) -> str:
-    """Return the name of a run."""
-    return f"figure4-{method}-seed{seed}"
-
-
 def parts(*, quick: bool) -> list[Part]:
     """Return one training run for each method and seed.
 
     With ``quick``: one seed, shorter segments with longer steps.
     """
-    segment, step = (_QUICK_SEGMENT, _QUICK_STEP) if quick else (SEGMENT, _STEP)
+    segment, step, n_seeds = (_QUICK_SEGMENT, _QUICK_STEP, _QUICK_SEEDS) if quick else (SEGMENT, _STEP, _SEEDS)
+    cost = 1.5e-4 * segment * (1 + len(_RATES))
     runs = []
     for method in METHODS:
-        for seed in seeds(quick=quick):
-            settings = {
-                "method": method,
-                "rates": list(_RATES),
-                "segment": segment,
-                "every": EVERY,
-                "after": AFTER,
-                "batch_size": _BATCH,
-                "parameter_step": step,
-                "seed": seed,
-                **(_COT if method == "COT" else {}),
-            }
-            cost = 1.5e-4 * segment * (1 + len(_RATES))
-            runs.append(Part(part_name(method, seed), settings, partial(_adapt, settings), cost))
+        settings = {
+            "method": method,
+            "rates": list(_RATES),
+            "segment": segment,
+            "every": EVERY,
+            "after": AFTER,
+            "batch_size": _BATCH,
+            "parameter_step": step,
+            **(_COT if method == "COT" else {}),
+        }
+        runs += seeded_parts(f"figure4-{method}", settings, _adapt, n_seeds=n_seeds, cost=cost)
     return runs
 
 
@@ -186,18 +156,12 @@ def parts(*, quick: bool) -> list[Part]:
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
-    """All seeds of one method: arrays of shape (seeds, segments, records)."""
+class _Runs:
+    """All seeds of one method: the updates of (segments, records), and arrays of (seeds, segments, records)."""
 
     update: NDArray[np.float64]
     wass1: NDArray[np.float64]
     error: NDArray[np.float64]
-
-    @classmethod
-    def gather(cls, results: list[Result]) -> Runs:
-        """Return the runs of a method from the results of its parts."""
-        wass1, error = (np.array([result[key] for result in results]) for key in ("wass1", "error"))
-        return cls(results[0]["update"], wass1, error)
 
     @property
     def start(self) -> NDArray[np.float64]:
@@ -227,12 +191,15 @@ class Runs:
         return (self.update - self.update[:, :1])[0][first]
 
 
+_AllRuns = dict[str, _Runs]
+
+
 def all_rates() -> tuple[float, ...]:
     """Return the share of women in class 1 of each segment: the original data, then the paper's list."""
     return (ORIGINAL, *_RATES)
 
 
-def segments_at(rate: float) -> list[int]:
+def _segments_at(rate: float) -> list[int]:
     """Return the segments with a rate, in order."""
     return [segment for segment, other in enumerate(all_rates()) if other == rate]
 
@@ -242,24 +209,19 @@ def jumps() -> list[int]:
     return [before + 1 for before, change in enumerate(pairwise(all_rates())) if change == (0.1, 0.4)]
 
 
-def gather_duals(results: Mapping[str, Result], *, quick: bool) -> dict[str, NDArray[np.float64]]:
+def _shown_duals(duals: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """Return the duals at the change that the paper shows; arrays of shape (seeds, 2, grid).
 
     A constant moved from one dual to the other changes nothing, so both are shifted to the same mean over [0, 1].
     """
-    runs = np.array([results[part_name("COT", seed)]["duals"] for seed in seeds(quick=quick)])
-    runs += runs.mean(axis=(3, 4), keepdims=True) - runs.mean(axis=4, keepdims=True)
-    return {"before": runs[:, SHOWN - 1, 1], "after": runs[:, SHOWN, 0]}
+    shifted = duals + (duals.mean(axis=(3, 4), keepdims=True) - duals.mean(axis=4, keepdims=True))
+    return {"before": shifted[:, SHOWN - 1, 1], "after": shifted[:, SHOWN, 0]}
 
 
-# The paper's claims about Figure 4, checked against our runs.
-
-_JUMP = 0.10
-_SIMILAR = 0.01
+# ---------------------------------------------------------------- claims
 
 
-def figure4_claims(runs: Mapping[str, Runs], duals: Mapping[str, NDArray[np.float64]]) -> tuple[Claim, ...]:
-    """Check the paper's claims against the runs of both methods and COT's duals."""
+def _claims(runs: _AllRuns, duals: Mapping[str, NDArray[np.float64]]) -> tuple[Claim, ...]:
     return (
         *(_low_ends(method, run) for method, run in runs.items()),
         _jump(runs),
@@ -272,114 +234,107 @@ def figure4_claims(runs: Mapping[str, Runs], duals: Mapping[str, NDArray[np.floa
     )
 
 
-def rate_text(rate: float) -> str:
+def _rate_text(rate: float) -> str:
     """Return a rate as the paper prints it."""
     return f"{rate:.1f}".removeprefix("0")
 
 
-def _low_ends(method: str, run: Runs) -> Claim:
+def _low_ends(method: str, run: _Runs) -> Claim:
     end, last = run.end[:, SETTLED:], run.wass1[:, SETTLED:, -1]
-    return Claim(
+    return check(
         f"{method} adapts to every new level of unfairness.",
-        "",
-        f"from the third change on, segments end at Wass1 {three_digits(float(end.mean()))} on average and "
-        f"{three_digits(float(end.max()))} at most; single last records at {three_digits(float(last.max()))} at most",
-        verdict(holds=bool(end.max() <= LOW)),
+        f"from the third change on, segments end at Wass1 {three_digits(end.mean())} on average and "
+        f"{three_digits(end.max())} at most; single last records at {three_digits(last.max())} at most",
         f"Decided by {three_digits(LOW)} or less at the end of every such segment with every seed, the mean of the "
         f"last {END} records.",
+        holds=end.max() <= LOW,
     )
 
 
-def _jump(runs: Mapping[str, Runs]) -> Claim:
+def _jump(runs: _AllRuns) -> Claim:
     starts = {method: run.start[:, jumps()] for method, run in runs.items()}
-    least = min(float(start.min()) for start in starts.values())
-    means = ", ".join(f"{method} {three_digits(float(start.mean()))}" for method, start in starts.items())
-    return Claim(
+    least = min(start.min() for start in starts.values())
+    means = ", ".join(f"{method} {three_digits(start.mean())}" for method, start in starts.items())
+    return check(
         "The change from .1 to .4 makes a fair model unfair.",
-        "",
         f"Wass1 just after it: {means}",
-        verdict(holds=least > _JUMP),
         f"Decided by Wass1 above {three_digits(_JUMP)} each time with every seed; the least is {three_digits(least)}.",
+        holds=least > _JUMP,
     )
 
 
-def _alike(runs: Mapping[str, Runs]) -> Claim:
+def _alike(runs: _AllRuns) -> Claim:
     cot, dot = (runs[method].wass1.mean(axis=0)[SETTLED:] for method in METHODS)
-    gap = float(np.abs(cot - dot).mean())
-    return Claim(
+    gap = np.abs(cot - dot).mean()
+    return check(
         "COT and DOT behave very similarly.",
-        "",
         f"from the third change on their Wass1 differ by {three_digits(gap)} on average",
-        verdict(holds=gap <= _SIMILAR),
         f"Decided by {three_digits(_SIMILAR)} or less.",
+        holds=gap <= _SIMILAR,
     )
 
 
-def _stable(runs: Mapping[str, Runs]) -> Claim:
-    cot, dot = (float(runs[method].jitter[:, SETTLED:].mean()) for method in METHODS)
-    return Claim(
+def _stable(runs: _AllRuns) -> Claim:
+    cot, dot = (runs[method].jitter[:, SETTLED:].mean() for method in METHODS)
+    deviations = f"DOT {dot:.4f}, COT {cot:.4f}".replace("0.", ".")
+    return check(
         "DOT is more stable than COT.",
-        "",
-        f"standard deviation of Wass1 over the second half of a segment: DOT {dot:.4f}, COT {cot:.4f}".replace(
-            "0.", "."
-        ),
-        verdict(holds=dot < cot),
+        f"standard deviation of Wass1 over the second half of a segment: {deviations}",
         "Decided by the means over all segments from the third change on; both have the same step and batch size.",
+        holds=dot < cot,
     )
 
 
-def _faster(runs: Mapping[str, Runs]) -> Claim:
-    first, *later = segments_at(ORIGINAL)
+def _faster(runs: _AllRuns) -> Claim:
+    first, *later = _segments_at(ORIGINAL)
     lines, holds = [], True
     for method, run in runs.items():
         mean, needed = run.wass1.mean(axis=(0, 2)), run.needed.mean(axis=0)
         holds &= bool(mean[first] > max(mean[later]) and needed[first] > max(needed[later]))
         updates = ", ".join(f"{needed[segment]:,.0f}" for segment in (first, *later))
-        means = ", ".join(three_digits(float(mean[segment])) for segment in (first, *later))
+        means = ", ".join(three_digits(mean[segment]) for segment in (first, *later))
         lines.append(f"{method} {updates} updates (mean Wass1 of the segment {means})")
-    return Claim(
+    return check(
         "At rate .1 Wass1 is higher early in training than later, and needs more updates to become low.",
-        "",
         f"until Wass1 is {three_digits(LOW)}, the first time and later: {'; '.join(lines)}",
-        verdict(holds=holds),
         "Decided by both figures, the first segment against each later one, for both methods.",
+        holds=holds,
     )
 
 
-def _falling(runs: Mapping[str, Runs]) -> Claim:
-    lines, holds, lower, count = [], True, 0, 0
+def _falling(runs: _AllRuns) -> Claim:
+    rates = sorted(set(all_rates()))
+    lines, holds, lower = [], True, 0
     for method, run in runs.items():
         least = run.least.mean(axis=0)
-        rates = sorted(set(all_rates()))
-        first, last = (np.array([least[segments_at(rate)[end]] for rate in rates]) for end in (0, -1))
+        first, last = (np.array([least[_segments_at(rate)[end]] for rate in rates]) for end in (0, -1))
         holds &= bool(last.mean() < first.mean())
-        lower, count = lower + int((last < first).sum()), count + len(rates)
+        lower += int((last < first).sum())
         pairs = ", ".join(
-            f"{rate_text(rate)}: {three_digits(float(a))} to {three_digits(float(b))}"
+            f"{_rate_text(rate)}: {three_digits(a)} to {three_digits(b)}"
             for rate, a, b in zip(rates, first, last, strict=True)
         )
         lines.append(f"{method} {pairs}")
-    return Claim(
+    n_rates = len(runs) * len(rates)
+    return check(
         "The minimum of Wass1 decreases with progress.",
-        "",
         f"the first and the last segment of each rate: {'; '.join(lines)}",
-        verdict(holds=holds),
-        f"Decided by the mean over the rates, for both methods; it is lower at {lower} of {count} single ones.",
+        f"Decided by the mean over the rates, for both methods; it is lower at {lower} of {n_rates} single ones.",
+        holds=holds,
     )
 
 
 def _small_duals(duals: Mapping[str, NDArray[np.float64]], change: int) -> Claim:
     size = {when: np.abs(pairs).max(axis=(1, 2)) for when, pairs in duals.items()}
     gap = {when: np.abs(pairs[:, 0] - pairs[:, 1]).max(axis=1) for when, pairs in duals.items()}
-    holds = all((two["after"] >= 2.0 * two["before"]).all() for two in (size, gap))
-    return Claim(
+    return check(
         "Just before a change from .1 to .4 the two duals are small and close to each other, soon after it they are "
         "larger.",
-        "shown at update 30,000",
         f"at update {change:,}: largest value {size['before'].mean():.2f} before, {size['after'].mean():.2f} after; "
         f"largest distance of the two {gap['before'].mean():.2f} before, {gap['after'].mean():.2f} after",
-        verdict(holds=bool(holds)),
         "Decided by twice as much of both with every seed.",
+        holds=all((two["after"] >= 2.0 * two["before"]).all() for two in (size, gap)),
+        paper="shown at update 30,000",
     )
 
 
@@ -387,147 +342,119 @@ def _extremes(duals: Mapping[str, NDArray[np.float64]]) -> Claim:
     gap = np.abs(duals["after"][:, 0] - duals["after"][:, 1])
     outer = np.abs(GRID - 0.5) >= 0.3
     ends, middle = gap[:, outer].mean(axis=1), gap[:, ~outer].mean(axis=1)
-    return Claim(
+    return check(
         "After the change the two duals differ mostly at the extremes of [0, 1].",
-        "",
         f"mean distance of the two {ends.mean():.2f} below .2 and above .8, {middle.mean():.2f} in between",
-        verdict(holds=bool((ends > middle).all())),
         "Decided with every seed.",
+        holds=(ends > middle).all(),
     )
-
-
-_STYLES = {"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (3.0, 1.2))}
 
 
 # ---------------------------------------------------------------- tables
 
 
-def _trace_table(runs: Mapping[str, Runs]) -> Table:
+def _trace_table(runs: _AllRuns) -> Table:
     rows = []
-    for method, run in runs.items():
-        for segment, rate in enumerate(all_rates()):
-            for record, update in enumerate(run.update[segment]):
-                wass1, error = run.wass1[:, segment, record], run.error[:, segment, record]
-                spread = (*spread_of(wass1), round(float(error.mean()), 5))
-                rows.append((method, segment, rate, int(update), *spread))
+    for (method, run), (segment, rate) in product(runs.items(), enumerate(all_rates())):
+        for record, update in enumerate(run.update[segment]):
+            wass1, error = run.wass1[:, segment, record], run.error[:, segment, record]
+            rows.append((method, segment, rate, int(update), *spread_of(wass1), *rounded(error.mean())))
     head = ("method", "segment", "female_rate", "update", "wass1_mean", "wass1_min", "wass1_max", "error_mean")
     return Table(head, tuple(rows))
 
 
-def _segment_table(runs: Mapping[str, Runs]) -> Table:
+def _segment_table(runs: _AllRuns) -> Table:
     rows = []
-    for method, run in runs.items():
-        for segment, rate in enumerate(all_rates()):
-            kinds = (run.start, run.end, run.least, run.jitter, run.needed)
-            numbers = (round(float(kind[:, segment].mean()), 5) for kind in kinds)
-            worst = round(float(run.end[:, segment].max()), 5)
-            rows.append((method, segment, rate, int(run.update[segment, 0]), *numbers, worst))
+    for (method, run), (segment, rate) in product(runs.items(), enumerate(all_rates())):
+        means = (kind[:, segment].mean() for kind in (run.start, run.end, run.least, run.jitter, run.needed))
+        begin = int(run.update[segment, 0])
+        rows.append((method, segment, rate, begin, *rounded(*means, run.end[:, segment].max())))
     head = ("start", "end", "least", "standard_deviation", "updates_until_low", "end_worst_seed")
     return Table(("method", "segment", "female_rate", "from_update", *head), tuple(rows))
 
 
-def _short_table(runs: Mapping[str, Runs]) -> Table:
+def _short_table(runs: _AllRuns) -> Table:
     rows = []
     for segment, rate in enumerate(all_rates()):
-        cells = [f"{int(runs['COT'].update[segment, 0]):,}", rate_text(rate)]
-        for method in METHODS:
-            run = runs[method]
-            cells += [three_digits(float(kind[:, segment].mean())) for kind in (run.start, run.end)]
-        rows.append(tuple(cells))
+        means = (kind[:, segment].mean() for method in METHODS for kind in (runs[method].start, runs[method].end))
+        begin = f"{int(runs['COT'].update[segment, 0]):,}"
+        rows.append((begin, _rate_text(rate), *map(three_digits, means)))
     head = tuple(f"{method}: Wass1 {when}" for method in METHODS for when in ("at the change", "at the end"))
     return Table(("From update", "Female rate", *head), tuple(rows))
 
 
 def _dual_table(duals: Mapping[str, NDArray[np.float64]]) -> Table:
-    rows = []
-    for when, pairs in duals.items():
-        for seed, (group, target) in enumerate(pairs):
-            for point, *values in zip(GRID, group, target, strict=True):
-                rows.append((when, seed, round(float(point), 3), *(round(float(value), 5) for value in values)))
+    rows = [
+        (when, seed, round(float(point), 3), *rounded(*values))
+        for when, pairs in duals.items()
+        for seed, pair in enumerate(pairs)
+        for point, *values in zip(GRID, *pair, strict=True)
+    ]
     return Table(("when", "seed", "score", "dual_of_women", "dual_of_target"), tuple(rows))
 
 
 # ---------------------------------------------------------------- the figure
 
 
-def _figure(runs: Mapping[str, Runs], duals: Mapping[str, NDArray[np.float64]]) -> Any:
-    figure, ((left, before, after),) = start_figure(1, 3, (11.8, 4.0), width_ratios=(3.5, 1, 1))
+@drawing.default_style()
+def _figure(runs: _AllRuns, duals: Mapping[str, NDArray[np.float64]]) -> Any:
+    figure, ((left, before, after),) = drawing.start_figure(1, 3, (11.8, 4.0), width_ratios=(3.5, 1, 1))
     before.sharey(after)
-    with default_style():
-        _draw_traces(left, runs)
-        change = int(runs["COT"].update[SHOWN, 0])
-        for axis, pairs in zip((before, after), duals.values(), strict=True):
-            _draw_duals(axis, pairs)
-            axis.set_xlabel("Model output", fontsize=9)
-        before.set_ylabel("Value of the dual variable (women)", fontsize=9)
-        before.set_title(f"(b) At update {change:,},\nbefore the change", fontsize=10, loc="left")
-        after.set_title(f"{AFTER} updates\nafter the change", fontsize=10, loc="left")
-        after.tick_params(labelleft=False)
-        handles, labels = after.get_legend_handles_labels()
-        options = {"frameon": False, "fontsize": 8.5, "handlelength": 3.0}
-        figure.legend(handles, labels, loc="outside lower right", ncols=2, **options)
+    _draw_traces(left, runs)
+    change = int(runs["COT"].update[SHOWN, 0])
+    for axis, pairs in zip((before, after), duals.values(), strict=True):
+        _draw_duals(axis, pairs)
+        drawing.label(axis, x="Model output")
+    title = f"(b) At update {change:,},\nbefore the change"
+    drawing.label(before, title=title, y="Value of the dual variable (women)")
+    drawing.label(after, title=f"{AFTER} updates\nafter the change")
+    after.tick_params(labelleft=False)
+    entries = after.get_legend_handles_labels()
+    drawing.add_legend(figure, "outside lower right", entries=entries, ncols=2, handlelength=3.0)
     return figure
 
 
-def _draw_traces(axis: Any, runs: Mapping[str, Runs]) -> None:
-    theme = THEMES["light"]
+def _draw_traces(axis: Any, runs: _AllRuns) -> None:
+    theme, update = drawing.THEME, runs["COT"].update / 1000
     axis.grid(visible=False, axis="x")
     for method, run in runs.items():
-        style = _STYLES[method]
-        thousands = run.update.ravel() / 1000
-        mean, low, high = (pick(run.wass1, axis=0).ravel() for pick in (np.mean, np.min, np.max))
-        dashes = (0, style.dashes) if style.dashes else "solid"
-        axis.fill_between(thousands, low, high, color=style.colour, alpha=0.18, linewidth=0)
-        axis.plot(
-            thousands,
-            mean,
-            color=style.colour,
-            linestyle=dashes,
-            linewidth=1.3,
-            label=method,
-            zorder=5 if style.dashes else 4,
-        )
+        wass1, style = run.wass1.reshape(len(run.wass1), -1), _STYLES[method]
+        line = {"linewidth": 1.3, "label": method, "zorder": 5 if style.dashes else 4}
+        drawing.draw_seeds(axis, run.update.ravel() / 1000, wass1, style, alpha=0.18, **line)
     axis.axhline(LOW, color=theme.quiet, linewidth=0.8, linestyle=(0, (1.0, 2.0)), zorder=2)
-    changes = runs["COT"].update[:, 0] / 1000
-    end = float(runs["COT"].update[-1, -1]) / 1000
-    for change in changes[1:]:
+    changes = [*update[:, 0], update[-1, -1]]
+    for change in changes[1:-1]:
         axis.axvline(change, color=theme.line, linewidth=0.8, zorder=1)
-    for begin, close, rate in zip(changes, (*changes[1:], end), all_rates(), strict=True):
+    for (begin, close), rate in zip(pairwise(changes), all_rates(), strict=True):
         anchor = {"transform": axis.get_xaxis_transform(), "ha": "center", "va": "bottom"}
-        axis.text(0.5 * (begin + close), 1.01, rate_text(rate), fontsize=8.5, color=theme.ink, **anchor)
+        axis.text(0.5 * (begin + close), 1.01, _rate_text(rate), fontsize=8.5, color=theme.ink, **anchor)
     axis.set_title("(a) Share of women in class 1, changing:", fontsize=10, loc="left", pad=18)
-    axis.set_xlim(0, end)
+    axis.set_xlim(0, changes[-1])
     axis.set_ylim(bottom=0)
     axis.yaxis.set_major_locator(load_extra("matplotlib.ticker").MultipleLocator(0.05))
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:.2f}".removeprefix("0") if value else "0")
-    axis.set_xlabel("Updates, in thousands", fontsize=9)
-    axis.set_ylabel("Wasserstein-1 distance to the target\n(Wass1, test rows)", fontsize=9)
-    axis.legend(fontsize=9, frameon=False, loc="upper right", ncols=2, handlelength=3.0)
+    drawing.label(axis, x="Updates, in thousands", y="Wasserstein-1 distance to the target\n(Wass1, test rows)")
+    drawing.add_legend(axis, "upper right", size=9, ncols=2, handlelength=3.0)
 
 
 def _draw_duals(axis: Any, pairs: NDArray[np.float64]) -> None:
-    theme = THEMES["light"]
-    axis.axhline(0.0, color=theme.quiet, linewidth=0.8, zorder=2)
-    kinds = (("women's outputs", "#0072b2", "solid", "o"), ("target", "#8c8c8c", (0, (4.0, 1.6)), "s"))
-    for number, (label, colour, dashes, marker) in enumerate(kinds):
-        curves = pairs[:, number]
-        axis.fill_between(GRID, curves.min(axis=0), curves.max(axis=0), color=colour, alpha=0.25, linewidth=0)
-        line = {"color": colour, "linestyle": dashes, "linewidth": 1.7, "marker": marker, "markersize": 4.5}
-        axis.plot(
-            GRID, curves.mean(axis=0), markevery=(8 + 8 * number, 20), label=f"dual of the {label}", zorder=4, **line
-        )
+    axis.axhline(0.0, color=drawing.THEME.quiet, linewidth=0.8, zorder=2)
+    kinds = (("women's outputs", GroupStyle("#0072b2"), "o"), ("target", GroupStyle("#8c8c8c", (4.0, 1.6)), "s"))
+    for number, (name, style, marker) in enumerate(kinds):
+        line = {"linewidth": 1.7, "marker": marker, "markersize": 4.5, "markevery": (8 + 8 * number, 20), "zorder": 4}
+        label = f"dual of the {name}"
+        drawing.draw_seeds(axis, GRID, pairs[:, number], style, alpha=0.25, label=label, **line)
     axis.set_xlim(0, 1)
     axis.set_xticks((0, 0.5, 1), ("0", ".5", "1"))
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
     """Draw Figure 4 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
-    runs = {
-        method: Runs.gather([results[part_name(method, seed)] for seed in seeds(quick=quick)]) for method in METHODS
-    }
-    duals = gather_duals(results, quick=quick)
-    several = len(seeds(quick=quick)) > 1
-    spread = f" Lines are means, bands lowest to highest, over {len(seeds(quick=quick))} seeds." if several else ""
+    stacked = {method: stack_seeds(results, f"figure4-{method}") for method in METHODS}
+    runs = {method: _Runs(run["update"][0], run["wass1"], run["error"]) for method, run in stacked.items()}
+    duals = _shown_duals(stacked["COT"]["duals"])
+    n_seeds = _QUICK_SEEDS if quick else _SEEDS
+    spread = f" Lines are means, bands lowest to highest, over {n_seeds} seeds." if n_seeds > 1 else ""
     return Finding(
         "figure4",
         "Figure 4: continual adjustment",
@@ -544,5 +471,5 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
             "figure4-duals": _dual_table(duals),
         },
         shown={"figure4": _short_table(runs)},
-        claims=figure4_claims(runs, duals),
+        claims=_claims(runs, duals),
     )

@@ -12,16 +12,15 @@ import warnings
 import zipfile
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
+from itertools import count, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from fairtransport import __version__
-from fairtransport._extras import load_extra
 from fairtransport._progress import progress
 from fairtransport._warnings import FairnessWarning
-from fairtransport.report.style.figures import THEMES, add_grid
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -33,11 +32,6 @@ if TYPE_CHECKING:
 VERDICTS = ("agrees", "better", "differs")
 
 
-def verdict(*, holds: bool) -> str:
-    """Return whether our figures agree with a claim of the paper."""
-    return "agrees" if holds else "differs"
-
-
 @dataclass(frozen=True)
 class Claim:
     """One claim of the paper, checked."""
@@ -47,6 +41,11 @@ class Claim:
     ours: str
     verdict: str
     reason: str = ""
+
+
+def check(text: str, ours: str, reason: str = "", *, holds: bool | np.bool_, paper: str = "") -> Claim:
+    """Return a claim of the paper that our figures agree with, or not."""
+    return Claim(text, paper, ours, "agrees" if holds else "differs", reason)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +71,23 @@ def bin_table(edges: NDArray[np.float64], columns: Mapping[str, NDArray[np.float
     return Table(("from", "to", *columns), tuple((*ends, *share) for ends, share in zip(bins, shares, strict=True)))
 
 
-def spread_of(values: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return mean, minimum and maximum over seeds, as tables have them."""
-    return tuple(round(float(value), 5) for value in (values.mean(), values.min(), values.max()))
+def shares_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the percentage of the values in each bin."""
+    return 100.0 * np.histogram(values, edges)[0] / values.size
+
+
+def rounded(*values: float | np.floating[Any]) -> tuple[float, ...]:
+    """Return numbers as tables have them."""
+    return tuple(round(float(value), 5) for value in values)
+
+
+SPREAD = ("wass1_mean", "wass1_min", "wass1_max", "error_mean", "error_min", "error_max")
+"""The columns of `spread_of` Wass1 and the error."""
+
+
+def spread_of(*measures: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return mean, minimum and maximum over seeds of each measure."""
+    return rounded(*(value for values in measures for value in (values.mean(), values.min(), values.max())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,14 +181,35 @@ class Part:
         return folder / f"{self.name}-{self.digest}.npz"
 
 
+def seeded_parts(
+    name: str, settings: dict[str, Any], compute: Callable[[dict[str, Any], Stop], Result], *, n_seeds: int, cost: float
+) -> list[Part]:
+    """Return one part for each seed, which is the last of its settings and ends its name."""
+    parts = []
+    for seed in range(n_seeds):
+        seeded = {**settings, "seed": seed}
+        parts.append(Part(f"{name}-seed{seed}", seeded, partial(compute, seeded), cost))
+    return parts
+
+
+def seeded_results(results: Mapping[str, Result], name: str) -> list[Result]:
+    """Return the results of all seeds of `seeded_parts`, in order."""
+    names = takewhile(results.__contains__, (f"{name}-seed{seed}" for seed in count()))
+    return [results[each] for each in names]
+
+
+def stack_seeds(results: Mapping[str, Result], name: str) -> Result:
+    """Return the results of all seeds as arrays whose first axis are the seeds."""
+    runs = seeded_results(results, name)
+    return {key: np.array([run[key] for run in runs]) for key in runs[0]}
+
+
 def _load(path: Path) -> Result | None:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
-        return None  # truncated or damaged: compute it again
+        return None  # missing, truncated or damaged: compute it
 
 
 def _save(path: Path, result: Result) -> None:
@@ -188,10 +222,9 @@ def run_parts(
     parts: Sequence[Part], *, folder: Path | None = None, n_jobs: int = 1, title: str = "computing", show: bool = False
 ) -> dict[str, Result]:
     """Compute all parts, except those whose results are cached."""
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
     done: dict[str, Result] = {}
     if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
         done = {p.name: result for p in parts if (result := _load(p.path(folder))) is not None}
     todo = sorted((p for p in parts if p.name not in done), key=lambda p: -p.cost)
     stop = Stop()
@@ -225,29 +258,3 @@ def run_parts(
                 future.cancel()
             raise
     return {p.name: done[p.name] for p in parts}
-
-
-# The common style of the reproduced figures.
-
-
-@contextlib.contextmanager
-def default_style() -> Iterator[None]:
-    """Draw with matplotlib's default settings, whatever the caller's are."""
-    mpl = load_extra("matplotlib")
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        yield
-
-
-def start_figure(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, NDArray[Any]]:
-    """Return a figure and its axes in the common style, whatever matplotlib's settings are."""
-    theme = THEMES["light"]
-    with default_style():
-        figure = load_extra("matplotlib.figure").Figure(figsize=size, layout="constrained", facecolor=theme.paper)
-        figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05)
-        axes = figure.subplots(rows, columns, squeeze=False, **options)
-        for axis in axes.flat:
-            add_grid(axis, theme, width=0.6)
-            axis.spines[["left", "bottom"]].set_color(theme.quiet)
-            axis.tick_params(colors=theme.quiet, labelcolor=theme.ink, labelsize=8.5)
-    return figure, axes

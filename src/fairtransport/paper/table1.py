@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
 import threading
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from fairtransport.paper._methods import (
     shuffled_floor,
     three_digits,
 )
-from fairtransport.paper.finding import Claim, Finding, Part, Table, run_parts
+from fairtransport.paper.finding import Claim, Finding, Part, Table, check, run_parts
 from fairtransport.paper.splits import adult_split, communities_splits, german_splits
 from fairtransport.storage import write_atomically
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # The paper's claims about Table 1, checked against our figures.
 
 
-def table1_claims(table: Table1) -> tuple[Claim, ...]:
+def _claims(table: Table1) -> tuple[Claim, ...]:
     """Check the paper's claims against the table's figures."""
 
     def figure(dataset: str, method: str, metric: str) -> float:
@@ -52,81 +52,74 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
             for method in methods
         )
 
-    claims = []
     trained = ("DPP", "DOT", "COT (paper)")
-    for dataset in ("Adult", "German", "Communities (crossed)"):
+    alike, parity = [], []
+    for dataset in DATASETS[:3]:
         row = [table.value(dataset, "LR", metric) for metric in METRICS]
-        gaps = [abs(r.mean - r.published) / r.published for r in row if r.published]
-        claims.append(
-            Claim(
+        gap = max(abs(r.mean - r.published) / r.published for r in row if r.published)
+        unlike = "" if gap <= 0.1 else "; the paper does not say how it encoded the data"
+        alike.append(
+            check(
                 f"{dataset}: logistic regression's {', '.join(METRICS)}.",
-                " / ".join(three_digits(r.published) for r in row if r.published is not None),
                 " / ".join(three_digits(r.mean) for r in row),
-                "agrees" if max(gaps) <= 0.1 else "differs",
-                f"largest relative difference {max(gaps):.0%}"
-                + ("" if max(gaps) <= 0.1 else "; the paper does not say how it encoded the data"),
+                f"largest relative difference {gap:.0%}{unlike}",
+                holds=gap <= 0.1,
+                paper=" / ".join(three_digits(r.published) for r in row if r.published is not None),
             )
         )
-    for dataset in ("Adult", "German", "Communities (crossed)"):
-        before = figure(dataset, "LR", "SPDD")
         after = max(figure(dataset, method, "SPDD") for method in trained)
-        claims.append(
-            Claim(
+        parity.append(
+            check(
                 f"{dataset}: every transport method makes the groups' scores much more alike (SPDD).",
-                _published(dataset, ("LR", *trained)),
                 listed(dataset, ("LR", *trained), "SPDD"),
-                "agrees" if after <= before / 2 else "differs",
                 f"noise floor {three_digits(table.value(dataset, 'LR', 'SPDD').floor or 0.0)}",
+                holds=after <= figure(dataset, "LR", "SPDD") / 2,
+                paper=_published(dataset, ("LR", *trained)),
             )
         )
     errors = [figure("Adult", method, "Err-.5") for method in trained]
-    claims.append(
-        Claim(
-            "Adult: the transport methods perform alike.",
-            "Err-.5 .170 to .175",
-            "Err-.5 " + listed("Adult", trained, "Err-.5"),
-            "agrees" if max(errors) - min(errors) <= 0.01 else "differs",
-        )
-    )
-    name = "Communities (crossed)"
-    ours, theirs = figure(name, "DPP", "SPDD"), published_value(name, "DPP", "SPDD") or 0.0
-    floor = table.value(name, "DPP", "SPDD").floor or 0.0
-    claims.append(
-        Claim(
-            f"{name}: SPDD after transport, as published.",
-            _published(name, trained),
-            listed(name, trained, "SPDD"),
-            "agrees" if abs(ours - theirs) <= 0.1 * theirs else "differs",
-            f"on groups as small as ours chance alone shows {three_digits(floor)}; the paper does not say how it made "
-            "its eight groups",
-        )
-    )
+    crossed = DATASETS[2]
+    ours, theirs = figure(crossed, "DPP", "SPDD"), published_value(crossed, "DPP", "SPDD") or 0.0
+    floor = table.value(crossed, "DPP", "SPDD").floor or 0.0
     dot, cot = (table.value("German", method, "Err-.5") for method in ("DOT", "COT (paper)"))
     noise = math.hypot(dot.spread, cot.spread) / math.sqrt(dot.n)
-    more = dot.mean - cot.mean
-    claims.append(
-        Claim(
-            "German Credit: DOT errs more than COT at a similar level of unfairness.",
-            "Err-.5 .282 against .242",
-            f"Err-.5 {three_digits(dot.mean)} against {three_digits(cot.mean)}; standard error of the difference "
-            f"{three_digits(noise)}",
-            "agrees" if more > noise else "differs",
-            "" if more > noise else "both have the same step of theta here; the paper tuned each",
-        )
-    )
+    errs_more = dot.mean - cot.mean > noise
     fair, close = "SPDD", 0.01
     cheaper = figure("Adult", "COT (anchor)", "Err-.5") < figure("Adult", "COT (paper)", "Err-.5")
     similar = figure("Adult", "COT (anchor)", fair) <= figure("Adult", "COT (paper)", fair) + close
-    claims.append(
+    return (
+        *alike,
+        *parity,
+        check(
+            "Adult: the transport methods perform alike.",
+            "Err-.5 " + listed("Adult", trained, "Err-.5"),
+            holds=max(errors) - min(errors) <= 0.01,
+            paper="Err-.5 .170 to .175",
+        ),
+        check(
+            f"{crossed}: SPDD after transport, as published.",
+            listed(crossed, trained, "SPDD"),
+            f"on groups as small as ours chance alone shows {three_digits(floor)}; the paper does not say how it made "
+            "its eight groups",
+            holds=abs(ours - theirs) <= 0.1 * theirs,
+            paper=_published(crossed, trained),
+        ),
+        check(
+            "German Credit: DOT errs more than COT at a similar level of unfairness.",
+            f"Err-.5 {three_digits(dot.mean)} against {three_digits(cot.mean)}; standard error of the difference "
+            f"{three_digits(noise)}",
+            "" if errs_more else "both have the same step of theta here; the paper tuned each",
+            holds=errs_more,
+            paper="Err-.5 .282 against .242",
+        ),
         Claim(
             "Beyond the paper: keeping the logistic loss as an anchor costs less error at a similar disparity (Adult).",
             "",
             listed("Adult", ("COT (paper)", "COT (anchor)"), "Err-.5", fair),
             "better" if cheaper and similar else "differs",
             f"similar: {fair} at most {three_digits(close)} higher",
-        )
+        ),
     )
-    return tuple(claims)
 
 
 def _published(dataset: str, methods: Sequence[str]) -> str:
@@ -227,19 +220,17 @@ class Table1:
                 text.append(f"| {method} | {' | '.join(cells)} |" + (" |" if runs is None else f" {runs} |"))
         return "\n".join(text) + "\n"
 
+    @property
+    def _records(self) -> list[dict[str, Any]]:
+        return [{**asdict(row), "beyond": row.beyond} for row in self.rows]
+
     def to_csv(self) -> str:
         """Write one line for each figure, with all digits."""
-        text = io.StringIO()
-        records = [{**asdict(row), "beyond": row.beyond} for row in self.rows]
-        writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-        return text.getvalue()
+        return Table(tuple(self._records[0]), tuple(tuple(record.values()) for record in self._records)).to_csv()
 
     def to_json(self) -> str:
         """Write an object with the version, whether it was quick, and ``rows``."""
-        rows = [{**asdict(row), "beyond": row.beyond} for row in self.rows]
-        content = {"table": "table1", "version": __version__, "quick": self.quick, "rows": rows}
+        content = {"table": "table1", "version": __version__, "quick": self.quick, "rows": self._records}
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
     def write(self, folder: Path) -> list[Path]:
@@ -273,26 +264,52 @@ def run_table1(
     chosen = DATASETS if datasets is None else tuple(datasets)
     for dataset in chosen:
         check_choice(dataset, _RUNS, name="datasets")
-    jobs = _jobs(chosen, quick=quick, n_seeds=n_seeds)
-    results = run_parts([job.part for job in jobs], folder=folder, n_jobs=n_jobs, title="Table 1", show=show)
-    return _table(jobs, results, quick=quick)
+    trainings = parts(quick=quick, n_seeds=n_seeds, datasets=chosen)
+    results = run_parts(trainings, folder=folder, n_jobs=n_jobs, title="Table 1", show=show)
+    return _table(trainings, results, quick=quick)
 
 
-def parts(*, quick: bool) -> list[Part]:
-    """Return one part for each training of the whole table."""
-    return [job.part for job in _jobs(DATASETS, quick=quick)]
+def parts(*, quick: bool, n_seeds: int | None = None, datasets: Collection[str] = DATASETS) -> list[Part]:
+    """Return one part for each training of the table, and one for the noise floor of each split."""
+    runs = dict(_QUICK_RUNS if quick else _RUNS)
+    if n_seeds is not None:
+        runs = dict.fromkeys(runs, check_count(n_seeds, name="n_seeds"))
+    trainings = []
+    for dataset in datasets:
+        problems = _Problems(dataset, runs[dataset])
+        for method in (*TABLE_METHODS, NOISE_FLOOR):
+            # Adult has one split, on which repeated runs of a deterministic method would be equal.
+            once = dataset.startswith("Adult") and method in (*_DETERMINISTIC, NOISE_FLOOR)
+            for run in range(1 if once else runs[dataset]):
+                settings = {
+                    "dataset": dataset,
+                    "method": method,
+                    "run": run,
+                    "n_runs": runs[dataset],
+                    "quick": quick,
+                    "settings": repr(sorted(settings_of(method, dataset).items())),
+                }
+                name = re.sub(r"[^a-z0-9]+", "-", f"table1 {dataset} {method} {run}".lower())
+                cost = _COSTS.get(method, 0.3)
+                trainings.append(Part(name, settings, partial(_measure, problems, method, run, quick), cost))
+    return trainings
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
     """Build the table from the trainings' results and check the paper's claims about it."""
-    table = _table(_jobs(DATASETS, quick=quick), results, quick=quick)
+    table = _table(parts(quick=quick), results, quick=quick)
+    shown = [
+        (dataset, method, *(cell.replace("**", "") for cell in cells))
+        for dataset in table.datasets
+        for method, cells, _ in table.lines(dataset)
+    ]
     return Finding(
         name="table1",
         title="Table 1: four metrics on three data sets",
         caption=table.caption,
         tables={"table1": Table(tuple(asdict(table.rows[0])), tuple(tuple(asdict(r).values()) for r in table.rows))},
-        shown={"table1": _shown(table)},
-        claims=table1_claims(table),
+        shown={"table1": Table(("data", "method", *METRICS), tuple(shown))},
+        claims=_claims(table),
     )
 
 
@@ -314,37 +331,15 @@ class _Problems:
         return self._problems[min(run, len(self._problems) - 1)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """One method trained on one split with one seed, or the noise floor of one split."""
-
-    problems: _Problems
-    method: str
-    run: int
-    quick: bool
-
-    def compute(self, stop: Stop) -> Result:
-        stop.check()
-        problem = self.problems[self.run]
-        if self.method == NOISE_FLOOR:
-            metrics = shuffled_floor(fit_method("DPP", problem), problem)
-        else:
-            metrics = measure(fit_method(self.method, problem, random_state=self.run, quick=self.quick), problem)
-        return {name: np.array(value) for name, value in metrics.items()}
-
-    @property
-    def part(self) -> Part:
-        dataset = self.problems.dataset
-        settings = {
-            "dataset": dataset,
-            "method": self.method,
-            "run": self.run,
-            "n_runs": self.problems.n_runs,
-            "quick": self.quick,
-            "settings": repr(sorted(settings_of(self.method, dataset).items())),
-        }
-        name = re.sub(r"[^a-z0-9]+", "-", f"table1 {dataset} {self.method} {self.run}".lower())
-        return Part(name, settings, self.compute, cost=_COSTS.get(self.method, 0.3))
+def _measure(problems: _Problems, method: str, run: int, quick: bool, stop: Stop) -> Result:
+    """Measure one method trained on one split with one seed, or the noise floor of one split."""
+    stop.check()
+    problem = problems[run]
+    if method == NOISE_FLOOR:
+        metrics = shuffled_floor(fit_method("DPP", problem), problem)
+    else:
+        metrics = measure(fit_method(method, problem, random_state=run, quick=quick), problem)
+    return {name: np.array(value) for name, value in metrics.items()}
 
 
 def _splits(dataset: str, n_runs: int) -> tuple[Split, ...]:
@@ -355,43 +350,18 @@ def _splits(dataset: str, n_runs: int) -> tuple[Split, ...]:
     return communities_splits(n_runs, crossed=dataset == "Communities (crossed)")
 
 
-def _jobs(datasets: Collection[str], *, quick: bool, n_seeds: int | None = None) -> list[_Job]:
-    runs = dict(_QUICK_RUNS if quick else _RUNS)
-    if n_seeds is not None:
-        runs = dict.fromkeys(runs, check_count(n_seeds, name="n_seeds"))
-    jobs = []
-    for dataset in datasets:
-        problems = _Problems(dataset, runs[dataset])
-        for method in (*TABLE_METHODS, NOISE_FLOOR):
-            # Adult has one split, on which repeated runs of a deterministic method would be equal.
-            once = dataset.startswith("Adult") and method in (*_DETERMINISTIC, NOISE_FLOOR)
-            jobs += [_Job(problems, method, run, quick) for run in range(1 if once else runs[dataset])]
-    return jobs
-
-
-def _table(jobs: Sequence[_Job], results: Mapping[str, Result], *, quick: bool) -> Table1:
+def _table(trainings: Sequence[Part], results: Mapping[str, Result], *, quick: bool) -> Table1:
     measured: dict[tuple[str, str], list[Result]] = {}
-    for job in jobs:
-        measured.setdefault((job.problems.dataset, job.method), []).append(results[job.part.name])
+    for part in trainings:
+        measured.setdefault((part.settings["dataset"], part.settings["method"]), []).append(results[part.name])
     rows = []
-    for (dataset, method), runs in measured.items():
+    for ((dataset, method), runs), (metric, name) in product(measured.items(), METRICS.items()):
         if method == NOISE_FLOOR:
             continue
-        for metric, name in METRICS.items():
-            values = np.array([float(run[name]) for run in runs])
-            floors = [float(run[name]) for run in measured[dataset, NOISE_FLOOR] if name in run]
-            spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
-            published = published_value(dataset, method, metric)
-            floor = float(np.mean(floors)) if floors else None
-            mean = float(values.mean())
-            rows.append(Table1Row(dataset, method, metric, mean, spread, values.size, published, floor))
+        values = np.array([float(run[name]) for run in runs])
+        floors = [float(run[name]) for run in measured[dataset, NOISE_FLOOR] if name in run]
+        spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
+        published = published_value(dataset, method, metric)
+        floor = float(np.mean(floors)) if floors else None
+        rows.append(Table1Row(dataset, method, metric, float(values.mean()), spread, values.size, published, floor))
     return Table1(tuple(rows), quick=quick)
-
-
-def _shown(table: Table1) -> Table:
-    rows = tuple(
-        (dataset, method, *(cell.replace("**", "") for cell in cells))
-        for dataset in table.datasets
-        for method, cells, _ in table.lines(dataset)
-    )
-    return Table(("data", "method", *METRICS), rows)

@@ -10,8 +10,7 @@ from fairtransport.persistence._files import (
     sign,
     unpack_model,
 )
-from fairtransport.persistence._values import add_value_type
-from fairtransport.persistence.recipes import Recipe, add_recipe
+from fairtransport.persistence.recipes import Recipe, add_recipe, add_value_type
 from fairtransport.persistence.trees import TreeClassifier, TreeRegressor
 from fairtransport.storage import ModelFileError, SignatureError, make_keys
 

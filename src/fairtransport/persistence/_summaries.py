@@ -66,20 +66,29 @@ def summarise_map(
     behind = np.pad(behind, grow)  # no rows are at the ends
     if grid is not None:
         knots = grid.nodes[np.rint((knots - grid.low) * grid.scale).astype(np.int64).clip(0, grid.n_bins)]
+    return _summary(carry, rows, knots, images, behind, extrapolate=score_range is None)
+
+
+def _summary(
+    carry: QuantileMap,
+    rows: NDArray[np.int64],
+    knots: NDArray[np.float64],
+    images: NDArray[np.float64],
+    behind: NDArray[np.int64],
+    *,
+    extrapolate: bool,
+) -> tuple[QuantileMap, NDArray[np.int64], Change]:
+    """Return the map through points, the rows behind them, and how far its images differ from those of the map."""
     rising = np.append(True, knots[1:] > knots[:-1])  # means of scores that differ by rounding only may be equal
     short = QuantileMap(knots[rising], np.maximum.accumulate(images)[rising])
-    return short, behind[rising], _change(carry, short, rows, extrapolate=score_range is None)
 
-
-def _change(carry: QuantileMap, short: QuantileMap, rows: NDArray[np.int64], *, extrapolate: bool) -> Change:
-    """Return how far the images of a map differ from those of its summary."""
-
-    def images(one: QuantileMap, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def moved(one: QuantileMap, points: NDArray[np.float64]) -> NDArray[np.float64]:
         return move_scores(points, np.zeros(points.size, dtype=np.uint8), [one], 1.0, extrapolate=extrapolate)
 
     where = np.union1d(carry.knots, short.knots)
-    mean = np.average(np.abs(images(short, carry.knots) - carry.images), weights=rows)
-    return Change(float(np.abs(images(short, where) - images(carry, where)).max()), float(mean))
+    mean = np.average(np.abs(moved(short, carry.knots) - carry.images), weights=rows)
+    largest = np.abs(moved(short, where) - moved(carry, where)).max()
+    return short, behind[rising], Change(float(largest), float(mean))
 
 
 def _summarise_inner(
@@ -99,9 +108,7 @@ def _summarise_inner(
     knots = np.concatenate((carry.knots[: inner.start], part.knots[kept], carry.knots[inner.stop :]))
     images = np.concatenate((carry.images[: inner.start], part.images[kept], carry.images[inner.stop :]))
     at_knots = np.pad(behind[kept], (inner.start, rows.size - inner.stop))
-    rising = np.append(True, knots[1:] > knots[:-1])
-    short = QuantileMap(knots[rising], np.maximum.accumulate(images)[rising])
-    return short, at_knots[rising], _change(carry, short, rows, extrapolate=score_range is None)
+    return _summary(carry, rows, knots, images, at_knots, extrapolate=score_range is None)
 
 
 def summarise_quantiles(values: NDArray[np.float64], people: int, n_rows: float) -> tuple[NDArray[np.float64], Change]:

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport.criteria import criterion_name, needs_labels
+from fairtransport.criteria.criterion import criterion_name, needs_labels
 from fairtransport.histograms import DEFAULT_BINS
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.tables import check_rows, count_table, repair_rows

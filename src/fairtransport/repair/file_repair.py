@@ -17,6 +17,7 @@ from sklearn.base import clone
 from fairtransport._labels import positive_label
 from fairtransport.groups import make_groups
 from fairtransport.histograms import GroupHistograms
+from fairtransport.repair.randomized_maps import SPLIT_MIX, mixed_bits
 from fairtransport.repair.stratum_maps import CountedCells, cells_of
 from fairtransport.tables import TableCounts
 from fairtransport.tables.files.writers import table_writer
@@ -45,11 +46,8 @@ def n_folds(n_groups: int) -> int:
 
 def fold_of_rows(start: int, n_rows: int, folds: int) -> NDArray[np.int64]:
     """Return the fold of each row: a hash of its number, so that any order of the rows gives balanced folds."""
-    # The finaliser of SplitMix64: neighbouring row numbers give unrelated bits.
-    bits = np.arange(start + 1, start + n_rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((bits ^ (bits >> np.uint64(31))) % np.uint64(folds)).astype(np.int64)
+    numbers = np.arange(start, start + n_rows, dtype=np.uint64) * SPLIT_MIX
+    return (mixed_bits(numbers) % np.uint64(folds)).astype(np.int64)
 
 
 def cross_fitted_histograms(

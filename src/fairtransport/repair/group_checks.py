@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn import two_classes
+from fairtransport._labels import two_classes
 from fairtransport._validation import check_length, check_vector
-from fairtransport.criteria import needs_labels, resolve_criterion
+from fairtransport.criteria.criterion import needs_labels, resolve_criterion
 from fairtransport.groups import GroupPolicy, Groups, check_policy, read_groups
 from fairtransport.strata import make_strata
 

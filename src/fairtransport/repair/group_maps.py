@@ -12,145 +12,197 @@ from scipy.optimize import minimize_scalar
 
 from fairtransport._sklearn import NEW_GROUP_ROWS
 from fairtransport._validation import check_choice, check_vector
-from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
+from fairtransport.criteria.criterion import CRITERIA
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
 from fairtransport.repair._score_counts import ScoreCounts, tie_starts
 from fairtransport.repair.group_checks import MapSources, with_dropped_labels
 from fairtransport.repair.randomized_maps import RandomizedMaps
+from fairtransport.strata import STRATUM_WEIGHTS
 from fairtransport.transport.line import QuantileMap, Sample, move_by_code, quantile_map, wasserstein
 from fairtransport.transport.targets import TARGET_SIZE, TARGET_WORDS, pooled, resolve_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.histograms import GroupHistograms
 
     Array = NDArray[np.float64]
     Members = tuple[int, ...]
-    from numpy.typing import ArrayLike
+    MapAndRows = tuple[QuantileMap, NDArray[np.int64]]
 
-# Maps of groups to one target distribution, from samples of their scores.
+LEARNED = "learned"
+UNIT = (0.0, 1.0)
 
-
-class FoundMaps(NamedTuple):
-    """The map of each group, the rows at its knots, whether it is of that group alone, and the target."""
-
-    maps: tuple[QuantileMap, ...]
-    rows_at_knots: tuple[NDArray[np.int64], ...]
-    own_map: NDArray[np.bool_]
-    target: Sample
-    randomized: RandomizedMaps | None = None
-
-    def extended(self, low: float, high: float) -> FoundMaps:
-        """Return the maps with the ends of the range of scores as further knots, which keep their place."""
-        pairs = [extend_map(*pair, low, high) for pair in zip(self.maps, self.rows_at_knots, strict=True)]
-        maps, rows = zip(*pairs, strict=True)
-        return self._replace(maps=maps, rows_at_knots=rows)
+# The rows of groups that maps are computed from: as they are, or counted.
 
 
 @dataclass(frozen=True, eq=False)
-class GroupSamples:
-    """The distributions of groups, however their rows are stored.
+class ScoredRows:
+    """Rows of positive weight; groups from ``n_kept`` on were dropped, and have no maps of their own."""
 
-    ``sample_of`` returns the distribution of the rows of some groups together, ``rows_at_knots`` how many of these
-    rows share each knot; ``masses`` weigh the groups.
-    """
-
-    sample_of: Callable[[tuple[int, ...]], Sample]
-    rows_at_knots: Callable[[tuple[int, ...], Sample], NDArray[np.int64]]
-    masses: NDArray[np.float64]
+    scores: Array
+    groups: Groups
+    n_kept: int
+    weights: Array | None = None
+    labels: NDArray[np.int64] | None = None
 
     @classmethod
-    def of_rows(cls, scores: NDArray[np.float64], groups: Groups, weights: NDArray[np.float64] | None) -> GroupSamples:
-        """Return the distributions of rows."""
+    def of(
+        cls, scores: Array, groups: Groups, weights: Array | None = None, labels: NDArray[np.int64] | None = None
+    ) -> ScoredRows:
+        """Return rows, with the labels of dropped groups after the others."""
+        return cls(scores, with_dropped_labels(groups), len(groups), weights, labels)
 
-        def sample_of(members: tuple[int, ...]) -> Sample:
-            rows: Any = slice(None) if len(members) == len(groups) else groups.rows[members[0]]
-            if 1 < len(members) < len(groups):
-                rows = np.concatenate([groups.rows[group] for group in members])
-            return Sample.from_values(scores[rows], None if weights is None else weights[rows])
+    def select(self, rows: NDArray[Any]) -> ScoredRows:
+        """Return some of the rows."""
+        weights, labels = (None if one is None else one[rows] for one in (self.weights, self.labels))
+        return replace(self, scores=self.scores[rows], groups=self.groups.select(rows), weights=weights, labels=labels)
 
-        masses = [rows.size if weights is None else weights[rows].sum() for rows in groups.rows]
-        return cls(sample_of, lambda _, sample: _count_ties(sample.values), np.asarray(masses, np.float64))
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Rows of each group."""
+        return np.where(np.arange(len(self.groups)) < self.n_kept, self.groups.counts, 0)
 
-    @classmethod
-    def of_histograms(cls, histograms: GroupHistograms) -> GroupSamples:
-        """Return the distributions of counted rows."""
-        return cls(
-            histograms.pooled_sample,
-            lambda members, sample: _count_at_knots(histograms, members, sample.values),
-            np.asarray(histograms.weights, dtype=np.float64),
+    @property
+    def masses(self) -> Array:
+        """Weight of each group."""
+        weights = self.weights
+        return np.array([rows.size if weights is None else weights[rows].sum() for rows in self.groups.rows], float)
+
+    def positives(self) -> ScoredRows:
+        """Return the rows with label 1."""
+        assert self.labels is not None
+        return self.select(self.labels == 1)
+
+    def map_sizes(self, options: MapOptions) -> NDArray[np.int64]:
+        """Return how many rows of each group a map can be computed from."""
+        if options.criterion == "demographic_parity" or options.n_labels > 2:
+            return self.sizes
+        positive = self.positives().sizes
+        return positive if options.criterion == "equal_opportunity" else np.minimum(positive, self.sizes - positive)
+
+    def sample_of(self, members: Members) -> Sample:
+        """Return the distribution of some groups together."""
+        rows: Any = slice(None)
+        if len(members) < len(self.groups):
+            rows = np.concatenate([self.groups.rows[group] for group in members])
+        return Sample.from_values(self.scores[rows], None if self.weights is None else self.weights[rows])
+
+    def rows_at(self, members: Members, values: Array) -> NDArray[np.int64]:
+        """Return how many rows of some groups share each of their distinct scores; values are all of these, sorted."""
+        del members
+        starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+        return np.diff(np.append(starts, values.size))
+
+    def counts_of(self, members: Members, options: MapOptions) -> ScoreCounts:
+        """Return the weights of some groups together by label and score."""
+        rows = self.select(np.flatnonzero(np.isin(self.groups.codes, members)))
+        assert rows.labels is not None
+        return ScoreCounts.from_rows(
+            rows.scores, rows.labels, rows.weights, n_labels=options.n_labels, probabilities=options.are_probabilities
         )
 
 
-def maps_to_target(
-    samples: GroupSamples,
-    sources: MapSources,
-    target: Any,
-    groups: Groups,
-    *,
-    score_range: tuple[float, float] | None = (0.0, 1.0),
-) -> FoundMaps:
+@dataclass(frozen=True, eq=False)
+class CountedRows:
+    """Rows in histograms, with the same methods."""
+
+    histograms: GroupHistograms
+
+    @property
+    def groups(self) -> Groups:
+        """The groups."""
+        return self.histograms.groups
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Rows of each group."""
+        return self.histograms.rows
+
+    @property
+    def masses(self) -> Array:
+        """Weight of each group."""
+        return np.asarray(self.histograms.weights, dtype=np.float64)
+
+    def positives(self) -> CountedRows:
+        """Return the rows with label 1."""
+        return CountedRows(positives_of(self.histograms))
+
+    def map_sizes(self, options: MapOptions) -> NDArray[np.int64]:
+        """Return how many rows of each group a map can be computed from."""
+        if options.criterion == "demographic_parity":
+            return self.sizes
+        positive = self.positives().sizes
+        if options.criterion == "equal_opportunity":
+            return positive
+        return np.minimum(positive, rows_with_label(self.histograms, 0))
+
+    def sample_of(self, members: Members) -> Sample:
+        """Return the distribution of some groups together."""
+        return self.histograms.pooled_sample(members)
+
+    def rows_at(self, members: Members, values: Array) -> NDArray[np.int64]:
+        """Return the rows at each value; with weights, the least number there can be: (sum w)^2 / sum w^2."""
+        nodes = np.searchsorted(self.histograms.grid.nodes, values)
+        mass = self.histograms.by_group[list(members)].sum(axis=0)[nodes]
+        squares = self.histograms.squares_by_class[:, list(members)].sum(axis=(0, 1))[nodes]
+        least = np.divide(mass**2, squares, out=np.ones_like(mass), where=squares > 0)
+        return np.maximum(1, np.floor(least * (1 + 1e-9))).astype(np.int64)
+
+    def counts_of(self, members: Members, options: MapOptions) -> ScoreCounts:
+        """Return the weights of some groups together by label and score."""
+        del options
+        return ScoreCounts.from_histograms(self.histograms, members)
+
+
+# Maps of groups to one target distribution.
+
+
+class FoundMaps(NamedTuple):
+    """The map of the rows of some groups together and the rows at its knots, and the target."""
+
+    pairs: dict[Members, MapAndRows]
+    target: Sample
+    randomized: RandomizedMaps | None = None
+    is_shared: bool = False  # one map of all rows, for all groups
+
+
+def maps_to_target(rows: ScoredRows | CountedRows, sources: MapSources, options: MapOptions) -> FoundMaps:
     """Return the map of each group to the target."""
-    known = {members: samples.sample_of(members) for members in {*sources.maps, *sources.target}}
-    resolved = _find_target(target, samples, known, sources.target, groups=groups, score_range=score_range)
-    unit = score_range == (0.0, 1.0)
-    maps = {
-        members: map_with_ties(known[members], resolved, probabilities=unit).prepare() for members in {*sources.maps}
-    }
-    rows = {members: samples.rows_at_knots(members, known[members]) for members in maps}
-    return FoundMaps(
-        tuple(maps[members] for members in sources.maps),
-        tuple(rows[members] for members in sources.maps),
-        sources.own_map,
-        resolved,
-    )
+    known = {members: rows.sample_of(members) for members in {*sources.maps, *sources.target}}
+    target = _find_target(options.target, rows, known, sources.target, options.score_range)
+    pairs = {}
+    for members in {*sources.maps}:
+        carry = map_with_ties(known[members], target, probabilities=options.are_probabilities).prepare()
+        pairs[members] = carry, rows.rows_at(members, known[members].values)
+    return FoundMaps(pairs, target)
 
 
 def _find_target(
     target: Any,
-    samples: GroupSamples,
-    known: dict[tuple[int, ...], Sample],
-    compared: tuple[tuple[int, ...], ...],
-    *,
-    groups: Groups,
+    rows: ScoredRows | CountedRows,
+    known: dict[Members, Sample],
+    compared: tuple[Members, ...],
     score_range: tuple[float, float] | None,
 ) -> Sample:
-    everyone = tuple(range(len(groups)))
+    groups, masses = rows.groups, rows.masses
     if isinstance(target, str) and target in TARGET_WORDS:
         if target == "pooled":
-            return samples.sample_of(everyone)
-        masses = [samples.masses[list(members)].sum() for members in compared]
-        return resolve_target(target, [known[members] for members in compared], masses)
-    filled = [group for group in everyone if samples.masses[group] > 0]
+            return rows.sample_of(tuple(range(len(groups))))
+        weights = [masses[list(members)].sum() for members in compared]
+        return resolve_target(target, [known[members] for members in compared], weights)
+    filled = np.flatnonzero(masses > 0).tolist()
     return resolve_target(
         target,
-        [known.get((group,)) or samples.sample_of((group,)) for group in filled],
-        samples.masses[filled],
+        [known.get((group,)) or rows.sample_of((group,)) for group in filled],
+        masses[filled],
         labels=[groups.labels[group] for group in filled],
         names=[groups.names[group] for group in filled],
         score_range=score_range,
     )
-
-
-def _count_ties(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how often each distinct one of ascending values occurs."""
-    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    return np.diff(np.append(starts, values.size))
-
-
-def _count_at_knots(
-    histograms: GroupHistograms, members: Sequence[int], knots: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Return the rows of some groups at each knot; with weights, the least number there can be: (sum w)^2 / sum w^2."""
-    nodes = np.searchsorted(histograms.grid.nodes, knots)
-    mass = histograms.by_group[list(members)].sum(axis=0)[nodes]
-    squares = histograms.squares_by_class[:, list(members)].sum(axis=(0, 1))[nodes]
-    least = np.divide(mass**2, squares, out=np.ones_like(mass), where=squares > 0)
-    return np.maximum(1, np.floor(least * (1 + 1e-9))).astype(np.int64)
 
 
 def map_with_ties(source: Sample, target: Sample, *, probabilities: bool = True) -> QuantileMap:
@@ -163,9 +215,7 @@ def map_with_ties(source: Sample, target: Sample, *, probabilities: bool = True)
     return QuantileMap(values[distinct], merged.images[tie[distinct]])
 
 
-def extend_map(
-    carry: QuantileMap, rows: NDArray[np.int64], low: float, high: float
-) -> tuple[QuantileMap, NDArray[np.int64]]:
+def extend_map(carry: QuantileMap, rows: NDArray[np.int64], low: float, high: float) -> MapAndRows:
     """Return the map with the ends of the range as further knots, and the rows at its knots; none are at the ends.
 
     Rows with another label than those that the map was computed from may lie beyond them; they keep their order.
@@ -449,69 +499,45 @@ def _shortest_path(down: Array, right: Array, both: Array) -> NDArray[np.int64]:
 # Maps for equalized odds: which groups have maps of their own, and how these are computed from counts by label.
 
 
-def equalized_odds_maps(
-    counts_of: Callable[[Members], ScoreCounts],
-    sources: MapSources,
-    groups: Groups,
-    *,
-    target: Any,
-    stratum_weight: str | None,
-    randomize: bool,
-    score_range: tuple[float, float] | None = (0.0, 1.0),
-) -> FoundMaps:
+def equalized_odds_maps(rows: ScoredRows | CountedRows, sources: MapSources, options: MapOptions) -> FoundMaps:
     """Return the maps of groups for equalized odds."""
-    unit = score_range == (0.0, 1.0)
-    resolve = partial(_resolve, target, groups=groups, score_range=score_range)
-    everyone = tuple(range(len(groups)))
+    resolve = partial(_resolve, options.target, groups=rows.groups, score_range=options.score_range)
+    with_ties = partial(map_with_ties, probabilities=options.are_probabilities)
+    everyone = tuple(range(len(rows.groups)))
     units = [members for members in dict.fromkeys(sources.maps) if members != everyone]
-    pooled_counts = counts_of(everyone)
-    counts = {members: counts_of(members) for members in units}
+    pooled_counts = rows.counts_of(everyone, options)
+    counts = {members: rows.counts_of(members, options) for members in units}
     if len(units) < 2:  # nothing to compare: all scores of the rows are mapped as they would be for parity
-        resolved = resolve(counts or {everyone: pooled_counts})
-        units, counts = [everyone], {everyone: pooled_counts}
-        carry = map_with_ties(pooled_counts.sample(), resolved, probabilities=unit)
-        found = {everyone: _with_rows(carry, pooled_counts)}
-        if not randomize:
-            return _found(found, sources, resolved, shared=everyone)
-    if randomize:
-        shared = [everyone] if everyone in sources.maps and everyone not in units else []
-        used = {**counts, **dict.fromkeys(shared, pooled_counts)}
-        return _randomized(used, sources, resolve(used))
-    weights = _label_weights(pooled_counts, stratum_weight)
-    parity = resolve(counts)
-    repairs = [[map_with_ties(one.sample(), parity, probabilities=unit) for one in counts.values()]]
+        if not options.randomize:
+            target = resolve(counts or {everyone: pooled_counts})
+            pair = _with_rows(with_ties(pooled_counts.sample(), target), pooled_counts)
+            return FoundMaps(dict.fromkeys(sources.maps, pair), target, is_shared=True)
+        counts = {everyone: pooled_counts}
+    elif everyone in sources.maps and options.randomize:
+        counts[everyone] = pooled_counts
+    if options.randomize:
+        return _randomized(counts, sources, resolve(counts))
+    weights = _label_weights(pooled_counts, options.stratum_weight)
+    parity, samples = resolve(counts), list(counts.values())
+    repairs = [[with_ties(one.sample(), parity) for one in samples]]
     if weights.size == 2:
         opportunity = resolve(counts, label=1)
-        repairs += [[map_with_ties(one.sample(1), opportunity, probabilities=unit) for one in counts.values()]]
-    start = best_partial_repair(list(counts.values()), repairs, weights)
-    low, high = score_range or (pooled_counts.values[0], pooled_counts.values[-1])
-    images = equalizing_images(list(counts.values()), start, weights, width=float(high - low))
+        repairs += [[with_ties(one.sample(1), opportunity) for one in samples]]
+    start = best_partial_repair(samples, repairs, weights)
+    low, high = options.score_range or (pooled_counts.values[0], pooled_counts.values[-1])
+    images = equalizing_images(samples, start, weights, width=float(high - low))
     maps = [QuantileMap(*pair).prepare() for pair in images]
-    repaired = pooled(
-        [
-            Sample.from_sorted(carry(one.values), one.masses.sum(axis=0))
-            for carry, one in zip(maps, counts.values(), strict=True)
-        ],
-        [one.mass for one in counts.values()],
-    )
-    found = {members: _with_rows(carry, one) for carry, (members, one) in zip(maps, counts.items(), strict=True)}
+    moved = [
+        Sample.from_sorted(carry(one.values), one.masses.sum(axis=0)) for carry, one in zip(maps, samples, strict=True)
+    ]
+    repaired = pooled(moved, [one.mass for one in samples])
+    pairs = {members: _with_rows(carry, one) for carry, (members, one) in zip(maps, counts.items(), strict=True)}
     if everyone in sources.maps:
-        carry = map_with_ties(pooled_counts.sample(), repaired, probabilities=unit)
-        found[everyone] = _with_rows(carry, pooled_counts)
-    return _found(found, sources, repaired)
+        pairs[everyone] = _with_rows(with_ties(pooled_counts.sample(), repaired), pooled_counts)
+    return FoundMaps(pairs, repaired)
 
 
-def _found(
-    found: dict[Members, tuple[QuantileMap, NDArray[np.int64]]],
-    sources: MapSources,
-    target: Sample,
-    shared: Members | None = None,
-) -> FoundMaps:
-    maps, rows = zip(*(found[shared or members] for members in sources.maps), strict=True)
-    return FoundMaps(maps, rows, sources.own_map if shared is None else np.zeros_like(sources.own_map), target)
-
-
-def _with_rows(carry: QuantileMap, counts: ScoreCounts) -> tuple[QuantileMap, NDArray[np.int64]]:
+def _with_rows(carry: QuantileMap, counts: ScoreCounts) -> MapAndRows:
     """Return a map and the rows nearest to each of its knots."""
     nearest = np.searchsorted((carry.knots[1:] + carry.knots[:-1]) / 2, counts.values)
     return carry, np.bincount(nearest, counts.rows, carry.knots.size).astype(np.int64)
@@ -547,11 +573,12 @@ def _resolve(
 
 def _randomized(counts: dict[Members, ScoreCounts], sources: MapSources, target: Sample) -> FoundMaps:
     members = list(counts)
-    index = [members.index(one) if one in counts else 0 for one in sources.maps]
-    randomized = RandomizedMaps.fit(list(counts.values()), target.equal_mass(TARGET_SIZE), index)
-    pairs = [_with_rows(randomized.expected_map(number), one) for number, one in enumerate(counts.values())]
-    maps, rows = zip(*(pairs[number] for number in index), strict=True)
-    return FoundMaps(maps, rows, sources.own_map, target, randomized)
+    index = {one: members.index(one) if one in counts else 0 for one in sources.maps}
+    randomized = RandomizedMaps.fit(
+        list(counts.values()), target.equal_mass(TARGET_SIZE), [index[one] for one in sources.maps]
+    )
+    maps = [_with_rows(randomized.expected_map(number), one) for number, one in enumerate(counts.values())]
+    return FoundMaps({one: maps[number] for one, number in index.items()}, target, randomized)
 
 
 @dataclass(frozen=True)
@@ -564,9 +591,14 @@ class MapOptions:
     criterion: str = "demographic_parity"
     stratum_weight: str | None = None
     randomize: bool = False
-    score_range: tuple[float, float] | None = (0.0, 1.0)  # None where it is learned
+    score_range: tuple[float, float] | None = UNIT  # None where it is learned
     n_labels: int = 2  # more for ranges of y
     own_maps: bool = False  # of groups of any size, as cells of strata have
+
+    @property
+    def are_probabilities(self) -> bool:
+        """Whether scores lie within [0, 1]."""
+        return self.score_range == UNIT
 
     def check(self) -> None:
         """Raise for options that are not allowed; the target is checked with the groups."""
@@ -610,90 +642,32 @@ class GroupMaps:
     randomized: RandomizedMaps | None = None
 
     @classmethod
-    def from_scores(
-        cls,
-        scores: NDArray[np.float64],
-        groups: Groups,
-        weights: NDArray[np.float64] | None,
-        options: MapOptions,
-        labels: NDArray[np.int64] | None = None,
-    ) -> GroupMaps:
-        """Return the maps of rows, which have positive weights."""
-        n_kept, groups = len(groups), with_dropped_labels(groups)
-
-        def sizes_of(members: Groups) -> NDArray[np.int64]:
-            return np.where(np.arange(len(groups)) < n_kept, members.counts, 0)
-
-        sizes = sizes_of(groups)
-        if options.criterion == "demographic_parity":
-            found = maps_to_target(
-                GroupSamples.of_rows(scores, groups, weights),
-                options.sources(sizes),
-                options.target,
-                groups,
-                score_range=options.score_range,
-            )
-            return cls._of(found, groups, sizes)
-        if labels is None:
-            raise ValueError(f"criterion={options.criterion!r} compares people with the same label: it needs labels.")
-        positive = labels == 1
-        n_positive = sizes_of(groups.select(positive))
-        if options.criterion == "equal_opportunity":
-            kept = GroupSamples.of_rows(
-                scores[positive], groups.select(positive), None if weights is None else weights[positive]
-            )
-            found = maps_to_target(
-                kept, options.sources(n_positive), options.target, groups, score_range=options.score_range
-            )
-            return cls._of(_extended(found, options.score_range), groups, sizes)
-
-        def counts_of(members: tuple[int, ...]) -> ScoreCounts:
-            rows = np.flatnonzero(np.isin(groups.codes, members))
-            return ScoreCounts.from_rows(
-                scores[rows],
-                labels[rows],
-                None if weights is None else weights[rows],
-                n_labels=options.n_labels,
-                probabilities=options.score_range == (0.0, 1.0),
-            )
-
-        rarer = np.minimum(n_positive, sizes - n_positive) if options.n_labels == 2 else sizes
-        return cls._equalized(counts_of, rarer, sizes, groups, options=options)
+    def from_rows(cls, rows: ScoredRows | CountedRows, options: MapOptions) -> GroupMaps:
+        """Return the maps of rows, which have labels if the criterion compares people with the same label."""
+        sources = options.sources(rows.map_sizes(options))
+        if options.criterion == "equalized_odds":
+            found = equalized_odds_maps(rows, sources, options)
+        else:
+            used = rows if options.criterion == "demographic_parity" else rows.positives()
+            found = maps_to_target(used, sources, options)
+        pairs, compares_labels = found.pairs, options.criterion != "demographic_parity"
+        if compares_labels and not options.randomize and options.score_range is not None:
+            pairs = {members: extend_map(*pair, *options.score_range) for members, pair in pairs.items()}
+        maps, rows_at_knots = zip(*(pairs[members] for members in sources.maps), strict=True)
+        return cls(
+            maps,
+            rows_at_knots,
+            np.zeros_like(sources.own_map) if found.is_shared else sources.own_map,
+            found.target.equal_mass(TARGET_SIZE),
+            Groups.from_spec(rows.groups.to_spec()),
+            rows.sizes,
+            found.randomized,
+        )
 
     @classmethod
     def from_histograms(cls, histograms: GroupHistograms, options: MapOptions) -> GroupMaps:
         """Return the maps of counted rows."""
-        sizes, groups = histograms.rows, histograms.groups
-        options = options.on(histograms.grid)
-        if options.criterion == "demographic_parity":
-            found = maps_to_target(
-                GroupSamples.of_histograms(histograms),
-                options.sources(sizes),
-                options.target,
-                groups,
-                score_range=options.score_range,
-            )
-            return cls._of(found, groups, sizes)
-        if options.criterion == "equal_opportunity":
-            kept = positives_of(histograms)
-            found = maps_to_target(
-                GroupSamples.of_histograms(kept),
-                options.sources(kept.rows),
-                options.target,
-                groups,
-                score_range=options.score_range,
-            )
-            return cls._of(_extended(found, options.score_range), groups, sizes)
-        if not histograms.has_labels:
-            raise ValueError(f"criterion={options.criterion!r} compares people with the same label: it needs labels.")
-        by_label = np.min([rows_with_label(histograms, label) for label in (0, 1)], axis=0)
-        return cls._equalized(
-            lambda members: ScoreCounts.from_histograms(histograms, members),
-            by_label,
-            sizes,
-            groups,
-            options=options,
-        )
+        return cls.from_rows(CountedRows(histograms), options.on(histograms.grid))
 
     def with_identity_maps(self, groups: Groups, grid: Grid) -> GroupMaps:
         """Return the maps with those of new groups, whose scores are not changed."""
@@ -719,49 +693,10 @@ class GroupMaps:
         rows = np.concatenate([self.rows_at_knots[group] for group in own])
         everyone = Sample.from_values(knots, rows.astype(np.float64))
         target = Sample.from_values(self.target)
-        carry = map_with_ties(everyone, target, probabilities=options.score_range == (0.0, 1.0))
+        carry = map_with_ties(everyone, target, probabilities=options.are_probabilities)
         if options.criterion == "equal_opportunity" and options.score_range is not None:
             carry = extend_map(carry, np.ones(carry.knots.size, dtype=np.int64), *options.score_range)[0]
         return carry.prepare()
-
-    @classmethod
-    def _equalized(
-        cls,
-        counts_of: Callable[[tuple[int, ...]], ScoreCounts],
-        rarer: NDArray[np.int64],
-        sizes: NDArray[np.int64],
-        groups: Groups,
-        *,
-        options: MapOptions,
-    ) -> GroupMaps:
-        """Return the maps for equalized odds; ``rarer`` are the rows of each group that decide whether it is small."""
-        found = equalized_odds_maps(
-            counts_of,
-            options.sources(rarer),
-            groups,
-            target=options.target,
-            stratum_weight=options.stratum_weight,
-            randomize=options.randomize,
-            score_range=options.score_range,
-        )
-        return cls._of(found if options.randomize else _extended(found, options.score_range), groups, sizes)
-
-    @classmethod
-    def _of(cls, found: FoundMaps, groups: Groups, sizes: NDArray[np.int64]) -> GroupMaps:
-        return cls(
-            found.maps,
-            found.rows_at_knots,
-            found.own_map,
-            found.target.equal_mass(TARGET_SIZE),
-            Groups.from_spec(groups.to_spec()),
-            sizes,
-            found.randomized,
-        )
-
-
-def _extended(found: FoundMaps, score_range: tuple[float, float] | None) -> FoundMaps:
-    """Return the maps up to the ends of a range; without one, scores beyond the last knots are extrapolated."""
-    return found if score_range is None else found.extended(*score_range)
 
 
 def rows_with_label(histograms: GroupHistograms, label: int) -> NDArray[np.int64]:
@@ -809,9 +744,6 @@ def move_scores(
 
 
 # The range of scores that a repair takes: given, or learned from the scores of fit.
-
-LEARNED = "learned"
-UNIT = (0.0, 1.0)
 
 
 def resolve_range(score_range: Any) -> tuple[float, float] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from fairtransport._labels import is_positive
 from fairtransport._sklearn import NEW_GROUP_ROWS, encode_batch_groups
 from fairtransport._validation import check_length, check_vector, check_weights
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria.criterion import needs_labels
 from fairtransport.histograms import Grid, GroupHistograms, count_scores
 from fairtransport.repair.group_checks import check_label_counts, require_labels
 from fairtransport.repair.group_maps import GroupMaps, positives_of
@@ -37,7 +37,7 @@ class OnlineRepairState:
     -----
     With the weight n of a batch, the histograms become
 
-    .. math:: 2^{-n / \mathrm{stream\_half\_life}} \cdot \mathrm{histograms} + \mathrm{batch}.
+    .. math:: 2^{-n / \mathrm{half\_life}} \cdot \mathrm{histograms} + \mathrm{batch}.
 
     A group keeps at least the weight of ten rows, however long it is absent, and a new group starts with ten rows
     that are distributed like the target. A group gets a map of its own when ``min_size`` of its rows have been
@@ -48,13 +48,13 @@ class OnlineRepairState:
 
     A repair that was fitted to rows continues from those that its maps were computed from; a group without a map of its
     own continues from as many rows as it had (at least ten), distributed like those that its map was computed from. All
-    together they count as no more rows than an endless stream would leave: ``stream_half_life / log(2)``.
+    together they count as no more rows than an endless stream would leave: ``half_life / log(2)``.
     """
 
     histograms: GroupHistograms
     maps: GroupMaps
     options: MapOptions
-    stream_half_life: float
+    half_life: float
     new_groups: str
 
     @classmethod
@@ -65,7 +65,7 @@ class OnlineRepairState:
         *,
         groups: Groups,
         options: MapOptions,
-        stream_half_life: float,
+        half_life: float,
         new_groups: str,
         sample_weight: ArrayLike | None = None,
     ) -> OnlineRepairState:
@@ -82,11 +82,11 @@ class OnlineRepairState:
         check_label_counts(histograms, options.criterion)
         if options.criterion == "equal_opportunity":
             histograms = positives_of(histograms)
-        return cls(histograms, GroupMaps.from_histograms(histograms, options), options, stream_half_life, new_groups)
+        return cls(histograms, GroupMaps.from_histograms(histograms, options), options, half_life, new_groups)
 
     @classmethod
     def from_maps(
-        cls, maps: GroupMaps, *, grid: Grid | None, options: MapOptions, stream_half_life: float, new_groups: str
+        cls, maps: GroupMaps, *, grid: Grid | None, options: MapOptions, half_life: float, new_groups: str
     ) -> OnlineRepairState:
         """Return the state of a repair that was not fitted to a stream, from the rows of its maps."""
         if options.criterion == "equalized_odds":
@@ -98,8 +98,8 @@ class OnlineRepairState:
             knots = np.concatenate([one.knots for one in maps.maps])
             grid = _grid_of(options, knots, np.concatenate(maps.rows_at_knots).astype(np.float64))
         histograms = _count_knots(maps, grid)
-        keep = min(1.0, stream_half_life / np.log(2.0) / float(histograms.weights.sum()))
-        return cls(histograms.forget(keep), maps, options, stream_half_life, new_groups)
+        keep = min(1.0, half_life / np.log(2.0) / float(histograms.weights.sum()))
+        return cls(histograms.forget(keep), maps, options, half_life, new_groups)
 
     def update(
         self,
@@ -119,7 +119,7 @@ class OnlineRepairState:
         if self.options.criterion == "equal_opportunity":
             batch = positives_of(batch)
         size = float(batch.weights.sum())
-        before = _discount(_add_groups(self.histograms, groups, self.maps), 0.5 ** (size / self.stream_half_life))
+        before = _discount(_add_groups(self.histograms, groups, self.maps), 0.5 ** (size / self.half_life))
         return self._with(before + batch)
 
     def forget(self, keep: float) -> OnlineRepairState:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from fairtransport._sklearn import RowScoring, fitted_summary_html, take_rows
 from fairtransport._validation import check_choice, check_length, check_real, check_vector, check_weights
 from fairtransport._warnings import warn_caller
-from fairtransport.criteria import as_criterion, criterion_name
+from fairtransport.criteria.criterion import as_criterion, criterion_name
 from fairtransport.groups import Groups, check_policy
 from fairtransport.repair.group_checks import (
     check_cell_counts,
@@ -33,8 +33,10 @@ from fairtransport.repair.group_checks import (
 from fairtransport.repair.group_maps import (
     LEARNED,
     UNIT,
+    CountedRows,
     GroupMaps,
     MapOptions,
+    ScoredRows,
     check_in_range,
     move_scores,
     resolve_range,
@@ -43,6 +45,7 @@ from fairtransport.repair.online import OnlineRepairState
 from fairtransport.repair.randomized_maps import row_draws
 from fairtransport.repair.stratum_maps import CountedCells, StratumMaps, cells_of
 from fairtransport.tables import RepairLookup
+from fairtransport.training.online import half_life_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,11 +54,14 @@ if TYPE_CHECKING:
 
     from fairtransport.criteria import Criterion
     from fairtransport.groups import GroupPolicy
-    from fairtransport.histograms import Grid, GroupHistograms
-    from fairtransport.repair.randomized_maps import RandomizedMaps
+    from fairtransport.histograms import Grid
     from fairtransport.strata import Strata
     from fairtransport.tables import TableCounts
-    from fairtransport.transport.line import QuantileMap
+    from fairtransport.training.online import OnlineSettings
+
+#: Rows of a stream after which a row counts half, by default.
+HALF_LIFE = 10_000.0
+_OUTPUTS = ("default", "pandas", "polars")
 
 # What a fitted repair does, in a few sentences.
 
@@ -72,18 +78,20 @@ def describe_repair(repair: Any) -> list[str]:
     return [*_small_groups(repair), *_small_cells(repair)]
 
 
+def _no_large_group(repair: Any) -> str:
+    pair, n_groups = criterion_name(repair.criterion) == "equalized_odds", len(repair.groups_)
+    return f"Fewer than two of the {n_groups} groups have" if pair else f"None of the {n_groups} groups has"
+
+
 def _small_groups(repair: Any) -> list[str]:
     n_small, n_groups = len(repair.small_groups_), len(repair.groups_)
-    if not n_small:
-        return []
     rows = f"{check_policy(repair.groups).min_size} rows{MAP_ROWS[criterion_name(repair.criterion)]}"
     if n_small == n_groups:
-        which = "Fewer than two of the" if criterion_name(repair.criterion) == "equalized_odds" else "None of the"
-        verb = "have" if criterion_name(repair.criterion) == "equalized_odds" else "has"
-        return [f"{which} {n_groups} groups {verb} {rows}: all share one map, and ranks stay as different"]
-    if n_small == 1:
-        return [f"1 of {n_groups} groups has fewer than {rows} and no map of its own"]
-    return [f"{n_small} of {n_groups} groups have fewer than {rows} and no maps of their own"]
+        return [f"{_no_large_group(repair)} {rows}: all share one map, and ranks stay as different"]
+    if n_small:
+        verb, maps = ("has", "map of its own") if n_small == 1 else ("have", "maps of their own")
+        return [f"{n_small} of {n_groups} groups {verb} fewer than {rows} and no {maps}"]
+    return []
 
 
 def _small_cells(repair: Any) -> list[str]:
@@ -107,278 +115,7 @@ def _small_cells(repair: Any) -> list[str]:
     return sentences
 
 
-# What a fitted repair of scores does: the use of its maps, however they were computed.
-
-_OUTPUTS = ("default", "pandas", "polars")
-
-
-class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """The maps of a repair, as a transformer of scores; `QuantileRepair` computes them."""
-
-    target: Any
-    amount: float
-    range: Any
-    criterion: str | Criterion
-    randomize: bool
-    random_state: int
-    groups: GroupPolicy | None
-    stream_half_life: float
-    maps_: tuple[QuantileMap, ...]
-    rows_at_knots_: tuple[NDArray[np.int64], ...]
-    own_map_: NDArray[np.bool_]
-    target_: NDArray[np.float64]
-    groups_: Groups
-    group_sizes_: NDArray[np.int64]
-    grid_: Grid | None
-    stratum_maps_: StratumMaps
-    randomized_maps_: RandomizedMaps
-    counted_: GroupHistograms
-
-    @property
-    def needs_groups_(self) -> bool:
-        """Whether the group of a row is needed to repair its score: it is."""
-        return True
-
-    @property
-    def strata_(self) -> Strata | None:
-        """The strata seen in ``fit``, without their rows."""
-        within: StratumMaps | None = vars(self).get("stratum_maps_")
-        return None if within is None else within.strata
-
-    @property
-    def small_groups_(self) -> tuple[Any, ...]:
-        """Labels of the groups without a map of their own."""
-        return tuple(label for label, own in zip(self.groups_.labels, self.own_map_, strict=True) if not own)
-
-    @property
-    def range_(self) -> tuple[float, float]:
-        """Lowest and highest score: as given, of the counts, or, where it was learned, of the maps."""
-        if self.grid_ is not None:
-            return self.grid_.low, self.grid_.high
-        if self.extrapolates:
-            return min(float(one.knots[0]) for one in self.maps_), max(float(one.knots[-1]) for one in self.maps_)
-        low, high = self.range
-        return float(low), float(high)
-
-    @property
-    def extrapolates(self) -> bool:
-        """Whether any score can be repaired: those beyond the maps are shifted as far as the last score within."""
-        return isinstance(self.range, str) and self.range == LEARNED
-
-    def transform(
-        self,
-        scores: ArrayLike,
-        *,
-        sensitive_features: Any,
-        strata: Any = None,
-        unknown_group: str = "error",
-        keys: Any = None,
-        expected: bool = False,
-    ) -> NDArray[np.float64]:
-        """Return the repaired scores; labels are never needed."""
-        check_is_fitted(self)
-        if self.extrapolates:
-            values = check_vector(scores, name="scores")
-        else:
-            values = check_in_range(scores, self.range) if self.grid_ is None else self.grid_.check(scores)
-        require_groups(sensitive_features)
-        if isinstance(sensitive_features, Groups):
-            sensitive_features = with_dropped_labels(sensitive_features)
-        groups = self.groups_.encode(sensitive_features, unknown_group=unknown_group, sizes=self.group_sizes_)
-        check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
-        strata_codes = stratum_codes(self.strata_, strata, values.size)
-        codes = groups.memberships[0]
-        known, pooled = (np.flatnonzero(rows) for rows in (codes < len(groups), codes == len(groups)))
-        if not pooled.size:
-            return self._to_output(self.move(values, codes, strata_codes, keys=keys, expected=expected), scores)
-        within = (None, None) if strata_codes is None else (strata_codes[known], strata_codes[pooled])
-        chosen = None if keys is None else take_rows(keys, known)
-        repaired = np.empty(values.size)
-        repaired[known] = self.move(values[known], codes[known], within[0], keys=chosen, expected=expected)
-        repaired[pooled] = self.move_pooled(values[pooled], within[1])
-        return self._to_output(repaired, scores)
-
-    def move_pooled(self, scores: NDArray[np.float64], strata: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Return the repaired scores of rows of no known group, by the map of everyone together."""
-        amount = check_real(self.amount, name="amount", most=1.0)
-        if strata is None and criterion_name(self.criterion) != "equalized_odds":
-            carry = self.group_maps().pooled_map(self._map_options())
-            return move_scores(scores, np.zeros(scores.size, np.uint8), [carry], amount, extrapolate=self.extrapolates)
-        shares = self.group_sizes_ / self.group_sizes_.sum()
-        codes = np.arange(shares.size, dtype=np.uint16)
-        moved = [self.move(scores, np.full(scores.size, code), strata, expected=True) for code in codes]
-        return np.asarray(np.tensordot(shares, moved, axes=1))
-
-    def move(
-        self,
-        scores: NDArray[np.float64],
-        groups: NDArray[Any],
-        strata: NDArray[np.int64] | None = None,
-        *,
-        keys: Any = None,
-        expected: bool = False,
-    ) -> NDArray[np.float64]:
-        """Return the repaired scores of rows that were checked, by the indices of their groups and strata."""
-        amount = check_real(self.amount, name="amount", most=1.0)
-        n_threads = config.NUMBA_NUM_THREADS
-        randomized = vars(self).get("randomized_maps_")
-        if keys is not None and randomized is None:
-            raise ValueError("keys are for randomize=True; this repair is not randomised.")
-        if randomized is not None and not expected:
-            drawn = randomized.draw(scores, groups, row_draws(scores, groups, self.random_state, keys))
-            return (1.0 - amount) * scores + amount * drawn
-        if strata is not None:
-            codes = groups.astype(np.int64)
-            return self.stratum_maps_.move(
-                scores, strata, codes, self.maps_, amount, extrapolate=self.extrapolates, n_threads=n_threads
-            )
-        return move_scores(scores, groups, self.maps_, amount, extrapolate=self.extrapolates, n_threads=n_threads)
-
-    def lookup(self) -> RepairLookup:
-        """Return the repair as a small table, which SQL or another program can apply."""
-        check_is_fitted(self)
-        if hasattr(self, "randomized_maps_"):
-            raise ValueError(
-                "A randomised repair has no lookup table: each row gets a draw of its own. Use transform, or fit a "
-                "repair with randomize=False."
-            )
-        if self.grid_ is None:
-            raise ValueError(
-                "This repair was fitted to arrays; a lookup table needs maps of counts, as TableRepair and fit_counts "
-                "compute them."
-            )
-        amount = check_real(self.amount, name="amount", most=1.0)
-        if self.strata_ is None:
-            return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
-        cells, nodes, n_groups = cells_of(self.groups_, self.strata_), self.grid_.nodes, len(self.groups_)
-        strata, groups = np.divmod(np.repeat(np.arange(len(cells)), nodes.size), n_groups)
-        scores = np.tile(nodes, len(cells))
-        images = self.stratum_maps_.move(scores, strata, groups, self.maps_, amount)
-        return RepairLookup(self.grid_, cells, images.reshape(len(cells), nodes.size))
-
-    def group_maps(self) -> GroupMaps:
-        """Return the map of each group and the target as one object."""
-        check_is_fitted(self)
-        return GroupMaps(
-            self.maps_,
-            self.rows_at_knots_,
-            self.own_map_,
-            self.target_,
-            self.groups_,
-            self.group_sizes_,
-            vars(self).get("randomized_maps_"),
-        )
-
-    def use_maps(self, maps: GroupMaps) -> Self:
-        """Use other maps of scores in the same range, and discard the histograms of a stream."""
-        self._set_maps(maps, None, grid=self.grid_, set_aside=vars(self).get("set_aside_", {}))
-        return self
-
-    def _set_maps(
-        self, fitted: GroupMaps, within: StratumMaps | None, *, grid: Grid | None, set_aside: dict[str, int]
-    ) -> None:
-        self.grid_, self.set_aside_ = grid, set_aside
-        self.maps_ = fitted.maps
-        self.rows_at_knots_ = fitted.rows_at_knots
-        self.own_map_ = fitted.own_map
-        self.target_ = fitted.target
-        self.groups_ = fitted.groups
-        self.group_sizes_ = fitted.group_sizes
-        self.n_features_in_ = 1
-        for name in ("counted_", "randomized_maps_", "stratum_maps_"):  # of a fit or a stream before this one
-            self.__dict__.pop(name, None)
-        if fitted.randomized is not None:
-            self.randomized_maps_ = fitted.randomized
-        if within is not None:
-            self.stratum_maps_ = within
-
-    def online_state(self) -> OnlineRepairState:
-        """Return the state that the next ``partial_fit`` continues from."""
-        maps, options = self.group_maps(), self._map_options()
-        if hasattr(self, "counted_"):
-            return OnlineRepairState(self.counted_, maps, options, self.stream_half_life, check_policy(self.groups).new)
-        return OnlineRepairState.from_maps(
-            maps,
-            grid=self.grid_,
-            options=options,
-            stream_half_life=self.stream_half_life,
-            new_groups=check_policy(self.groups).new,
-        )
-
-    def resume(self, state: OnlineRepairState) -> Self:
-        """Use the maps of a state, from which the next ``partial_fit`` continues."""
-        self._set_maps(state.maps, None, grid=state.histograms.grid, set_aside=vars(self).get("set_aside_", {}))
-        self.counted_ = state.histograms
-        return self
-
-    def check_parameters(self) -> None:
-        """Raise for parameters that are not allowed; ``target`` is checked with the groups."""
-        check_real(self.amount, name="amount", most=1.0)
-        self._map_options().check()
-        check_seed(self.random_state)
-        check_real(self.stream_half_life, name="stream_half_life", strict=True, finite=False)
-
-    def _map_options(self) -> MapOptions:
-        policy = check_policy(self.groups)
-        return MapOptions(
-            self.target,
-            policy.small,
-            policy.min_size,
-            criterion_name(self.criterion),
-            as_criterion(self.criterion).stratum_weight,
-            self.randomize,
-            resolve_range(self.range),
-        )
-
-    def _groups_of(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None) -> Groups:
-        return groups_to_repair(sensitive_features, n_rows=n_rows, groups=self.groups, weights=weights)
-
-    def _warn_if_all_small(self) -> None:
-        if not self.own_map_.any():
-            criterion = criterion_name(self.criterion)
-            which = "Fewer than two" if criterion == "equalized_odds" else "None"
-            warn_caller(
-                f"{which} of the {len(self.groups_)} groups {'has' if which == 'None' else 'have'} "
-                f"min_size={check_policy(self.groups).min_size} rows{MAP_ROWS[criterion]}, so the same map is "
-                "applied to all of them and their ranks stay as different as they were. Give more rows, or set a "
-                "smaller min_size=.",
-                UserWarning,
-            )
-
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what ``transform`` returns: ``"default"``, an array; ``"pandas"`` or ``"polars"``, a table.
-
-        The wrapper of scikit-learn would accept the scores by position only.
-        """
-        if transform is not None:
-            self._sklearn_output_config = {"transform": check_choice(transform, _OUTPUTS, name="transform")}
-        return self
-
-    def _to_output(self, repaired: NDArray[np.float64], scores: Any) -> Any:
-        chosen = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
-        if chosen == "default":
-            return repaired
-        library = import_module(chosen)
-        keeps_index = chosen == "pandas" and isinstance(scores, (library.Series, library.DataFrame))
-        return library.DataFrame({"repaired": repaired}, **({"index": scores.index} if keeps_index else {}))
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the name of the column that ``transform`` returns."""
-        check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
-        return np.array(["repaired"], dtype=object)
-
-    def _html_repr(self) -> str:
-        groups = vars(self).get("groups_")
-        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_repair(self))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
-        return tags
-
-
-class QuantileRepair(FittedRepair):
+class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Quantile repair of scores: one increasing map for each group, from its distribution to a common target.
 
     With ``amount=1`` all groups have the same distribution of scores afterwards. This is demographic parity by
@@ -414,9 +151,9 @@ class QuantileRepair(FittedRepair):
         have at least ``min_size`` rows, and otherwise the common map, from the distribution of all rows to the target;
         a barycenter with equal weights leaves them out. ``"pool"``: the same maps, and the small groups enter the
         target as one group. ``"drop"``: they use the common map and are left out of the target.
-    stream_half_life : float, default=10000
-        For ``partial_fit``: a row counts half after this many further rows of the stream, so that groups keep their
-        shares.
+    online : OnlineSettings, optional
+        For ``partial_fit``: how fast earlier rows are forgotten. By default a row counts half after 10,000 further rows
+        of the stream; see :class:`~fairtransport.repair.OnlineSettings`.
 
     Attributes
     ----------
@@ -537,7 +274,7 @@ class QuantileRepair(FittedRepair):
         randomize: bool = False,
         random_state: int = 0,
         groups: GroupPolicy | None = None,
-        stream_half_life: float = 10_000.0,
+        online: OnlineSettings | None = None,
     ) -> None:
         self.target = target
         self.amount = amount
@@ -546,7 +283,7 @@ class QuantileRepair(FittedRepair):
         self.randomize = randomize
         self.random_state = random_state
         self.groups = groups
-        self.stream_half_life = stream_half_life
+        self.online = online
 
     def fit(
         self,
@@ -606,12 +343,11 @@ class QuantileRepair(FittedRepair):
                 "computed them was able to learn."
             )
         options = replace(self._map_options(), n_labels=n_labels)
-        maps = GroupMaps.from_scores(values, groups, weights, options, labels)
-        within = None
+        rows, within = ScoredRows.of(values, groups, weights, labels), None
         if cells is not None:
-            settled = with_dropped_labels(groups)
-            within = StratumMaps.from_scores(values, settled, weights, options, strata=cells, labels=labels)
-        self._set_maps(maps, within, grid=None, set_aside={})
+            settled = replace(rows, n_kept=len(rows.groups))
+            within = StratumMaps.from_rows([settled.select(part) for part in cells.rows], options, strata=cells)
+        self._set_maps(GroupMaps.from_rows(rows, options), within, grid=None, set_aside={})
         self._warn_if_all_small()
         return self
 
@@ -643,7 +379,8 @@ class QuantileRepair(FittedRepair):
             cells = CountedCells.split(histograms, strata)
             check_cell_counts(cells.within, criterion_name(self.criterion))
             histograms = cells.groups
-            within = StratumMaps.from_histograms(cells.within, options, strata=cells.strata)
+            parts = [CountedRows(part) for part in cells.within]
+            within = StratumMaps.from_rows(parts, options.on(histograms.grid), strata=cells.strata)
         check_histograms(histograms)
         check_label_counts(histograms, criterion_name(self.criterion))
         maps = GroupMaps.from_histograms(histograms, options)
@@ -683,7 +420,7 @@ class QuantileRepair(FittedRepair):
         Notes
         -----
         Scores are counted (at the nodes of the table that the repair was fitted to, if it was), and a row counts half
-        after ``stream_half_life`` further rows. The target and the maps are those of these counts; `TableRepair` states
+        after ``online.half_life`` further rows. The target and the maps are those of these counts; `TableRepair` states
         how far maps of counts can be from maps of rows. `OnlineRepairState` says what happens to absent and to new
         groups, and how a repair that was fitted before continues.
 
@@ -697,22 +434,14 @@ class QuantileRepair(FittedRepair):
         )
         if hasattr(self, "maps_"):
             state = self.online_state()
-            return self.resume(
-                state.update(scores, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-            )
+            options = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+            return self.resume(state.update(scores, y, **options))
         values = check_in_range(scores, self.range)
         weights = check_weights(sample_weight, size=values.size)
         groups = self._groups_of(sensitive_features, values.size, weights)
+        options = self._online_options()
         return self.resume(
-            OnlineRepairState.from_first_batch(
-                values,
-                y,
-                groups=groups,
-                sample_weight=weights,
-                options=self._map_options(),
-                stream_half_life=self.stream_half_life,
-                new_groups=check_policy(self.groups).new,
-            )
+            OnlineRepairState.from_first_batch(values, y, groups=groups, sample_weight=weights, **options)
         )
 
     def fit_transform(
@@ -728,3 +457,265 @@ class QuantileRepair(FittedRepair):
         """Fit the repair and return the repaired training scores; see ``fit`` and ``transform`` for the parameters."""
         self.fit(scores, y, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight)
         return self.transform(scores, sensitive_features=sensitive_features, strata=strata, keys=keys)
+
+    # --------------------------------------------------------------------------------------------- the use of the maps
+
+    @property
+    def needs_groups_(self) -> bool:
+        """Whether the group of a row is needed to repair its score: it is."""
+        return True
+
+    @property
+    def strata_(self) -> Strata | None:
+        """The strata seen in ``fit``, without their rows."""
+        within: StratumMaps | None = vars(self).get("stratum_maps_")
+        return None if within is None else within.strata
+
+    @property
+    def small_groups_(self) -> tuple[Any, ...]:
+        """Labels of the groups without a map of their own."""
+        return tuple(label for label, own in zip(self.groups_.labels, self.own_map_, strict=True) if not own)
+
+    @property
+    def range_(self) -> tuple[float, float]:
+        """Lowest and highest score: as given, of the counts, or, where it was learned, of the maps."""
+        if self.grid_ is not None:
+            return self.grid_.low, self.grid_.high
+        if self.extrapolates:
+            return min(float(one.knots[0]) for one in self.maps_), max(float(one.knots[-1]) for one in self.maps_)
+        low, high = self.range
+        return float(low), float(high)
+
+    @property
+    def extrapolates(self) -> bool:
+        """Whether any score can be repaired: those beyond the maps are shifted as far as the last score within."""
+        return isinstance(self.range, str) and self.range == LEARNED
+
+    def transform(
+        self,
+        scores: ArrayLike,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        unknown_group: str = "error",
+        keys: Any = None,
+        expected: bool = False,
+    ) -> NDArray[np.float64]:
+        """Return the repaired scores; labels are never needed.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, 1)
+            Scores within ``range``, or within that of the table that the repair was fitted to.
+        sensitive_features : column, table or Groups
+            The columns of ``fit``.
+        strata : column or table, optional
+            The stratum of each row; required if strata were given to ``fit``.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
+            ValueError, repair as everyone pooled, or as the largest group.
+        keys : array-like of shape (n,), optional
+            For ``randomize=True``: what identifies each row, so that its draw does not depend on other rows. By default
+            equal rows of a call get different draws, in their order.
+        expected : bool, default=False
+            For ``randomize=True``: return the mean over all draws.
+
+        Returns
+        -------
+        ndarray of shape (n,), or a table after ``set_output``
+        """
+        check_is_fitted(self)
+        if self.extrapolates:
+            values = check_vector(scores, name="scores")
+        else:
+            values = check_in_range(scores, self.range) if self.grid_ is None else self.grid_.check(scores)
+        require_groups(sensitive_features)
+        if isinstance(sensitive_features, Groups):
+            sensitive_features = with_dropped_labels(sensitive_features)
+        groups = self.groups_.encode(sensitive_features, unknown_group=unknown_group, sizes=self.group_sizes_)
+        check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
+        strata_codes = stratum_codes(self.strata_, strata, values.size)
+        codes = groups.memberships[0]
+        known, pooled = (np.flatnonzero(rows) for rows in (codes < len(groups), codes == len(groups)))
+        if not pooled.size:
+            return self._to_output(self.move(values, codes, strata_codes, keys=keys, expected=expected), scores)
+        within = (None, None) if strata_codes is None else (strata_codes[known], strata_codes[pooled])
+        chosen = None if keys is None else take_rows(keys, known)
+        repaired = np.empty(values.size)
+        repaired[known] = self.move(values[known], codes[known], within[0], keys=chosen, expected=expected)
+        repaired[pooled] = self.move_pooled(values[pooled], within[1])
+        return self._to_output(repaired, scores)
+
+    def move_pooled(self, scores: NDArray[np.float64], strata: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Return the repaired scores of rows of no known group, by the map of everyone together."""
+        amount = check_real(self.amount, name="amount", most=1.0)
+        if strata is None and criterion_name(self.criterion) != "equalized_odds":
+            carry = self.group_maps().pooled_map(self._map_options())
+            return move_scores(scores, np.zeros(scores.size, np.uint8), [carry], amount, extrapolate=self.extrapolates)
+        shares = self.group_sizes_ / self.group_sizes_.sum()
+        codes = np.arange(shares.size, dtype=np.uint16)
+        moved = [self.move(scores, np.full(scores.size, code), strata, expected=True) for code in codes]
+        return np.asarray(np.tensordot(shares, moved, axes=1))
+
+    def move(
+        self,
+        scores: NDArray[np.float64],
+        groups: NDArray[Any],
+        strata: NDArray[np.int64] | None = None,
+        *,
+        keys: Any = None,
+        expected: bool = False,
+    ) -> NDArray[np.float64]:
+        """Return the repaired scores of rows that were checked, by the indices of their groups and strata."""
+        amount = check_real(self.amount, name="amount", most=1.0)
+        n_threads = config.NUMBA_NUM_THREADS
+        randomized = vars(self).get("randomized_maps_")
+        if keys is not None and randomized is None:
+            raise ValueError("keys are for randomize=True; this repair is not randomised.")
+        if randomized is not None and not expected:
+            drawn = randomized.draw(scores, groups, row_draws(scores, groups, self.random_state, keys))
+            return (1.0 - amount) * scores + amount * drawn
+        if strata is not None:
+            codes = groups.astype(np.int64)
+            return self.stratum_maps_.move(
+                scores, strata, codes, self.maps_, amount, extrapolate=self.extrapolates, n_threads=n_threads
+            )
+        return move_scores(scores, groups, self.maps_, amount, extrapolate=self.extrapolates, n_threads=n_threads)
+
+    def lookup(self) -> RepairLookup:
+        """Return the repair as a small table, which SQL or another program can apply."""
+        check_is_fitted(self)
+        if hasattr(self, "randomized_maps_"):
+            raise ValueError(
+                "A randomised repair has no lookup table: each row gets a draw of its own. Use transform, or fit a "
+                "repair with randomize=False."
+            )
+        if self.grid_ is None:
+            raise ValueError(
+                "This repair was fitted to arrays; a lookup table needs maps of counts, as TableRepair and fit_counts "
+                "compute them."
+            )
+        amount = check_real(self.amount, name="amount", most=1.0)
+        if self.strata_ is None:
+            return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
+        cells, nodes, n_groups = cells_of(self.groups_, self.strata_), self.grid_.nodes, len(self.groups_)
+        strata, groups = np.divmod(np.repeat(np.arange(len(cells)), nodes.size), n_groups)
+        scores = np.tile(nodes, len(cells))
+        images = self.stratum_maps_.move(scores, strata, groups, self.maps_, amount)
+        return RepairLookup(self.grid_, cells, images.reshape(len(cells), nodes.size))
+
+    def group_maps(self) -> GroupMaps:
+        """Return the map of each group and the target as one object."""
+        check_is_fitted(self)
+        return GroupMaps(
+            self.maps_,
+            self.rows_at_knots_,
+            self.own_map_,
+            self.target_,
+            self.groups_,
+            self.group_sizes_,
+            vars(self).get("randomized_maps_"),
+        )
+
+    def use_maps(self, maps: GroupMaps) -> Self:
+        """Use other maps of scores in the same range, and discard the histograms of a stream."""
+        self._set_maps(maps, None, grid=self.grid_, set_aside=vars(self).get("set_aside_", {}))
+        return self
+
+    def _set_maps(
+        self, fitted: GroupMaps, within: StratumMaps | None, *, grid: Grid | None, set_aside: dict[str, int]
+    ) -> None:
+        self.grid_, self.set_aside_ = grid, set_aside
+        self.maps_ = fitted.maps
+        self.rows_at_knots_ = fitted.rows_at_knots
+        self.own_map_ = fitted.own_map
+        self.target_ = fitted.target
+        self.groups_ = fitted.groups
+        self.group_sizes_ = fitted.group_sizes
+        self.n_features_in_ = 1
+        for name in ("counted_", "randomized_maps_", "stratum_maps_"):  # of a fit or a stream before this one
+            self.__dict__.pop(name, None)
+        if fitted.randomized is not None:
+            self.randomized_maps_ = fitted.randomized
+        if within is not None:
+            self.stratum_maps_ = within
+
+    def online_state(self) -> OnlineRepairState:
+        """Return the state that the next ``partial_fit`` continues from."""
+        maps = self.group_maps()
+        if hasattr(self, "counted_"):
+            return OnlineRepairState(self.counted_, maps, **self._online_options())
+        return OnlineRepairState.from_maps(maps, grid=self.grid_, **self._online_options())
+
+    def _online_options(self) -> dict[str, Any]:
+        half_life, policy = half_life_of(self.online, default=HALF_LIFE), check_policy(self.groups)
+        return {"options": self._map_options(), "half_life": half_life, "new_groups": policy.new}
+
+    def resume(self, state: OnlineRepairState) -> Self:
+        """Use the maps of a state, from which the next ``partial_fit`` continues."""
+        self._set_maps(state.maps, None, grid=state.histograms.grid, set_aside=vars(self).get("set_aside_", {}))
+        self.counted_ = state.histograms
+        return self
+
+    def check_parameters(self) -> None:
+        """Raise for parameters that are not allowed; ``target`` is checked with the groups."""
+        check_real(self.amount, name="amount", most=1.0)
+        self._map_options().check()
+        check_seed(self.random_state)
+        half_life_of(self.online, default=HALF_LIFE)
+
+    def _map_options(self) -> MapOptions:
+        policy = check_policy(self.groups)
+        return MapOptions(
+            self.target,
+            policy.small,
+            policy.min_size,
+            criterion_name(self.criterion),
+            as_criterion(self.criterion).stratum_weight,
+            self.randomize,
+            resolve_range(self.range),
+        )
+
+    def _groups_of(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None) -> Groups:
+        return groups_to_repair(sensitive_features, n_rows=n_rows, groups=self.groups, weights=weights)
+
+    def _warn_if_all_small(self) -> None:
+        if not self.own_map_.any():
+            warn_caller(
+                f"{_no_large_group(self)} min_size={check_policy(self.groups).min_size} "
+                f"rows{MAP_ROWS[criterion_name(self.criterion)]}, so the same map is applied to all of them and their "
+                "ranks stay as different as they were. Give more rows, or set a smaller min_size=.",
+                UserWarning,
+            )
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what ``transform`` returns: ``"default"``, an array; ``"pandas"`` or ``"polars"``, a table.
+
+        The wrapper of scikit-learn would accept the scores by position only.
+        """
+        if transform is not None:
+            self._sklearn_output_config = {"transform": check_choice(transform, _OUTPUTS, name="transform")}
+        return self
+
+    def _to_output(self, repaired: NDArray[np.float64], scores: Any) -> Any:
+        chosen = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
+        if chosen == "default":
+            return repaired
+        library = import_module(chosen)
+        keeps_index = chosen == "pandas" and isinstance(scores, (library.Series, library.DataFrame))
+        return library.DataFrame({"repaired": repaired}, **({"index": scores.index} if keeps_index else {}))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the name of the column that ``transform`` returns."""
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        return np.array(["repaired"], dtype=object)
+
+    def _html_repr(self) -> str:
+        groups = vars(self).get("groups_")
+        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_repair(self))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        return tags

@@ -6,34 +6,23 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn import config_context
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    MetaEstimatorMixin,
-    RegressorMixin,
-    clone,
-    is_classifier,
-    is_regressor,
-)
-from sklearn.exceptions import NotFittedError
+from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, check_cv, cross_val_predict
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
+from fairtransport._labels import check_classes, real_targets, two_classes
 from fairtransport._sklearn import (
-    RowScoring,
-    check_classes,
+    BinaryClassifierMixin,
     fitted_summary_html,
     last_step,
     model_scores,
     n_rows,
     positive_scores,
-    real_targets,
-    two_classes,
 )
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.criteria import criterion_name, needs_labels
+from fairtransport.criteria.criterion import criterion_name, needs_labels
+from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
 from fairtransport.repair.group_checks import groups_to_repair, strata_to_repair, training_labels
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
@@ -41,15 +30,12 @@ from fairtransport.repair.quantile import QuantileRepair, describe_repair
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.criteria import Criterion
-    from fairtransport.groups import GroupPolicy
 
-
-class _RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
+class _QuantileRepairModel(RepairedModel):
     """A fitted model, ``estimator_``, and the repair of its scores, ``repair_``."""
 
-    estimator_: Any
     repair_: QuantileRepair
+    _settings_class = QuantileRepair
 
     def __init__(
         self, estimator: Any, repair: QuantileRepair | None = None, *, cv: Any = None, amount: float = 1.0
@@ -72,19 +58,9 @@ class _RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
         self.__dict__["amount"] = amount
 
     @property
-    def criterion(self) -> str | Criterion:
-        """The criterion of the repair."""
-        return self._new_repair().criterion
-
-    @property
     def target(self) -> Any:
         """The target of the repair."""
-        return self._new_repair().target
-
-    @property
-    def groups(self) -> GroupPolicy | None:
-        """How the repair makes groups of sensitive columns."""
-        return self._new_repair().groups
+        return self._settings().target
 
     @property
     def small_groups_(self) -> tuple[Any, ...]:
@@ -92,57 +68,88 @@ class _RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.repair_.small_groups_
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features seen in ``fit``."""
-        return int(self.estimator_.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features seen in ``fit``."""
-        return np.asarray(self.estimator_.feature_names_in_)
-
-    def _new_repair(self) -> QuantileRepair:
-        """Return an unfitted repair with the parameters of ``repair``, and the amount of this model."""
-        if self.repair is not None and not isinstance(self.repair, QuantileRepair):
-            raise TypeError(f"repair must be a QuantileRepair or None; got a {type(self.repair).__name__}.")
-        repair = QuantileRepair() if self.repair is None else clone(self.repair)
-        return repair.set_params(amount=self.amount, range=UNIT if isinstance(self, ClassifierMixin) else LEARNED)
-
-    def _fit_repair(
+    def fit(
         self,
         X: Any,
-        y: NDArray[Any],
-        labels: NDArray[Any],
+        y: ArrayLike,
         *,
         sensitive_features: Any,
-        strata: Any,
-        sample_weight: ArrayLike | None,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit the model to ``y``, unless it is fitted already, and the repair to its scores and ``labels``."""
+        """Fit the model, unless it is fitted already, and the repair of its scores.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the model accepts.
+        y : array-like of shape (n,)
+            Two classes, of which the larger label is class 1; or finite numbers, for a regressor.
+        sensitive_features : column, table or Groups
+            At least two groups; several columns are crossed. They need not be among the features.
+        strata : column or table, optional
+            Groups are compared within these strata only (conditional parity); see `QuantileRepair.fit`. Predictions
+            need them, too.
+        sample_weight : array-like of shape (n,), optional
+            Weights for the model (for a pipeline: for its last step) and for the repair, where weight k equals k
+            copies of a row.
+
+        Returns
+        -------
+        self
+        """
         repair, size = self._new_repair(), n_rows(X)
-        check_length(y, size=size, name="y")
-        weights = check_weights(sample_weight, size=size)
+        repair.check_parameters()
+        target, classes = self._targets(X, y)
+        labels = target if classes is None else (target == classes[1]).astype(np.int64)
+        check_length(target, size=size, name="y")
+        weights, criterion = check_weights(sample_weight, size=size), criterion_name(repair.criterion)
         # Invalid groups raise before the model is fitted, which may take long.
         groups = groups_to_repair(sensitive_features, n_rows=size, weights=weights, groups=repair.groups)
         cells = strata_to_repair(
             strata,
             groups,
-            criterion=criterion_name(repair.criterion),
-            labels=training_labels(labels, groups, criterion_name(repair.criterion), weights),
+            criterion=criterion,
+            labels=training_labels(labels, groups, criterion, weights),
             weights=weights,
             randomize=repair.randomize,
         )
-        self._check_estimator(y)
-        model, scores = fit_and_score(
-            self.estimator, X, y, cv=self.cv, weights=weights, classifies=isinstance(self, ClassifierMixin)
+        self._check_estimator(classes)
+        model, scores = _fit_and_score(
+            self.estimator, X, target, cv=self.cv, weights=weights, classifies=self._classifies
         )
         self.repair_ = repair.fit(scores, labels, sensitive_features=groups, strata=cells, sample_weight=weights)
         self.estimator_ = model
+        if classes is not None:
+            self.classes_ = classes
         return self
 
-    def _check_estimator(self, y: NDArray[Any] | None = None) -> None:
+    def _new_repair(self) -> QuantileRepair:
+        """Return an unfitted repair with the parameters of ``repair``, and the amount of this model."""
+        return clone(self._settings()).set_params(amount=self.amount, range=UNIT if self._classifies else LEARNED)
+
+    def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
         raise NotImplementedError
+
+    def _update(self, X: Any, y: Any, sensitive_features: Any, sample_weight: ArrayLike | None, labels: Any) -> Self:
+        """Update the repair with one batch, or begin with it."""
+        options = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        changed = self._new_repair()
+        if hasattr(self, "repair_"):
+            repair, model = self.repair_.set_params(online=changed.online, groups=changed.groups), self.estimator_
+        elif is_fitted(self.estimator):
+            repair, model = changed, self.estimator
+        elif y is None:
+            kind, labelled = ("classifier", "y, with both classes,") if self._classifies else ("regressor", "y")
+            raise ValueError(
+                f"{type(self).__name__} has no model yet: pass {labelled} in the first call of partial_fit, call fit "
+                f"before it, or give a fitted {kind} as estimator."
+            )
+        else:
+            return self.fit(X, y, **options)
+        repair.partial_fit(model_scores(model, X), labels, **options)
+        self.repair_, self.estimator_ = repair, model
+        return self
 
     def _repaired(self, X: Any, sensitive_features: Any, strata: Any, **options: Any) -> NDArray[np.float64]:
         """Return the repaired scores of the fitted model."""
@@ -156,25 +163,12 @@ class _RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
         repaired = self.repair_.transform(scores, sensitive_features=sensitive_features, strata=strata, **options)
         return np.asarray(repaired).ravel()
 
-    def _learn(self, X: Any, y: Any, sensitive_features: Any, sample_weight: ArrayLike | None) -> None:
-        """Update the fitted repair with one batch."""
-        scores = model_scores(self.estimator_, X)
-        changed = self._new_repair()
-        self.repair_.set_params(stream_half_life=changed.stream_half_life, groups=changed.groups)
-        self.repair_.partial_fit(scores, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-
     def _html_repr(self) -> str:
         groups = self.repair_.groups_ if hasattr(self, "repair_") else None
         return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_repair(self.repair_))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):  # it takes what the model takes
-            tags.input_tags = get_tags(self.estimator).input_tags
-        return tags
 
-
-class QuantileRepairClassifier(ClassifierMixin, _RepairedModel):
+class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
     r"""Binary classifier whose probabilities are repaired by one quantile map for each group.
 
     This is demographic parity by postprocessing (DPP); see :class:`QuantileRepair`.
@@ -234,57 +228,22 @@ class QuantileRepairClassifier(ClassifierMixin, _RepairedModel):
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from fairtransport import QuantileRepairClassifier
-    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> from fairtransport.metrics import pairwise_disparity
     >>> rng = np.random.default_rng(0)
     >>> group = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
     >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
     >>> model = QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
     >>> scores = model.predict_proba(X, sensitive_features=group)[:, 1]
-    >>> strong_pairwise_disparity(scores, sensitive_features=group) < 0.001
+    >>> pairwise_disparity(scores, sensitive_features=group) < 0.001
     True
     """
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any,
-        strata: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the classifier, unless it is fitted already, and the repair of its scores.
+    def _targets(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        del X
+        return two_classes(y, type(self).__name__)
 
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            Whatever the classifier accepts.
-        y : array-like of shape (n,)
-            Two classes; the larger label is class 1.
-        sensitive_features : column, table or Groups
-            At least two groups; several columns are crossed. They need not be among the features.
-        strata : column or table, optional
-            Groups are compared within these strata only (conditional parity); see `QuantileRepair.fit`. Predictions
-            need them, too.
-        sample_weight : array-like of shape (n,), optional
-            Weights for the classifier (for a pipeline: for its last step) and for the repair, where weight k
-            equals k copies of a row.
-
-        Returns
-        -------
-        self
-        """
-        self._new_repair().check_parameters()
-        labels, classes = two_classes(y, type(self).__name__)
-        positive = (labels == classes[1]).astype(np.int64)
-        self._fit_repair(
-            X, labels, positive, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
-        )
-        self.classes_ = classes
-        return self
-
-    def _check_estimator(self, y: NDArray[Any] | None = None) -> None:
+    def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
         if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type) and is_regressor(self.estimator):
             raise TypeError(
                 f"{type(last_step(self.estimator)[1]).__name__} is a regressor; repair its predictions with "
@@ -295,10 +254,9 @@ class QuantileRepairClassifier(ClassifierMixin, _RepairedModel):
                 f"estimator must have predict_proba; {type(self.estimator).__name__} has none. Wrap it in "
                 "sklearn.calibration.CalibratedClassifierCV, which adds it."
             )
-        if y is not None and is_fitted(self.estimator):
-            classes = np.unique(y)
-            if not np.array_equal(getattr(self.estimator, "classes_", classes), classes):
-                raise ValueError("estimator was fitted on other class labels than those of y.")
+        same = classes is None or np.array_equal(getattr(self.estimator, "classes_", classes), classes)
+        if not same and is_fitted(self.estimator):
+            raise ValueError("estimator was fitted on other class labels than those of y.")
 
     def partial_fit(
         self,
@@ -334,35 +292,24 @@ class QuantileRepairClassifier(ClassifierMixin, _RepairedModel):
             Without a ``fit`` before, the first call fits the classifier, which needs ``y``, or, where the classifier is
             fitted already, starts with its scores of the batch.
         """
-        if not hasattr(self, "repair_"):
+        known = vars(self).get("classes_")
+        if known is None:
             self._check_estimator()
-            if not is_fitted(self.estimator):
-                if y is None:
-                    raise ValueError(
-                        f"{type(self).__name__} has no model yet: pass y, with both classes, in the first call of "
-                        "partial_fit, call fit before it, or give a fitted classifier as estimator."
-                    )
-                check_classes(classes, two_classes(y, type(self).__name__)[1])
-                return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-            check_classes(classes, np.asarray(self.estimator.classes_))
-            scores, repair = model_scores(self.estimator, X), self._new_repair()
-            labels = self._batch_labels(y, self.estimator.classes_)
-            repair.partial_fit(scores, labels, sensitive_features=sensitive_features, sample_weight=sample_weight)
-            self.repair_, self.estimator_ = repair, self.estimator
-            self.classes_ = np.asarray(self.estimator.classes_)
-            return self
-        check_classes(classes, self.classes_)
-        self._learn(X, self._batch_labels(y, self.classes_), sensitive_features, sample_weight)
+            if is_fitted(self.estimator):
+                known = np.asarray(self.estimator.classes_)
+            elif y is not None:
+                known = two_classes(y, type(self).__name__)[1]
+        if known is not None:
+            check_classes(classes, known)
+        labels = None
+        if y is not None and known is not None and needs_labels(self.criterion):  # a batch need not have both
+            if not np.isin(y, known).all():
+                raise ValueError("y has labels that the classifier was not fitted with.")
+            labels = (np.asarray(y) == known[1]).astype(np.int64)
+        self._update(X, y, sensitive_features, sample_weight, labels)
+        if known is not None:
+            self.classes_ = known
         return self
-
-    def _batch_labels(self, y: Any, classes: ArrayLike) -> NDArray[np.int64] | None:
-        """Return the labels of a batch as 0 and 1; it need not have both."""
-        if y is None or not needs_labels(self.criterion):
-            return None
-        labels, known = np.asarray(y), np.asarray(classes)
-        if not np.isin(labels, known).all():
-            raise ValueError("y has labels that the classifier was not fitted with.")
-        return (labels == known[1]).astype(np.int64)
 
     def predict_proba(
         self,
@@ -425,13 +372,8 @@ class QuantileRepairClassifier(ClassifierMixin, _RepairedModel):
         predicted = self.predict(X, sensitive_features=sensitive_features, strata=strata)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
-
-class QuantileRepairRegressor(RegressorMixin, _RepairedModel):
+class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
     r"""Regressor whose predictions are repaired by one quantile map for each group.
 
     With the default target this is the predictor with the least mean squared error among those with the same
@@ -508,43 +450,10 @@ class QuantileRepairRegressor(RegressorMixin, _RepairedModel):
     ) -> None:
         super().__init__(estimator, repair, cv=cv, amount=amount)
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any,
-        strata: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the regressor, unless it is fitted already, and the repair of its predictions.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            Whatever the regressor accepts.
-        y : array-like of shape (n,)
-            Finite numbers.
-        sensitive_features : column, table or Groups
-            At least two groups; several columns are crossed. They need not be among the features.
-        strata : column or table, optional
-            Groups are compared within these strata only (conditional parity); see `QuantileRepair.fit`. Predictions
-            need them, too.
-        sample_weight : array-like of shape (n,), optional
-            Weights for the regressor (for a pipeline: for its last step) and for the repair, where weight k equals k
-            copies of a row.
-
-        Returns
-        -------
-        self
-        """
-        self._new_repair().check_parameters()
+    def _targets(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
         if n_rows(X) == 1:
             raise ValueError("X has 1 sample; groups can be compared only where each has rows.")
-        values = real_targets(y, type(self).__name__)
-        return self._fit_repair(
-            X, values, values, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
-        )
+        return real_targets(y, type(self).__name__), None
 
     def partial_fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
@@ -574,23 +483,9 @@ class QuantileRepairRegressor(RegressorMixin, _RepairedModel):
                 f"A stream of predictions is repaired for demographic parity; with criterion={criterion!r}, fit "
                 "the repair again when predictions have changed."
             )
-        if hasattr(self, "repair_"):
-            self._learn(X, None, sensitive_features, sample_weight)
-            return self
-        self._check_estimator()
-        if not is_fitted(self.estimator):
-            if y is None:
-                raise ValueError(
-                    f"{type(self).__name__} has no model yet: pass y in the first call of partial_fit, call fit before "
-                    "it, or give a fitted regressor as estimator."
-                )
-            return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        repair = self._new_repair()
-        repair.partial_fit(
-            model_scores(self.estimator, X), sensitive_features=sensitive_features, sample_weight=sample_weight
-        )
-        self.repair_, self.estimator_ = repair, self.estimator
-        return self
+        if not hasattr(self, "repair_"):
+            self._check_estimator()
+        return self._update(X, y, sensitive_features, sample_weight, None)
 
     def predict(
         self, X: Any, *, sensitive_features: Any = None, strata: Any = None, unknown_group: str = "error"
@@ -637,8 +532,8 @@ class QuantileRepairRegressor(RegressorMixin, _RepairedModel):
             )
         return repair
 
-    def _check_estimator(self, y: NDArray[Any] | None = None) -> None:
-        del y
+    def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
+        del classes
         name = type(last_step(self.estimator)[1]).__name__
         if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type) and is_classifier(self.estimator):
             raise TypeError(f"{name} is a classifier; repair its probabilities with QuantileRepairClassifier.")
@@ -646,22 +541,10 @@ class QuantileRepairRegressor(RegressorMixin, _RepairedModel):
             raise TypeError(f"estimator must be a regressor, with predict; {name} has none.")
 
 
-# A model and the scores that its repair is computed from: of the rows of fit, or out of fold.
-
-
-def is_fitted(estimator: Any) -> bool:
-    """Return whether an estimator is fitted."""
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
-
-
-def fit_and_score(
+def _fit_and_score(
     estimator: Any, X: Any, y: NDArray[Any], *, cv: Any, weights: NDArray[np.float64] | None, classifies: bool
 ) -> tuple[Any, NDArray[np.float64]]:
-    """Return a fitted model and the scores to compute maps from."""
+    """Return a fitted model and the scores to compute maps from: of the rows of fit, or out of fold."""
     if is_fitted(estimator):
         if cv is not None:
             raise ValueError(
@@ -673,7 +556,8 @@ def fit_and_score(
     if not classifies and isinstance(cv, (int, np.integer)):  # rows may be sorted by y or by group
         splits = KFold(int(cv), shuffle=True, random_state=0)
     model = clone(estimator)
-    options = {} if weights is None else {_weight_option(model): weights}
+    remedy = ". Fit it first, and pass it fitted: then the weights are used for the repair only."
+    options = weight_options(model, weights, remedy)
     with config_context(enable_metadata_routing=False):  # weights are passed by step name
         model.fit(X, y, **options)
         if splits is None:
@@ -681,14 +565,3 @@ def fit_and_score(
         method = "predict_proba" if classifies else "predict"
         out_of_fold = cross_val_predict(estimator, X, y, cv=splits, method=method, params=options or None)
     return model, positive_scores(out_of_fold) if classifies else np.asarray(out_of_fold, dtype=np.float64)
-
-
-def _weight_option(model: Any) -> str:
-    """Return the name under which ``fit`` takes weights; a pipeline takes them for its last step."""
-    prefix, last = last_step(model)
-    if not has_fit_parameter(last, "sample_weight"):
-        raise ValueError(
-            f"{type(last).__name__} cannot be fitted with sample_weight. Fit it first, and pass it fitted: then "
-            "the weights are used for the repair only."
-        )
-    return f"{prefix}sample_weight"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MIN_CLASS_ROWS = 10
 _SLICES = 200  # of the scores of a group, before the hull is taken
 _TOLERANCE = 1e-12
+SPLIT_MIX = np.uint64(0x9E3779B97F4A7C15)  # the increment of SplitMix64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -231,7 +232,7 @@ def _middle_out(size: int) -> list[int]:
 
 def row_draws(scores: Array, groups: NDArray[Any], random_state: int, keys: Any = None) -> Array:
     """Return a number within [0, 1) for each row, which looks random and is always the same for the same row."""
-    seed = _mixed(np.array([random_state], dtype=np.uint64))
+    seed = mixed_bits(np.array([random_state], dtype=np.uint64))
     if keys is not None:
         texts = np.asarray(keys)
         check_length(texts, size=scores.size, name="keys")
@@ -240,22 +241,22 @@ def row_draws(scores: Array, groups: NDArray[Any], random_state: int, keys: Any 
             raise ValueError(f"{n_missing} of {scores.size} keys are missing; rows without one would share a draw.")
         known, index = np.unique(texts.astype(str), return_inverse=True)
         hashed = [int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") for key in known]
-        bits = _mixed(np.array(hashed, dtype=np.uint64) ^ seed)[index.ravel()]
+        bits = mixed_bits(np.array(hashed, dtype=np.uint64) ^ seed)[index.ravel()]
         return _unit(bits)
     # Equal rows may get scores that differ in the last bits, in a batch of another size or on another machine.
     rounded = np.round(scores, 10) + 0.0
-    bits = _mixed(rounded.view(np.uint64) ^ seed) + groups.astype(np.uint64)
+    bits = mixed_bits(rounded.view(np.uint64) ^ seed) + groups.astype(np.uint64)
     order = np.argsort(bits, kind="stable")
     starts = np.append(True, bits[order][1:] != bits[order][:-1])
     position = np.arange(scores.size)
     occurrence = np.empty(scores.size, dtype=np.uint64)
     occurrence[order] = position - np.maximum.accumulate(np.where(starts, position, 0))
-    return _unit(_mixed(_mixed(bits) + occurrence))
+    return _unit(mixed_bits(mixed_bits(bits) + occurrence))
 
 
-def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the finaliser of SplitMix64: neighbouring numbers give unrelated bits."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = bits + SPLIT_MIX
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport.groups import GroupPolicy, Groups, make_groups
-from fairtransport.repair.group_maps import GroupMaps, move_scores, rows_with_label
+from fairtransport.repair.group_maps import UNIT, GroupMaps, move_scores
 from fairtransport.strata import MOST_VALUES, Strata
 from fairtransport.transport.line import QuantileMap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from fairtransport.histograms import GroupHistograms
-    from fairtransport.repair.group_maps import MapOptions
+    from fairtransport.repair.group_maps import CountedRows, MapOptions, ScoredRows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,61 +55,26 @@ class StratumMaps:
         return f"StratumMaps({self.sizes.shape[0]} strata of {self.sizes.shape[1]} groups)"
 
     @classmethod
-    def from_scores(
-        cls,
-        scores: NDArray[np.float64],
-        groups: Groups,
-        weights: NDArray[np.float64] | None,
-        options: MapOptions,
-        *,
-        strata: Strata,
-        labels: NDArray[np.int64] | None = None,
+    def from_rows(
+        cls, parts: Sequence[ScoredRows | CountedRows], options: MapOptions, *, strata: Strata
     ) -> StratumMaps:
-        """Return the maps of rows, which have positive weights; see `GroupMaps.from_scores`."""
-        parts = []
-        for rows in strata.rows:
-            part = replace(options, own_maps=True)
-            within, of_rows = groups.select(rows), None if labels is None else labels[rows]
-            parts.append(
-                _Cells.find(
-                    _map_rows(options, within, of_rows),
-                    partial(
-                        GroupMaps.from_scores,
-                        scores[rows],
-                        within,
-                        None if weights is None else weights[rows],
-                        part,
-                        of_rows,
-                    ),
-                    options.score_range or (0.0, 1.0),
-                )
-            )
-        return cls._join(strata.select(np.empty(0, dtype=np.int64)), parts, options)
-
-    @classmethod
-    def from_histograms(
-        cls, histograms: Sequence[GroupHistograms], options: MapOptions, *, strata: Strata
-    ) -> StratumMaps:
-        """Return the maps of counted rows; the histograms are those of each stratum, with the same groups."""
-        own = replace(options, own_maps=True)
-        parts = [
-            _Cells.find(
-                _counted_rows(options.criterion, part),
-                partial(GroupMaps.from_histograms, part, own),
-                (part.grid.low, part.grid.high),
-            )
-            for part in histograms
-        ]
-        return cls._join(strata, parts, options)
-
-    @classmethod
-    def _join(cls, strata: Strata, parts: Sequence[_Cells], options: MapOptions) -> StratumMaps:
+        """Return the maps of the rows of each stratum, which have the same groups."""
+        maps: list[QuantileMap] = []
+        rows_at_knots: list[NDArray[np.int64]] = []
+        sizes = np.zeros((len(parts), len(parts[0].groups)), dtype=np.int64)
+        ends = np.array(options.score_range or UNIT)
+        for part, in_part in zip(parts, sizes, strict=True):
+            found, in_part[:] = None, part.map_sizes(options)
+            if np.count_nonzero(in_part) > 1:
+                try:
+                    found = GroupMaps.from_rows(part, replace(options, own_maps=True))
+                except ValueError:  # the group that is the target has no rows here
+                    in_part[:] = 0
+            # Where there is nothing to compare, there is nothing to change.
+            maps += found.maps if found else [QuantileMap(ends, ends).prepare()] * in_part.size
+            rows_at_knots += found.rows_at_knots if found else [np.zeros(2, dtype=np.int64)] * in_part.size
         return cls(
-            strata,
-            tuple(carry for part in parts for carry in part.maps),
-            tuple(rows for part in parts for rows in part.rows_at_knots),
-            np.array([part.sizes for part in parts], dtype=np.int64),
-            options.min_size,
+            strata.select(np.empty(0, dtype=np.int64)), tuple(maps), tuple(rows_at_knots), sizes, options.min_size
         )
 
     @cached_property
@@ -140,46 +105,6 @@ class StratumMaps:
             overall = move(scores[small], codes, group_maps, amount)
             moved[small] = share[small] * moved[small] + (1.0 - share[small]) * overall
         return moved
-
-
-class _Cells(NamedTuple):
-    """The maps of the cells of one stratum, the rows at their knots, and the rows of the cells."""
-
-    maps: tuple[QuantileMap, ...]
-    rows_at_knots: tuple[NDArray[np.int64], ...]
-    sizes: NDArray[np.int64]
-
-    @classmethod
-    def find(cls, sizes: NDArray[np.int64], fit: Callable[[], GroupMaps], ends: tuple[float, float]) -> _Cells:
-        if np.count_nonzero(sizes) < 2:  # nothing to compare, so nothing to change
-            return cls._unchanged(sizes, ends)
-        try:
-            found = fit()
-        except ValueError:  # the group that is the target has no rows here
-            return cls._unchanged(np.zeros_like(sizes), ends)
-        return cls(found.maps, found.rows_at_knots, sizes)
-
-    @classmethod
-    def _unchanged(cls, sizes: NDArray[np.int64], ends: tuple[float, float]) -> _Cells:
-        identity = QuantileMap(np.array(ends), np.array(ends)).prepare()
-        return cls((identity,) * sizes.size, (np.zeros(2, dtype=np.int64),) * sizes.size, sizes)
-
-
-def _counted_rows(criterion: str, histograms: GroupHistograms) -> NDArray[np.int64]:
-    """Return how many counted rows of each group a map can be computed from."""
-    if criterion == "demographic_parity":
-        return histograms.rows
-    by_label = [rows_with_label(histograms, label) for label in (0, 1)]
-    return by_label[1] if criterion == "equal_opportunity" else np.minimum(*by_label)
-
-
-def _map_rows(options: MapOptions, groups: Groups, labels: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Return how many rows of each group a map can be computed from."""
-    criterion = options.criterion
-    if criterion == "demographic_parity" or labels is None or options.n_labels > 2:
-        return groups.counts
-    by_label = [groups.select(labels == label).counts for label in (0, 1)]
-    return by_label[1] if criterion == "equal_opportunity" else np.minimum(*by_label)
 
 
 # Cells of a stratum and a group in counts: rows that were grouped by the columns of both.

@@ -7,12 +7,13 @@ tests compare the two.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._validation import check_real
-from fairtransport.auditing.proportions import Estimate, Tally, complement, extremes_confidence, ratio, share
+from fairtransport.auditing.proportions import Estimate, complement, extremes_confidence, ratio, share
 from fairtransport.auditing.records import RATES, Decisions
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.histograms import Grid, display_range, regrid
@@ -220,36 +221,34 @@ class WhatIf:
             raise ValueError(
                 "The scores cannot be repaired: there is no repair target, groups overlap, or all scores are equal."
             )
-        groups = self.reduced.groups
-        indices = list(range(len(groups))) if chosen is None else list(chosen)
-        rates = tuple(self._rate(index, cut, part) for index in range(len(groups)))
-        judged = self._judged(indices)
-        values = np.array([rates[index].value for index in judged])
-        lowest, highest = judged[int(values.argmin())], judged[int(values.argmax())]
+        n_groups, confidence = len(self.reduced.groups), self.audit.settings.confidence
+        tables = [self._decisions(index, cut, part) for index in range(n_groups)]
+        everyone = self._decisions_on_everyone(tables, cut)
+        rates = tuple(share(table.tally("selection_rate"), confidence) for table in tables)
+        indices = list(range(n_groups)) if chosen is None else list(chosen)
+        judged = [index for index in indices if self.audit.groups[index].judged]
+        judged = judged if len(judged) >= 2 else indices
+        lowest, highest = (pick(judged, key=lambda index: rates[index].value) for pick in (min, max))
         high_is_favourable = self.audit.settings.favourable == "high"
         worse, better = (lowest, highest) if high_is_favourable else (highest, lowest)
-        level = extremes_confidence([rates[index] for index in judged], self.audit.settings.confidence)
-        extremes = [self._rate(index, cut, part, level) for index in (worse, better)]
+        level = extremes_confidence([rates[index] for index in judged], confidence)
+        extremes = [share(tables[index].tally("selection_rate"), level) for index in (worse, better)]
         labelled = self.reduced.has_labels
-        tables = [self._decisions(index, cut, part) for index in range(len(groups))] if labelled else []
-        wrong = [_weight_wrong(group, self._repaired(group, part), cut) for group in groups] if labelled else []
-        errors = (
-            tuple(weight / _total(group) for weight, group in zip(wrong, groups, strict=True)) if labelled else None
-        )
+        totals = {rate: everyone.tally(rate) for rate in ERROR_RATES} if labelled else {}
         return Outcome(
             threshold=threshold,
             amount=part,
             rates=rates,
-            overall=self._overall(cut, part),
-            errors=errors,
-            error=self._error(cut, wrong) if labelled else None,
+            overall=everyone.tally("selection_rate").value,
+            errors=tuple(table.tally("error_rate").value for table in tables) if labelled else None,
+            error=everyone.tally("error_rate").value if labelled else None,
             lowest=lowest,
             highest=highest,
             ratio=ratio(*(extremes if high_is_favourable else map(complement, extremes))),
             worse_off=worse,
             better_off=better,
             error_rates=tuple(self._error_rates(table) for table in tables) if labelled else None,
-            overall_rates=self._overall_rates(tables, cut) if labelled else None,
+            overall_rates={rate: tally.value if tally.total > 0 else None for rate, tally in totals.items()} or None,
             disparity=self.disparity(part, chosen=judged),
         )
 
@@ -259,7 +258,7 @@ class WhatIf:
         return float(nodes[min(int(np.searchsorted(nodes, cut - _SLACK)), nodes.size - 1)])
 
     def disparity(self, amount: float, *, chosen: Sequence[int]) -> float:
-        """Return the sum of the distances between all pairs of chosen groups, computed on the bins of the page.
+        """Return the mean distance between two of the chosen groups, computed on the bins of the page.
 
         Of scores without known bounds, the distances between ranks.
         """
@@ -273,7 +272,7 @@ class WhatIf:
             functions.append(np.cumsum(masses)[:-1] / masses.sum())
         # At each node the sum of all pairwise differences is a weighted sum of the ordered values.
         ordered = np.sort(functions, axis=0)
-        factors = 2 * np.arange(len(chosen)) - (len(chosen) - 1)
+        factors = (2 * np.arange(len(chosen)) - (len(chosen) - 1)) / max(comb(len(chosen), 2), 1)
         if self.audit.settings.bounded:
             return float((factors @ ordered).sum() / n_bins)
         # The distance between ranks: a bin counts by the share of people around it.
@@ -284,65 +283,27 @@ class WhatIf:
         scores = self.reduced.nodes[group.indices]
         return scores if group.images is None else (1 - amount) * scores + amount * group.images
 
-    def _rate(self, index: int, cut: float, amount: float, level: float | None = None) -> Estimate:
-        group, audit = self.reduced.groups[index], self.audit
-        value = _weight_above(group, self._repaired(group, amount), cut) / _total(group)
-        size = audit.groups[index].effective_rows
-        inside, outside = value * size, (1 - value) * size
-        return share(Tally(inside, outside, inside, outside), level or audit.settings.confidence)
-
     def _decisions(self, index: int, cut: float, amount: float) -> Decisions:
         """Return the decisions on a group; the sums of squares follow from its effective number of rows."""
         group = self.reduced.groups[index]
         weights = _weights_by_decision(group, self._repaired(group, amount), cut)
-        return Decisions(weights, weights * _total(group) / self.audit.groups[index].effective_rows)
+        return Decisions(weights, weights * group.masses.sum() / self.audit.groups[index].effective_rows)
+
+    def _decisions_on_everyone(self, tables: list[Decisions], cut: float) -> Decisions:
+        """Return the decisions on all people, to whom overlapping groups do not add up."""
+        everyone = self.reduced.everyone
+        weights = np.sum([table.weights for table in tables], axis=0)
+        if not self.reduced.can_repair:
+            weights = _weights_by_decision(everyone, self._repaired(everyone, 0.0), cut)
+        return Decisions(weights, weights)
 
     def _error_rates(self, table: Decisions) -> dict[str, Estimate | None]:
         tallies = {rate: table.tally(rate) for rate in ERROR_RATES}
         confidence = self.audit.settings.confidence
         return {rate: share(tally, confidence) if tally.total > 0 else None for rate, tally in tallies.items()}
 
-    def _overall_rates(self, tables: list[Decisions], cut: float) -> dict[str, float | None]:
-        weights = np.sum([table.weights for table in tables], axis=0)
-        if not self.reduced.can_repair:  # groups may overlap
-            weights = _weights_by_decision(self.reduced.everyone, self._repaired(self.reduced.everyone, 0.0), cut)
-        tallies = {rate: Decisions(weights, weights).tally(rate) for rate in ERROR_RATES}
-        return {rate: tally.value if tally.total > 0 else None for rate, tally in tallies.items()}
-
-    def _judged(self, chosen: list[int]) -> list[int]:
-        judged = [index for index in chosen if self.audit.groups[index].judged]
-        return judged if len(judged) >= 2 else chosen
-
-    def _overall(self, cut: float, amount: float) -> float:
-        everyone = self.reduced.everyone
-        if not self.reduced.can_repair:
-            return _weight_above(everyone, self._repaired(everyone, 0.0), cut) / _total(everyone)
-        above = sum(_weight_above(group, self._repaired(group, amount), cut) for group in self.reduced.groups)
-        return above / _total(everyone)
-
-    def _error(self, cut: float, wrong: list[float]) -> float:
-        everyone = self.reduced.everyone
-        if not self.reduced.can_repair:
-            return _weight_wrong(everyone, self._repaired(everyone, 0.0), cut) / _total(everyone)
-        return sum(wrong) / _total(everyone)
-
-
-def _total(group: NodeMasses) -> float:
-    return float(group.masses.sum())
-
 
 def _weights_by_decision(group: NodeMasses, scores: NDArray[np.float64], cut: float) -> NDArray[np.float64]:
     """Return the weight at or below and above a threshold, by label."""
     selected = scores > cut + _SLACK
     return np.stack([group.masses[:, ~selected].sum(axis=1), group.masses[:, selected].sum(axis=1)], axis=1)
-
-
-def _weight_above(group: NodeMasses, scores: NDArray[np.float64], cut: float) -> float:
-    """Return the weight strictly above a threshold."""
-    return float(group.masses[:, scores > cut + _SLACK].sum())
-
-
-def _weight_wrong(group: NodeMasses, scores: NDArray[np.float64], cut: float) -> float:
-    """Return the weight of label 0 above a threshold and of label 1 at or below it."""
-    selected = scores > cut + _SLACK
-    return float(group.masses[0, selected].sum() + group.masses[1, ~selected].sum())

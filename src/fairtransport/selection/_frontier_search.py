@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,6 +11,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.utils import check_random_state
 
+from fairtransport._labels import real_targets, two_classes
 from fairtransport._sklearn import (
     GROUPS_NEEDED,
     GROUPS_UNUSED,
@@ -21,13 +21,10 @@ from fairtransport._sklearn import (
     n_rows,
     needs_groups,
     policy_of,
-    real_targets,
     score_with_groups,
-    take_rows,
-    two_classes,
 )
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.criteria import (
+from fairtransport.criteria.criterion import (
     compares_each_other,
     criterion_of,
     needs_labels,
@@ -36,7 +33,7 @@ from fairtransport.criteria import (
 )
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import Groups, read_groups
-from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
+from fairtransport.metrics import disparities, error_rate, noise_floor, pairwise_disparity, rank_disparity
 from fairtransport.selection._thread_pool import run_in_threads
 from fairtransport.selection.frontier_result import (
     DISPARITIES,
@@ -50,7 +47,7 @@ from fairtransport.strata import make_strata
 from fairtransport.training.responses import RealResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -63,43 +60,12 @@ if TYPE_CHECKING:
 # Errors of models on held-out rows: of classifiers, or of regressors.
 
 
-class HeldOutErrors(ABC):
-    """How models are judged on held-out rows."""
-
-    y: NDArray[Any]
-    metrics: ClassVar[tuple[str, ...]]
-    scale: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def halves(self) -> NDArray[np.bool_]:
-        """A binary column by which folds are stratified."""
-
-    @abstractmethod
-    def measure(
-        self, scores: NDArray[np.float64], rows: NDArray[np.int64], weights: NDArray[np.float64] | None
-    ) -> dict[str, float]:
-        """Return the errors of scores of some rows."""
-
-    @abstractmethod
-    def information_kept(
-        self, records: dict[str, list[float]], rows: NDArray[np.int64], weights: NDArray[np.float64] | None
-    ) -> list[float]:
-        """Return the gain in loss over a constant of each model, relative to that of the first."""
-
-    @abstractmethod
-    def compared_within(
-        self, criterion: Criterion, strata: Strata | None, n_groups: int
-    ) -> tuple[Criterion, NDArray[np.int64] | None, Strata | None]:
-        """Return a criterion, labels and strata of all rows, with which it is resolved."""
-
-
 @dataclass(frozen=True, eq=False)
-class ClassificationErrors(HeldOutErrors):
+class ClassificationErrors:
     """Errors of probabilities: error rate at a threshold, log-loss and AUC."""
 
-    metrics = ("error_rate", "log_loss", "auc")
-    scale = "probability"
+    metrics: ClassVar = ("error_rate", "log_loss", "auc")
+    scale: ClassVar = "probability"
 
     y: NDArray[Any]
     positive: NDArray[np.bool_]
@@ -107,7 +73,7 @@ class ClassificationErrors(HeldOutErrors):
 
     @property
     def halves(self) -> NDArray[np.bool_]:
-        """Whether the label is positive."""
+        """A binary column by which folds are stratified: whether the label is positive."""
         return self.positive
 
     def measure(
@@ -124,7 +90,7 @@ class ClassificationErrors(HeldOutErrors):
     def information_kept(
         self, records: dict[str, list[float]], rows: NDArray[np.int64], weights: NDArray[np.float64] | None
     ) -> list[float]:
-        """Return shares of the gain in log-loss."""
+        """Return the gain in log-loss over a constant of each model, relative to that of the first."""
         rate = float(np.average(self.positive[rows], weights=weights))
         return _shares_of_gain(-(rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate)), records["log_loss"])
 
@@ -134,16 +100,16 @@ class ClassificationErrors(HeldOutErrors):
         strata: Strata | None,
         n_groups: int,  # noqa: ARG002
     ) -> tuple[Criterion, NDArray[np.int64] | None, Strata | None]:
-        """Return the criterion with the labels."""
+        """Return a criterion, labels and strata of all rows, with which it is resolved."""
         return criterion, self.positive.astype(np.int64), strata
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionErrors(HeldOutErrors):
+class RegressionErrors:
     """Errors of real-valued predictions, in units of y: root mean squared and mean absolute error, and R2."""
 
-    metrics = ("rmse", "mae", "r2")
-    scale = "score"
+    metrics: ClassVar = ("rmse", "mae", "r2")
+    scale: ClassVar = "score"
 
     y: NDArray[np.float64]
 
@@ -184,6 +150,9 @@ class RegressionErrors(HeldOutErrors):
         if not variance > 0.0:
             raise ValueError("y is constant among the held-out rows of a fold; use fewer folds.")
         return variance
+
+
+HeldOutErrors = ClassificationErrors | RegressionErrors
 
 
 def _shares_of_gain(constant: float, losses: list[float]) -> list[float]:
@@ -276,11 +245,11 @@ def frontier(
     takes the place of the error rate, the mean absolute error that of log-loss, and R2 that of the AUC.
     ``wasserstein_disparity`` is the distance to the ``target`` of the estimator (the Wasserstein-1 barycenter of the
     groups, where it has no fixed target), computed from the held-out scores at the first value and fixed along the
-    curve, as in [1]_. ``noise_floor`` is the mean of the strong pairwise demographic disparity (SPDD) when group
+    curve, as in [1]_. ``pairwise_disparity`` is the mean over all pairs of groups, ``noise_floor`` its mean when group
     membership is permuted among the held-out rows: a disparity near it is not distinguishable from 0.
     ``criterion_disparity`` is that of the estimator's criterion and of ``strata``, weighted as it says, with a floor of
-    its own; for demographic parity it is SPDD. The floor is higher with fewer held-out rows, so compare curves only for
-    equal numbers of folds.
+    its own: the mean over pairs, which for demographic parity is ``pairwise_disparity``. The floor is higher with fewer
+    held-out rows, so compare curves only for equal numbers of folds.
 
     References
     ----------
@@ -320,7 +289,7 @@ def frontier(
     rows = TrainingRows(X, errors.y, sensitive_features, weights, parts)
     path = _FoldPath(clone(estimator), name, grid, settings, rows, groups, errors)
     results = run_in_threads(
-        [path.task(fold, seed) for fold, seed in zip(folds, seeds.spawn(len(folds)), strict=True)],
+        [partial(path.run, fold, seed) for fold, seed in zip(folds, seeds.spawn(len(folds)), strict=True)],
         names=[f"fold {number + 1} of {len(folds)}" for number in range(len(folds))],
         n_jobs=n_jobs,
         n_steps=grid.size,
@@ -360,29 +329,23 @@ class _FoldPath:
         """Names of the metrics, in the order of a table."""
         return (*self.errors.metrics, "information_kept", *DISPARITIES, *FLOORS)
 
-    def task(
-        self, fold: Fold, seed: np.random.SeedSequence
-    ) -> Callable[[Control], tuple[dict[str, list[float]], bool]]:
-        return lambda control: self.run(fold, seed, control)
-
     def run(self, fold: Fold, seed: np.random.SeedSequence, control: Control) -> tuple[dict[str, list[float]], bool]:
         """Return the metrics at every value, and whether the last model needs groups at prediction."""
         model = clone(self.template).set_params(**self.settings)
         silence = f"{last_step(model)[0]}verbose"
         if model.get_params().get(silence) is True:
             model.set_params(**{silence: False})  # only the common bar is shown
-        X, groups = take_rows(self.rows.X, fold.held_out), take_rows(self.rows.sensitive_features, fold.held_out)
-        strata = None if self.rows.strata is None else self.rows.strata.select(fold.held_out)
+        held_out = self.rows.select(fold.held_out)
+        X, groups = held_out.X, held_out.sensitive_features
         records: dict[str, list[float]] = {metric: [] for metric in self.metrics}
         target: Sample | None = None
-        training = self._training(fold)
-        models = fit_along(model, self.parameter, self.values.tolist(), training)
+        models = fit_along(model, self.parameter, self.values.tolist(), self.rows.select(fold.training))
         for number, value in enumerate(self.values.tolist()):
             if number:
                 control.step()
             try:
                 model = next(models)
-                scores = score_with_groups(model, X, groups, strata)
+                scores = score_with_groups(model, X, groups, held_out.strata)
             except Exception as error:
                 error.add_note(f"With {self.parameter}={value:g}.")
                 raise
@@ -391,16 +354,6 @@ class _FoldPath:
                 records[metric].append(figure)
         records["information_kept"] = self.errors.information_kept(records, fold.held_out, self._weights(fold))
         return records, needs_groups(model, X, sensitive_features=groups)
-
-    def _training(self, fold: Fold) -> TrainingRows:
-        rows, weights = fold.training, self.rows.sample_weight
-        return TrainingRows(
-            take_rows(self.rows.X, rows),
-            self.rows.y[rows],
-            take_rows(self.rows.sensitive_features, rows),
-            None if weights is None else weights[rows],
-            None if self.rows.strata is None else self.rows.strata.select(rows),
-        )
 
     def _target(self, scores: NDArray[np.float64], fold: Fold) -> Sample:
         """Return the target distribution of the estimator for these scores."""
@@ -424,16 +377,18 @@ class _FoldPath:
                 random_state=np.random.default_rng(seed),  # the same permutations for every value
                 sample_weight=weights,
             ).mean
-            for metric in (partial(strong_pairwise_disparity, scale=scale), rank_disparity)
+            for metric in (partial(pairwise_disparity, scale=scale), rank_disparity)
         ]
-        spdd = disparities(scores, sensitive_features=groups, target=target, scale=scale, sample_weight=weights)
+        sums = disparities(scores, sensitive_features=groups, target=target, scale=scale, sample_weight=weights)
+        mean = sums.pop("strong_pairwise_disparity") / (len(groups) * (len(groups) - 1) // 2)
         figures = self._criterion_figures(scores, fold, seed)
         return {
             **self.errors.measure(scores, fold.held_out, weights),
-            **spdd,
+            **sums,
+            "pairwise_disparity": mean,
             "rank_disparity": rank_disparity(scores, sensitive_features=groups, sample_weight=weights),
             **dict(zip(FLOORS, floors, strict=False)),
-            **(figures or {"criterion_disparity": spdd["strong_pairwise_disparity"], FLOORS[2]: floors[0]}),
+            **(figures or {"criterion_disparity": mean, FLOORS[2]: floors[0]}),
         }
 
     def _criterion_figures(
@@ -455,7 +410,8 @@ class _FoldPath:
         exact, rng = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score"), np.random.default_rng(seed)
         by_chance = [exact.value_and_gradient(scores, pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
         value = exact.value_and_gradient(scores, pairs).value
-        return {"criterion_disparity": value, FLOORS[2]: float(np.mean(by_chance))}
+        total = float(pairs.weights.sum())
+        return {"criterion_disparity": value / total, FLOORS[2]: float(np.mean(by_chance)) / total}
 
     def _weights(self, fold: Fold) -> NDArray[np.float64] | None:
         weights = self.rows.sample_weight

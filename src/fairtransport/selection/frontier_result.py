@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import clone
 
 from fairtransport._extras import make_frame, render
-from fairtransport._sklearn import fit_model, last_step
+from fairtransport._sklearn import fit_model, last_step, take_rows
 from fairtransport._validation import check_choice, check_real
+from fairtransport.criteria.criterion import criterion_of
 from fairtransport.linear.base import TransportModel
 from fairtransport.linear.settings import sgd_settings
 from fairtransport.repair import (
@@ -48,6 +49,16 @@ class TrainingRows:
         columns = {"sensitive_features": self.sensitive_features, "sample_weight": self.sample_weight}
         return columns if self.strata is None else {**columns, "strata": self.strata}
 
+    def select(self, rows: NDArray[np.int64]) -> TrainingRows:
+        """Return some of the rows."""
+        return TrainingRows(
+            take_rows(self.X, rows),
+            self.y[rows],
+            take_rows(self.sensitive_features, rows),
+            None if self.sample_weight is None else self.sample_weight[rows],
+            None if self.strata is None else self.strata.select(rows),
+        )
+
 
 def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
     """Return further parameters of an estimator along the path: a seed, where it takes one and has none."""
@@ -57,9 +68,8 @@ def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
         if settings is None or settings.random_state is not None:
             return {}
         return {f"{prefix}solver": replace(settings, random_state=seed)}
-    if seed is not None and known.get(f"{prefix}random_state", 0) is None:
-        return {f"{prefix}random_state": seed}
-    return {}
+    names = [f"{prefix}{name}" for name in ("random_state", "repair__random_state")]
+    return {} if seed is None else {name: seed for name in names if known.get(name, 0) is None}
 
 
 def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRows) -> Iterator[Any]:
@@ -69,10 +79,9 @@ def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRow
     fits its two models once for all slacks.
     """
     has_path = isinstance(model, TransportModel) and sgd_settings(model.solver) is None
-    if has_path and parameter == "parity_weight" and values == sorted(values):
-        yield from model.fit_path(rows.X, rows.y, values, **rows.options())
-        return
-    if isinstance(model, _BLIND) and parameter == "slack" and values == sorted(values, reverse=True):
+    by_weight = has_path and parameter == "parity_weight" and values == sorted(values)
+    by_slack = isinstance(model, _BLIND) and parameter == "slack" and values == sorted(values, reverse=True)
+    if by_weight or by_slack:
         yield from model.fit_path(rows.X, rows.y, values, **rows.options())
         return
     for number, value in enumerate(values):
@@ -94,7 +103,7 @@ def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, fi
 DISPARITIES = (
     "wasserstein_disparity",
     "strong_demographic_disparity",
-    "strong_pairwise_disparity",
+    "pairwise_disparity",
     "rank_disparity",
     "criterion_disparity",
 )
@@ -143,9 +152,9 @@ class Frontier:
         Metrics on the held-out rows of each fold: ``error_rate``, ``log_loss``, ``auc`` (of a regressor ``rmse``,
         ``mae`` and ``r2``, and disparities in units of y), ``information_kept`` (gain in log-loss, or squared error,
         over a constant, relative to that of the first value), ``wasserstein_disparity``,
-        ``strong_demographic_disparity`` (SDD), ``strong_pairwise_disparity`` (SPDD), ``noise_floor`` (of SPDD),
-        ``rank_disparity`` and ``rank_noise_floor``; ``criterion_disparity`` and ``criterion_noise_floor``: those of
-        the estimator's criterion, for demographic parity SPDD.
+        ``strong_demographic_disparity`` (SDD), ``pairwise_disparity`` (the mean over pairs of groups), its
+        ``noise_floor``, ``rank_disparity`` and ``rank_noise_floor``; ``criterion_disparity`` and
+        ``criterion_noise_floor``: those of the estimator's criterion, for demographic parity ``pairwise_disparity``.
     situation : {"aware", "blind"}
         Whether the group is known at prediction.
     reason : str
@@ -264,8 +273,8 @@ class Frontier:
         Parameters
         ----------
         max_disparity : float, optional
-            Use the smallest value of the parameter at which the held-out disparity is at most this: no more parity, and
-            so no more error, than asked for.
+            Use the smallest value of the parameter at which the held-out disparity, a mean over pairs of groups, is at
+            most this: no more parity, and so no more error, than asked for.
         max_error : float, optional
             Use, among the values at which the held-out error is at most this, the one with the lowest disparity.
             Exactly one of the two limits is required.
@@ -343,7 +352,7 @@ class Frontier:
         best, last = int(curve.argmin()), curve.size - 1
         spread, value = self.standard_error(metric)[best], self.values[best]
         uncertainty = "" if np.isnan(spread) else f" (standard error {spread:.2g})"
-        floors = {"strong_pairwise_disparity": _FLOOR, "criterion_disparity": _CRITERION_FLOOR}
+        floors = {"pairwise_disparity": _FLOOR, "criterion_disparity": _CRITERION_FLOOR}
         advice, floor = "", self.mean(floors.get(metric, _FLOOR))[best]
         at_end = best == (0 if name == "max_error" else last) and not (value in {0.0, np.inf} or self._is_amount(value))
         if metric in floors and curve[best] < _NEAR_FLOOR * floor:
@@ -417,12 +426,11 @@ class Frontier:
 
     @property
     def _disparity_name(self) -> str:
-        """SPDD, or a word for the disparity of another criterion."""
-        known, prefix = self.estimator.get_params(), last_step(self.estimator)[0]
-        criterion = known.get(f"{prefix}criterion", "demographic_parity")
+        """A word for the mean over pairs of groups, by criterion."""
+        criterion = criterion_of(getattr(last_step(self.estimator)[1], "criterion", None)).name
         names = {"equalized_odds": "odds", "equal_opportunity": "opportunity"}
         is_conditional = self.data is not None and self.data.strata is not None
-        return names.get(criterion, "conditional" if is_conditional else "SPDD")
+        return names.get(criterion, "conditional" if is_conditional else "pairs")
 
     def _with_errors(self, metric: str) -> list[str]:
         spread = self.standard_error(metric)

@@ -29,16 +29,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport.groups import Groups
-from fairtransport.repair import QuantileRepair
 from fairtransport.serving._answers import Answer
 from fairtransport.serving._counters import ScoreCounts
 from fairtransport.serving._models import ServedModel
-from fairtransport.serving.bodies import RequestError, WantedColumns, read_rows
+from fairtransport.serving.bodies import RequestError, in_worker, read_rows
 from fairtransport.storage import write_atomically
 from fairtransport.stream import ContinualAdjuster, StoreError
-from fairtransport.stream.input import BatchReader, input_schema_for
-from fairtransport.stream.loop import MissingGroups
+from fairtransport.stream.input import input_schema_for
+from fairtransport.stream.loop import MissingGroups, adjust_batch
+from fairtransport.tabular.cells import RowCells, join_cells
 from fairtransport.tabular.rows import RowReason
 
 if TYPE_CHECKING:
@@ -140,8 +139,7 @@ class _Waiting:
 
     key: str | None
     check: int
-    lines: list[bytes]
-    rejected: dict[int, RowReason]
+    rows: RowCells
     answer: Future[Answer]
 
 
@@ -156,7 +154,7 @@ class AdjustedScoring:
         estimator = self.model.scorer.estimator_
         schema = input_schema_for(
             estimator,
-            score=settings.score if isinstance(estimator, QuantileRepair) else None,
+            score=None if hasattr(estimator, "predict") else settings.score,
             features=settings.features,
             unknown_group=settings.unknown_group,
         )
@@ -164,23 +162,19 @@ class AdjustedScoring:
             warnings.simplefilter("ignore")
             self._adjuster = _open_store(schema.scorer.model, settings)
         self._schema = replace(schema, unknown_group=self._adjuster.unknown_group)  # with which the store was begun
-        optional = tuple(name for name in self._schema.columns if name not in self._schema.required)
-        wanted = WantedColumns(tuple(self._schema.required), frozenset(self._schema.numeric), optional)
-        self.model = replace(self.model, wanted=wanted)
+        self.model = replace(self.model, wanted=self._schema.wanted)
         if settings.frozen != self._adjuster.frozen:
             (self._adjuster.freeze if settings.frozen else self._adjuster.thaw)()
         self._log = AnswerLog(settings.store / "answers.jsonl", settings.remembered, self._adjuster.batches)
         n_groups = len(self._schema.scorer.groups)
         self._scores = ScoreCounts(n_groups) if n_groups else None
         self._report: AdjustmentReport | None = None
-        self._reader = BatchReader(_Lines(settings.max_bytes), self._schema, "score", "jsonl", ",")  # type: ignore[arg-type]
-        self._reader.open()
-        self._missing_groups = MissingGroups(self._schema, self._reader)
+        self._missing_groups = MissingGroups(self._schema)
         self._in_flight: dict[str, _Waiting] = {}
         self._queue: deque[_Waiting] = deque()
         self._arrived = threading.Condition()
         self._closing, self._failed = False, False
-        self._thread = threading.Thread(target=self._work_quietly, name="fairtransport-adjuster", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="fairtransport-adjuster", daemon=True)
         self._thread.start()
 
     @property
@@ -223,8 +217,8 @@ class AdjustedScoring:
                 return earlier
             if earlier is not None:
                 return await asyncio.shield(asyncio.wrap_future(earlier.answer))
-        lines, rejected = _lines_of(body, file_format, self.model.wanted, self._settings.max_rows)
-        waiting = _Waiting(key, check, lines, rejected, Future())
+        rows = await in_worker(body, read_rows, file_format, self.model.wanted, self._settings.max_rows)
+        waiting = _Waiting(key, check, rows, Future())
         with self._arrived:
             if self._failed or self._closing:
                 raise RequestError(503, _NO_STORE if self._failed else "The server is stopping; try again.")
@@ -244,11 +238,6 @@ class AdjustedScoring:
         return _answer_of(logged) if logged is not None else waiting
 
     # ---------------------------------------------------------------- batches, in a thread of their own
-
-    def _work_quietly(self) -> None:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")  # taken by name
-            self._work()
 
     def _work(self) -> None:
         while True:
@@ -275,8 +264,8 @@ class AdjustedScoring:
         chosen, rows = [self._queue.popleft()], 0
         most = _MAX_BATCHES * self._settings.batch
         while self._queue:
-            rows += len(chosen[-1].lines)
-            if rows + len(self._queue[0].lines) > most:
+            rows += chosen[-1].rows.n_rows
+            if rows + self._queue[0].rows.n_rows > most:
                 break
             chosen.append(self._queue.popleft())
         return chosen
@@ -293,14 +282,13 @@ class AdjustedScoring:
 
     def _commit(self, chosen: list[_Waiting]) -> list[Answer]:
         """Score and adjust, then store; return an answer for each request."""
-        lines = [line for waiting in chosen for line in waiting.lines]
-        scores, reasons = self._adjust(lines)
+        scores, reasons = self._adjust(join_cells([waiting.rows for waiting in chosen], self.model.wanted))
         version = f"{self.model.version}+{self._adjuster.batches}"
         answers, start = [], 0
         for waiting in chosen:
-            stop = start + len(waiting.lines)
+            stop = start + waiting.rows.n_rows
             own = {row - start: reason for row, reason in reasons.items() if start <= row < stop}
-            answers.append(Answer(scores[start:stop], {**own, **waiting.rejected}, version))
+            answers.append(Answer(scores[start:stop], own, version))
             start = stop
         logged = [
             LoggedAnswer(
@@ -319,44 +307,40 @@ class AdjustedScoring:
         with self._arrived:
             self._log.confirm(logged)
         for waiting, answer in zip(chosen, answers, strict=True):
-            self._requests.add_rows(len(waiting.lines), answer.reasons.values())
+            self._requests.add_rows(waiting.rows.n_rows, answer.reasons.values())
         return answers
 
-    def _adjust(self, lines: list[bytes]) -> tuple[Any, dict[int, RowReason]]:
-        """Return the scores of lines, and the reason of each that has none."""
-        scores = np.full(len(lines), np.nan)
-        reasons: dict[int, RowReason] = {}
-        size = self._settings.batch
-        for start in range(0, len(lines), size):
-            self._reader.source.lines_waiting = lines[start : start + size]  # type: ignore[union-attr]
-            batch = self._reader.read(size)
-            if batch is None:
-                continue
-            batch, report = self._adjust_batch(batch)
-            reasons |= {start + number - batch.first: reason for number, reason in batch.rejected}
+    def _adjust(self, rows: RowCells) -> tuple[Any, dict[int, RowReason]]:
+        """Return the scores of rows, and the reason of each that has none."""
+        scores, reasons = np.full(rows.n_rows, np.nan), dict(rows.rejected)
+        for start in range(0, rows.kept.size, self._settings.batch):
+            numbers = rows.kept[start : start + self._settings.batch]
+            columns = {name: column[start : start + numbers.size] for name, column in rows.columns.items()}
+            batch, report = adjust_batch(
+                self._adjuster, self._schema.read(RowCells(numbers.size, columns)), self._report_on
+            )
+            reasons |= {int(numbers[row]): reason for row, reason in batch.rejected}
             if report is None:
                 continue
-            scores[start + np.array(batch.accepted)] = report.scores
+            scores[numbers[batch.accepted]] = report.scores
             self._report = report
-            warning = self._missing_groups.check_first_batch(report)
+            absent = [name for name in self._schema.sensitive if name not in columns]
+            warning = self._missing_groups.check_first_batch(report, absent)
             if warning is not None:
                 _LOG.warning("%s", warning)
-            if self._scores is not None and isinstance(batch.sensitive_features, Groups):
-                codes = np.stack(batch.sensitive_features.memberships, axis=1).astype(np.int64)
-                self._scores.add(report.scores, codes)
+            if self._scores is not None:
+                self._scores.add(report.scores, self._codes(batch))
         return scores, reasons
 
-    def _adjust_batch(self, batch: InputBatch) -> tuple[InputBatch, AdjustmentReport | None]:
-        """Return the report on a batch, without the rows that make the model fail, such as features too large."""
-        try:
-            return batch, self._report_on(batch)
-        except (MemoryError, OSError, StoreError):  # of this machine, not of a row
-            raise
-        except Exception:
-            whole, batch = batch, batch.without_failures(self._adjuster.dry_run)
-            if batch is whole:  # no row is the cause
-                raise
-            return batch, self._report_on(batch)
+    def _codes(self, batch: InputBatch) -> Any:
+        """Return the groups of each row; new groups are not counted."""
+        scorer, policy = self._schema.scorer, self._schema.unknown_group
+        groups = scorer.groups.encode(
+            batch.sensitive_features,
+            unknown_group="pooled" if policy == "error" else policy,
+            sizes=scorer.group_sizes,
+        )
+        return np.stack(groups.memberships, axis=1).astype(np.int64)
 
     def _report_on(self, batch: InputBatch) -> AdjustmentReport | None:
         if not batch.accepted:
@@ -377,22 +361,6 @@ class AdjustedScoring:
             self._adjuster.close()
 
 
-class _Lines:
-    """Lines that wait for a `BatchReader`: what it needs of a source."""
-
-    header, incomplete = None, False
-
-    def __init__(self, max_line_bytes: int) -> None:
-        self.max_line_bytes = max_line_bytes
-        self.lines, self.lines_waiting = 0, list[bytes]()
-
-    def take(self, n_lines: int, *, wait: float | None = None) -> list[bytes]:
-        del wait
-        taken, self.lines_waiting = self.lines_waiting[:n_lines], []
-        self.lines += len(taken)
-        return taken
-
-
 def _open_store(model: Any, settings: ServerSettings) -> ContinualAdjuster:
     if settings.store is not None and ContinualAdjuster.is_store(settings.store):
         return ContinualAdjuster.resume(settings.store, model=model)
@@ -403,34 +371,6 @@ def _open_store(model: Any, settings: ServerSettings) -> ContinualAdjuster:
         title=settings.model.name,
         unknown_group=settings.unknown_group,
     )
-
-
-def _lines_of(
-    body: bytes, file_format: str, wanted: WantedColumns, max_rows: int
-) -> tuple[list[bytes], dict[int, RowReason]]:
-    """Return the rows of a body as JSON lines; an empty one for a row that cannot be read, and its reason."""
-    rows = read_rows(body, file_format, wanted, max_rows)
-    table = rows.table
-    names = [name for name in (*wanted.needed, *wanted.optional) if name in getattr(table, "column_names", table)]
-    columns = [_cells(table[name], number=name in wanted.numbers) for name in names]
-    read = iter([dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)])
-    lines = [b"" if row in rows.rejected else json.dumps(next(read)).encode() for row in range(rows.n_rows)]
-    return lines, rows.rejected
-
-
-def _cells(column: Any, *, number: bool) -> list[Any]:
-    cells = column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
-    return [_number(cell) for cell in cells] if number else cells
-
-
-def _number(cell: Any) -> Any:
-    """Return the number that a text is; other cells, and NaN, which JSON does not have, are left to the parser."""
-    if isinstance(cell, str):
-        try:
-            return float(cell)
-        except ValueError:
-            return cell
-    return cell
 
 
 def _answer_of(logged: LoggedAnswer) -> Answer:

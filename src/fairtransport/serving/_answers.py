@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.tabular.rows import RowReason
-
-
-_MEDIA_TYPES = {"json": "application/json", "jsonl": "application/x-ndjson", "csv": "text/csv"}
 
 
 @dataclass(frozen=True)
@@ -66,11 +62,8 @@ def answer_format(accept: str) -> str:
 
 def make_response(answer: Answer, file_format: str) -> Response:
     """Return the response in one of the formats that `answer_format` returns."""
-    headers = {"X-Model-Version": answer.version}
-    if file_format == "arrow":
-        kind = "application/vnd.apache.arrow.stream"
-        return Response(_arrow(answer), headers=headers, media_type=kind)
-    return Response(_WRITERS[file_format](answer), headers=headers, media_type=_MEDIA_TYPES[file_format])
+    media_type = next(kind for kind, name in FORMATS.items() if name == file_format)
+    return Response(_WRITERS[file_format](answer), headers={"X-Model-Version": answer.version}, media_type=media_type)
 
 
 def _json(answer: Answer) -> str:
@@ -112,16 +105,9 @@ def _arrow(answer: Answer) -> bytes:
     return bytes(sink.getvalue())
 
 
-_WRITERS: dict[str, Callable[[Answer], str]] = {"json": _json, "jsonl": _json_lines, "csv": _csv}
-
-
-def merge(
-    n_rows: int, rejected: dict[int, RowReason], scores: NDArray[np.float64], reasons: dict[int, RowReason]
-) -> Any:
-    """Return scores and reasons of all rows, from those of the rows that could be read."""
-    if not rejected:
-        return scores, reasons
-    kept = [row for row in range(n_rows) if row not in rejected]
-    whole = np.full(n_rows, math.nan)
-    whole[kept] = scores
-    return whole, dict(sorted({**rejected, **{kept[row]: reason for row, reason in reasons.items()}}.items()))
+_WRITERS: dict[str, Callable[[Answer], str | bytes]] = {
+    "json": _json,
+    "jsonl": _json_lines,
+    "csv": _csv,
+    "arrow": _arrow,
+}

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._sklearn import last_step
+from fairtransport._columns import default_names
 from fairtransport._validation import describe_error
 from fairtransport.persistence import load
-from fairtransport.serving.bodies import WantedColumns
-from fairtransport.tabular import InputColumn, RowScorer, TableModel
-from fairtransport.tabular.column_plans import group_values, match_column, normalize_text
+from fairtransport.tabular import InputColumn, RowScorer
+from fairtransport.tabular.cells import WantedColumns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,73 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.groups import Groups
     from fairtransport.serving.settings import ServerSettings
-
-# Groups of the rows of requests, for the figures by group.
-
-
-class GroupReader:
-    """Finder of the groups of rows."""
-
-    def __init__(self, groups: Groups, columns: Sequence[str], *, as_text: bool) -> None:
-        self._groups, self._as_text = groups, as_text
-        self.columns, self.names = tuple(columns), tuple(groups.names)
-        self._codes: dict[tuple[Any, ...], tuple[int, ...]] = {}  # of known values, so it cannot grow without limit
-
-    @classmethod
-    def of_model(cls, model: Any) -> GroupReader | None:
-        """Return the reader for a model; None if it knows no groups, or not the columns that define them."""
-        if isinstance(model, TableModel):
-            groups = model.known_groups
-            return None if groups is None else cls(groups, model.sensitive_features, as_text=True)
-        last = last_step(model)[1]
-        holder = vars(last).get("repair_") or last
-        groups = getattr(holder, "groups_", None)
-        if groups is None or any(name.startswith("sensitive_feature_") for name in groups.columns):
-            return None
-        return cls(groups, groups.columns, as_text=False)
-
-    def inputs(self) -> list[InputColumn]:
-        """Return the sensitive columns, with the values that the model knows."""
-        columns = []
-        for index, name in enumerate(self.columns):
-            values = dict.fromkeys(value for value in group_values(self._groups, index) if value is not None)
-            is_text = not all(isinstance(value, (int, float)) for value in values)
-            columns.append(InputColumn(name, "text" if is_text else "number", tuple(values)))
-        return columns
-
-    def codes(self, table: Any) -> NDArray[np.int64] | None:
-        """Return the groups of each row, one column for each membership; ``len(names)`` means none.
-
-        None if the table lacks a sensitive column.
-        """
-        names = table.column_names if hasattr(table, "column_names") else table
-        if any(name not in names for name in self.columns):
-            return None
-        values = [*zip(*(_values(table[name]) for name in self.columns), strict=True)]
-        unknown = {*values} - self._codes.keys()
-        found = self._codes if not unknown else {**self._codes, **self._find([*unknown])}
-        return np.array([found[value] for value in values], dtype=np.int64).reshape(len(values), -1)
-
-    def _find(self, values: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[int, ...]]:
-        """Return the groups of distinct values, and remember known ones."""
-        table = {}
-        for index, name in enumerate(self._groups.columns):
-            column = np.empty(len(values), dtype=object)
-            column[:] = [value[index] for value in values]
-            if self._as_text:
-                column[:] = [normalize_text(value) or "missing" for value in column]
-            table[name] = match_column(column, name, group_values(self._groups, index))[0]
-        memberships = self._groups.encode(table, unknown_group="pooled").memberships
-        found = {value: tuple(int(codes[n]) for codes in memberships) for n, value in enumerate(values)}
-        none = len(self.names)
-        self._codes |= {value: codes for value, codes in found.items() if none not in codes}
-        return found
-
-
-def _values(column: Any) -> list[Any]:
-    return column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
 
 
 @dataclass(frozen=True)
@@ -101,7 +34,6 @@ class ServedModel:
     version: str
     loaded: str
     wanted: WantedColumns
-    groups: GroupReader | None
 
     @classmethod
     def load(cls, settings: ServerSettings) -> ServedModel:
@@ -115,23 +47,38 @@ class ServedModel:
         scorer = RowScorer(
             model, unknown_group=settings.unknown_group, features=settings.features, score=settings.score
         )
-        groups = GroupReader.of_model(scorer.estimator_)
         needed = tuple(column.name for column in scorer.columns)
+        groups = () if _are_unnamed(scorer.group_columns) else scorer.group_columns
         wanted = WantedColumns(
             needed,
-            numbers=frozenset(column.name for column in scorer.columns if column.kind == "number"),
-            optional=() if groups is None else tuple(name for name in groups.columns if name not in needed),
+            tuple(name for name in groups if name not in needed),
+            frozenset(column.name for column in (*scorer.columns, *scorer.group_inputs) if column.kind == "number"),
         )
-        loaded = cls(scorer, version, datetime.now(UTC).isoformat(timespec="seconds"), wanted, groups)
+        loaded = cls(scorer, version, datetime.now(UTC).isoformat(timespec="seconds"), wanted)
         loaded.warm_up()
         return loaded
 
     @property
     def inputs(self) -> list[InputColumn]:
         """Columns that a request must have, and then those that it may have."""
-        known = {column.name: column for column in self.scorer.columns}
-        groups = {} if self.groups is None else {column.name: column for column in self.groups.inputs()}
-        return [known.get(name) or groups[name] for name in (*self.wanted.needed, *self.wanted.optional)]
+        known = {column.name: column for column in (*self.scorer.group_inputs, *self.scorer.columns)}
+        return [known[name] for name in self.wanted.names]
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the groups that the model knows; none if they were fitted without names of their columns."""
+        groups = self.scorer.groups
+        return () if groups is None or _are_unnamed(self.scorer.group_columns) else tuple(groups.names)
+
+    def group_codes(self, columns: dict[str, Any]) -> NDArray[np.int64] | None:
+        """Return the groups of each row, one column for each membership; ``len(group_names)`` means none.
+
+        None if a sensitive column is absent.
+        """
+        if any(name not in columns for name in self.scorer.group_columns):
+            return None
+        groups = self.scorer.encode_groups(columns)
+        return np.stack(groups.memberships, axis=1).astype(np.int64)
 
     def warm_up(self) -> None:
         """Score one row, so that the first request does not wait for compilation."""
@@ -140,6 +87,10 @@ class ServedModel:
     def example(self) -> dict[str, Any]:
         """Return an invented row with the columns of the model."""
         return {column.name: _example_value(column) for column in self.inputs}
+
+
+def _are_unnamed(columns: Sequence[str]) -> bool:
+    return tuple(columns) == default_names(len(columns))
 
 
 def _digest(path: Path) -> str:

@@ -21,9 +21,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from fairtransport.metrics import strong_pairwise_disparity
+from fairtransport.metrics import pairwise_disparity
 from fairtransport.serving._adjusting import AdjustedScoring
-from fairtransport.serving._answers import Answer, answer_format, make_response, merge
+from fairtransport.serving._answers import Answer, answer_format, make_response
 from fairtransport.serving._counters import (
     LATENCY_BOUNDS,
     REASONS,
@@ -34,7 +34,7 @@ from fairtransport.serving._counters import (
     ScoreCounts,
 )
 from fairtransport.serving._models import ModelFile
-from fairtransport.serving.bodies import FORMATS, RequestError, read_rows
+from fairtransport.serving.bodies import FORMATS, RequestError, in_worker, read_rows
 from fairtransport.serving.documentation import documentation_routes, openapi_document
 from fairtransport.serving.live_page import LiveView
 from fairtransport.serving.settings import BearerToken, LocalHosts, SecurityHeaders
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from fairtransport.serving.settings import ServerSettings
 
 # Scores for requests, by the model as it is in its file.
-
-_SMALL_BODY = 2**16  # bytes up to which a request is answered in the event loop; a thread costs more than it saves
 
 
 class FileScoring:
@@ -87,32 +85,28 @@ class FileScoring:
 
     def _new_counts(self) -> tuple[ServedModel, ScoreCounts | None]:
         model = self._file.current
-        n_groups = 0 if model.groups is None else len(model.groups.names)
+        n_groups = len(model.group_names)
         return model, ScoreCounts(n_groups, self._shared, model.version) if n_groups else None
 
     async def score(self, body: bytes, file_format: str, key: str | None) -> Answer:  # noqa: ARG002 - nothing to repeat
         """Return the scores of the rows of a body."""
-        if len(body) <= _SMALL_BODY:
-            return self._score(body, file_format)
-        return await to_thread.run_sync(self._score, body, file_format, abandon_on_cancel=True)
+        return await in_worker(body, self._score, file_format)
 
     def _score(self, body: bytes, file_format: str) -> Answer:
         model, counts = self._scores
         rows = read_rows(body, file_format, model.wanted, self._settings.max_rows)
-        if len(rows.rejected) == rows.n_rows:
-            answer = Answer(np.full(rows.n_rows, np.nan), rows.rejected, model.version)
-        else:
-            result = model.scorer.score_rows(rows.table)
-            scores, reasons = merge(rows.n_rows, rows.rejected, result.scores, result.reasons)
-            answer = Answer(scores, reasons, model.version)
+        scores, reasons = np.full(rows.n_rows, np.nan), rows.rejected
+        if rows.kept.size:
+            result = model.scorer.score_rows(rows.columns)
+            scores[rows.kept] = result.scores
+            reasons = {**reasons, **{int(rows.kept[row]): reason for row, reason in result.reasons.items()}}
             self._requests.add_replaced(result.counts)
-            if counts is not None and model.groups is not None:
-                codes = model.groups.codes(rows.table)
-                if codes is not None:
-                    scored = ~np.isnan(result.scores)
-                    counts.add(result.scores[scored], codes[scored])
-        self._requests.add_rows(rows.n_rows, answer.reasons.values())
-        return answer
+            codes = None if counts is None else model.group_codes(rows.columns)
+            if counts is not None and codes is not None:
+                scored = ~np.isnan(result.scores)
+                counts.add(result.scores[scored], codes[scored])
+        self._requests.add_rows(rows.n_rows, reasons.values())
+        return Answer(scores, reasons, model.version)
 
     def state(self) -> dict[str, Any]:
         """Return what `Metrics` shows."""
@@ -121,7 +115,7 @@ class FileScoring:
             "version": model.version,
             "loaded": self._file.failure is None,
             "task": model.scorer.task,
-            "groups": () if model.groups is None else model.groups.names,
+            "groups": model.group_names,
             "scores": counts,
             "stream": None,
         }
@@ -212,7 +206,7 @@ class Metrics:
             if len(shown) > 1:
                 yield GaugeMetricFamily(
                     "fairtransport_disparity",
-                    "Strong pairwise demographic disparity of all scores since the start of this version.",
+                    "Mean distance between two groups' scores, over all pairs, since the start of this version.",
                     value=_disparity(histograms[shown]),
                 )
             return
@@ -231,14 +225,14 @@ def _disparity(histograms: NDArray[np.float64]) -> float:
     groups = np.repeat(np.arange(len(histograms)), SCORE_BINS)
     counts = histograms.ravel()
     seen = counts > 0
-    return float(strong_pairwise_disparity(middles[seen], sensitive_features=groups[seen], sample_weight=counts[seen]))
+    return float(pairwise_disparity(middles[seen], sensitive_features=groups[seen], sample_weight=counts[seen]))
 
 
 def _stream_metrics(report: Any) -> Iterator[Any]:
     """Yield the state of a server that adjusts its model, after the latest batch."""
     gauges = {
-        "disparity_before": (report.disparity_before, "Disparity of the original model's scores, recent rows."),
-        "disparity_after": (report.disparity_after, "Disparity of the scores that were returned, recent rows."),
+        "disparity_before": (report.disparity_before, "Mean distance between two groups, original model, recent rows."),
+        "disparity_after": (report.disparity_after, "Mean distance between two groups, returned scores, recent rows."),
         "noise_floor": (report.noise_floor, "Expected disparity of groups of these sizes with equal distributions."),
         "alarm": (float(report.alarm), "1 if the latest batch raised an alarm."),
         "alarm_evidence": (report.evidence, "Evidence that scores have changed; an alarm is raised at 1."),

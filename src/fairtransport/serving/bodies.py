@@ -6,20 +6,32 @@ import csv
 import io
 import json
 import struct
-from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
+from anyio import to_thread
 
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
+from fairtransport.tabular.cells import (
+    RowCells,
+    UnreadableRowError,
+    cells_of_fields,
+    cells_of_objects,
+    check_header,
+    decode_object,
+)
 from fairtransport.tabular.rows import ReasonKind, RowReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from fairtransport.tabular.cells import WantedColumns
+
+_SMALL_BODY = 2**13  # bytes up to which a body is read in the event loop
+Result = TypeVar("Result")
 
 # Errors that become responses.
 
@@ -32,117 +44,9 @@ class RequestError(Exception):
         self.status = status
 
 
-# Columns of a request, taken from rows.
-
-_NESTED = (dict, list)
-
-
-@dataclass(frozen=True)
-class WantedColumns:
-    """Columns that are read from a request."""
-
-    needed: tuple[str, ...]
-    numbers: frozenset[str] = frozenset()
-    optional: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class RequestRows:
-    """Rows of a request."""
-
-    n_rows: int
-    table: Any
-    rejected: dict[int, RowReason] = field(default_factory=dict)
-
-
 def missing_columns(names: Sequence[str]) -> RequestError:
     """Return the error of a request that lacks columns."""
     return RequestError(422, f"The rows have no {say_columns(list(names))}, which the model needs.")
-
-
-def columns_of_rows(
-    rows: Sequence[Any], wanted: WantedColumns, rejected: dict[int, RowReason] | None = None
-) -> RequestRows:
-    """Return the wanted columns of rows that are dicts."""
-    try:
-        if not rejected:
-            return RequestRows(len(rows), _take_columns(rows, wanted))
-    except (KeyError, TypeError, AttributeError, _NestedValueError):
-        pass
-    reasons = dict(rejected or {})
-    reasons |= {
-        n: RowReason("not an object", ReasonKind.NOT_READABLE)
-        for n, row in enumerate(rows)
-        if n not in reasons and not isinstance(row, dict)
-    }
-    objects = [(n, row) for n, row in enumerate(rows) if n not in reasons]
-    absent = [name for name in wanted.needed if not any(name in row for _, row in objects)]
-    if absent and objects:
-        raise missing_columns(absent)
-    for n, row in objects:
-        for name in wanted.needed:
-            if name not in row:
-                reasons[n] = RowReason(f"no column {name!r}", ReasonKind.MISSING_COLUMN)
-                break
-        else:
-            nested = [name for name in (*wanted.needed, *wanted.optional) if isinstance(row.get(name), _NESTED)]
-            if nested:
-                reasons[n] = RowReason(f"column {nested[0]!r} is not a single value", ReasonKind.NOT_A_NUMBER)
-    kept = [row for n, row in objects if n not in reasons]
-    return RequestRows(len(rows), _take_columns(kept, wanted), dict(sorted(reasons.items())))
-
-
-class _NestedValueError(ValueError):
-    """A list or an object where a single value is expected."""
-
-
-def _take_columns(rows: Sequence[Any], wanted: WantedColumns) -> dict[str, Any]:
-    """Return the columns; raise KeyError or TypeError if one of the rows does not have them all."""
-    columns: dict[str, Any] = {}
-    numbers = [name for name in wanted.needed if name in wanted.numbers]
-    if numbers and rows:
-        columns = _take_numbers(rows, numbers)
-    for name in wanted.needed:
-        if name not in columns:
-            columns[name] = _object_array([row[name] for row in rows])
-    for name in wanted.optional:
-        if name not in columns and rows and name in rows[0]:
-            columns[name] = _object_array([row.get(name) for row in rows])
-    return columns
-
-
-def _take_numbers(rows: Sequence[Any], names: list[str]) -> dict[str, Any]:
-    """Return the columns as one matrix of numbers, or those that are none as they are."""
-    take = itemgetter(*names)
-    values = [take(row) for row in rows]
-    try:
-        matrix = np.array(values)
-    except ValueError:  # lists of different lengths
-        matrix = np.empty(0, dtype=object)
-    if matrix.dtype.kind in "iuf":
-        if matrix.shape == (len(rows), len(names)) and len(names) > 1:
-            return dict(zip(names, matrix.T, strict=True))
-        if matrix.shape == (len(rows),) and len(names) == 1:
-            return {names[0]: matrix}
-    columns = {}
-    for name in names:
-        column = [row[name] for row in rows]
-        if {*map(type, column)} <= {int, float}:
-            try:
-                columns[name] = np.array(column, dtype=np.float64)
-                continue
-            except OverflowError:  # an integer beyond the largest float
-                pass
-        columns[name] = _object_array(column)
-    return columns
-
-
-def _object_array(values: list[Any]) -> Any:
-    if any(isinstance(value, _NESTED) for value in values):
-        raise _NestedValueError
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 # Arrow IPC streams as bodies of requests.
@@ -154,27 +58,20 @@ _LENGTH, _COMPRESSION = 0, 3  # of a RecordBatch
 _DATA = 1  # of a DictionaryBatch: a RecordBatch
 
 
-def read_arrow(body: bytes, wanted: WantedColumns, max_rows: int) -> RequestRows:
-    """Return the rows of an Arrow IPC stream; see `read_rows`."""
+def _read_arrow(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
+    """Return the rows of an Arrow IPC stream."""
     arrow: Any = load_extra("pyarrow")
     load_extra("pyarrow.ipc")
     try:
         _check_messages(arrow, body, max_rows)
         with arrow.ipc.open_stream(body) as reader:
-            names = reader.schema.names
-            columns = [*wanted.needed, *(name for name in wanted.optional if name in names)]
-            absent = [name for name in wanted.needed if name not in names]
-            if absent:
-                raise missing_columns(absent)
-            repeated = [name for name in columns if names.count(name) > 1]
-            if repeated:
-                raise RequestError(400, f"The stream has a column twice: {', '.join(map(repr, repeated))}.")
-            table = reader.read_all().select(columns)
+            positions = _check_names(reader.schema.names, wanted)
+            table = reader.read_all().select([*positions])
         table.validate(full=True)
         table = _decoded(arrow, table)
     except (arrow.ArrowException, OSError, struct.error, IndexError):
         raise RequestError(400, "The body is not an Arrow IPC stream that can be read.") from None
-    return RequestRows(table.num_rows, table)
+    return RowCells(table.num_rows, dict(zip(table.column_names, table.columns, strict=True)))
 
 
 def _decoded(arrow: Any, table: Any) -> Any:
@@ -235,13 +132,18 @@ FORMATS = {
 }
 
 
-def read_rows(body: bytes, file_format: str, wanted: WantedColumns, max_rows: int) -> RequestRows:
-    """Return the rows of a body."""
+def read_rows(body: bytes, file_format: str, wanted: WantedColumns, max_rows: int) -> RowCells:
+    """Return the cells of the rows of a body."""
     if not body:
         raise RequestError(400, "The request has no body.")
-    if file_format == "arrow":
-        return read_arrow(body, wanted, max_rows)
     return _READERS[file_format](body, wanted, max_rows)
+
+
+async def in_worker(body: bytes, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Return ``function(body, *arguments)``, in a thread unless the body is small; it costs more than it saves then."""
+    if len(body) <= _SMALL_BODY:
+        return function(body, *arguments)
+    return await to_thread.run_sync(function, body, *arguments, abandon_on_cancel=True)
 
 
 def _refuse_constant(_: str) -> None:
@@ -258,7 +160,7 @@ else:
         return _decode_json(body.decode())
 
 
-def _read_json(body: bytes, wanted: WantedColumns, max_rows: int) -> RequestRows:
+def _read_json(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
     try:
         rows = _load_json(body)
     except RecursionError:
@@ -269,25 +171,35 @@ def _read_json(body: bytes, wanted: WantedColumns, max_rows: int) -> RequestRows
         ) from None
     if not isinstance(rows, list):
         raise RequestError(422, 'The JSON must be a list of rows: [{"column": value, ...}, ...].')
-    _check_rows(len(rows), max_rows)
-    return columns_of_rows(rows, wanted)
+    return _read_objects(rows, wanted, max_rows)
 
 
-def _read_json_lines(body: bytes, wanted: WantedColumns, max_rows: int) -> RequestRows:
+def _read_json_lines(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
     lines = [line for line in body.splitlines() if line.strip()]
-    _check_rows(len(lines), max_rows)
+    _check_size(len(lines), max_rows)
     rows: list[Any] = []
-    rejected: dict[int, RowReason] = {}
-    for n, line in enumerate(lines):
+    for line in lines:
         try:
-            rows.append(_load_json(line))
-        except (ValueError, RecursionError):
-            rows.append(None)
-            rejected[n] = RowReason("not JSON", ReasonKind.NOT_READABLE)
-    return columns_of_rows(rows, wanted, rejected)
+            rows.append(decode_object(line.decode()))
+        except UnreadableRowError as error:
+            rows.append(error.reason)
+        except UnicodeDecodeError:
+            rows.append(RowReason("not UTF-8", ReasonKind.NOT_READABLE))
+    return _read_objects(rows, wanted, max_rows)
 
 
-def _read_csv(body: bytes, wanted: WantedColumns, max_rows: int) -> RequestRows:
+def _read_objects(rows: list[Any], wanted: WantedColumns, max_rows: int) -> RowCells:
+    _check_size(len(rows), max_rows)
+    cells = cells_of_objects(rows, wanted)
+    if len(cells.rejected) == len(rows):
+        objects = [row for row in rows if isinstance(row, dict)]
+        absent = [name for name in wanted.needed if not any(name in row for row in objects)]
+        if absent and objects:
+            raise missing_columns(absent)
+    return cells
+
+
+def _read_csv(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -295,33 +207,34 @@ def _read_csv(body: bytes, wanted: WantedColumns, max_rows: int) -> RequestRows:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = next(reader, [])
-        rows = [row for row in reader if row]
+        positions = _check_names(header, wanted)
+        rows = [*islice(filter(None, reader), max_rows + 1)]
     except csv.Error:
         raise RequestError(400, "The body is not CSV: a quote is not closed, or a field is too long.") from None
-    _check_rows(len(rows), max_rows)
-    repeated = sorted({name for name in header if header.count(name) > 1} & {*wanted.needed, *wanted.optional})
-    if repeated:
-        raise RequestError(400, f"The header of the CSV has a column twice: {', '.join(map(repr, repeated))}.")
-    positions = {name: index for index, name in enumerate(header)}
+    _check_size(len(rows), max_rows)
+    return cells_of_fields(rows, len(header), positions)
+
+
+def _check_names(names: Sequence[str], wanted: WantedColumns) -> dict[str, int]:
+    """Return the positions of the wanted columns."""
+    try:
+        positions = check_header(names, wanted)
+    except ValueError as error:
+        raise RequestError(400, str(error)) from None
     absent = [name for name in wanted.needed if name not in positions]
     if absent:
         raise missing_columns(absent)
-    text = f"another number of fields than the header, which has {len(header)}"
-    reason = RowReason(text, ReasonKind.NOT_READABLE)
-    rejected = {n: reason for n, row in enumerate(rows) if len(row) != len(header)}
-    kept = [row for row in rows if len(row) == len(header)] if rejected else rows
-    columns = [*wanted.needed, *(name for name in wanted.optional if name in positions)]
-    table = {name: np.array([row[positions[name]] for row in kept], dtype=object) for name in columns}
-    return RequestRows(len(rows), table, rejected)
+    return positions
 
 
-def _check_rows(n_rows: int, most: int) -> None:
+def _check_size(n_rows: int, most: int) -> None:
     if n_rows > most:
         raise RequestError(413, f"The request has more than {most:,} rows; send them in several requests.")
 
 
-_READERS: dict[str, Callable[[bytes, WantedColumns, int], RequestRows]] = {
+_READERS: dict[str, Callable[[bytes, WantedColumns, int], RowCells]] = {
     "json": _read_json,
     "jsonl": _read_json_lines,
     "csv": _read_csv,
+    "arrow": _read_arrow,
 }

@@ -69,10 +69,10 @@ class PageData:
 
     def _shown(self, snapshot: Mapping[str, Any]) -> dict[str, Any]:
         """Return the data of the page: names without line breaks, times in seconds, lists in the order of groups."""
-        names = [one_line(name) for name in snapshot.get("groups", ())]
-        histograms = snapshot.get("histograms") or {}
-        rows = int(snapshot.get("rows", 0))
-        history = _columns(snapshot.get("history", ()))
+        groups = snapshot.get("groups", ())
+        names, sizes = [*map(one_line, groups)], snapshot.get("sizes", [0] * len(groups))
+        history, histograms = _columns(snapshot.get("history", ())), snapshot.get("histograms") or {}
+        duals = snapshot.get("duals")
         shown: dict[str, Any] = _plain(
             {
                 **{key: snapshot.get(key) for key in _SHOWN},
@@ -80,13 +80,12 @@ class PageData:
                 # The time of the latest batch: the time of the snapshot does not show that rows stopped arriving.
                 "updated": history["time"][-1] if history["time"] else _seconds(snapshot.get("updated")),
                 "groups": names,
-                "sizes": snapshot.get("sizes", [0] * len(names)),
-                "styles": self._styles_of(names, snapshot.get("sizes", ()), rows),
+                "sizes": sizes,
+                "styles": self._styles_of(names, sizes, int(snapshot.get("rows", 0))),
                 "edges": snapshot.get("edges", ()),
-                "histograms": [histograms.get(name) for name in snapshot.get("groups", ())],
-                "target": snapshot.get("target"),
-                "duals": _duals(snapshot.get("duals")),
-                "spent": dict(snapshot.get("spent") or {}),
+                "histograms": [histograms.get(name) for name in groups],
+                "duals": {**duals, "names": [*map(one_line, duals["names"])]} if duals else None,
+                "spent": snapshot.get("spent") or {},
             }
         )
         return {**shown, "history": history}
@@ -95,14 +94,13 @@ class PageData:
         """Return the style of each group; the largest groups are determined again when the rows have doubled."""
         key = (tuple(names), rows.bit_length())
         if self._styles[0] != key and names:
-            counts = np.asarray(sizes, dtype=np.float64) if len(sizes) == len(names) else np.ones(len(names))
-            styles = group_styles(make_groups(list(range(len(names)))), counts)
+            styles = group_styles(make_groups(list(range(len(names)))), np.asarray(sizes, dtype=np.float64))
             shown = [{"colour": one.colour, "dashes": one.dash_array, "named": one.named} for one in styles]
             self._styles = (key, shown)
         return self._styles[1] if names else []
 
 
-_SHOWN = ("rows", "rows_without_group", "batches", "rejected", "version", "frozen", "alarm_rate")  # as they are
+_SHOWN = ("rows", "rows_without_group", "batches", "rejected", "version", "frozen", "alarm_rate", "target")
 _NUMBERS = ("batch", "rows", "disparity", "noise_floor", "updates", "moved", "agreement")  # of a point of the history
 
 
@@ -121,27 +119,19 @@ def _rounded(values: list[Any]) -> list[Any]:
     return [value if math.isfinite(value) else None for value in column.tolist()]
 
 
-def _duals(duals: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if not duals:
-        return None
-    return {"grid": duals["grid"], "names": [one_line(name) for name in duals["names"]], "values": duals["values"]}
-
-
-def _seconds(value: Any) -> float | None:
+def _seconds(value: str | float | None) -> float | None:
     """Return a time, given in ISO format or in seconds since 1970, in seconds since 1970; the default zone is UTC."""
-    if isinstance(value, str):
-        value = _read_time(value)
-    if isinstance(value, datetime):
-        value = (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-    return round(float(value), 3) if isinstance(value, int | float) and math.isfinite(value) else None
+    seconds = _read_time(value) if isinstance(value, str) else value
+    return None if seconds is None else round(float(seconds), 3)
 
 
 @lru_cache(maxsize=2 * MAX_POINTS)
-def _read_time(text: str) -> datetime | None:
+def _read_time(text: str) -> float | None:
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
+        when = datetime.fromisoformat(text)
+    except ValueError:  # of a damaged file
         return None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def _plain(value: Any) -> Any:

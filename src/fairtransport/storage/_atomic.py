@@ -188,7 +188,7 @@ def _explained_errors(target: Path, *, only: set[int] | None = None) -> Iterator
 def _explanation(error: OSError, target: Path) -> str:
     if isinstance(error, FileExistsError):
         return f"{_reason(error)}; it is unchanged. Choose another name"
-    if isinstance(error, FileNotFoundError) and not _is_folder(target.parent):
+    if isinstance(error, FileNotFoundError) and not os.path.isdir(target.parent):  # noqa: PTH112 - does not raise
         return f"{_reason(error)}; create the folder first"
     state = "the existing file is unchanged" if os.path.lexists(target) else "nothing was written"
     return f"{_reason(error)}; {state}. Free disk space or choose a folder with write permission, and try again"
@@ -196,10 +196,3 @@ def _explanation(error: OSError, target: Path) -> str:
 
 def _reason(error: OSError) -> str:
     return error.strerror or type(error).__name__
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False

@@ -17,7 +17,7 @@ import re
 import stat
 import struct
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,7 +37,7 @@ from fairtransport.storage._signatures import (
 from fairtransport.storage.schema import MAX_BYTES, MAX_DIMENSION, MAX_PARTS, ModelFileError, from_json, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -103,12 +103,6 @@ def read_zip(content: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[dict[str, m
     if len(comment) > _MAX_COMMENT or not all(map(_is_name, parts)) or _write(parts, comment).getbuffer() != content:
         raise ModelFileError(_FOREIGN)
     return parts, comment
-
-
-def with_comment(content: bytes, comment: bytes) -> bytes:
-    """Return a zip with another comment."""
-    parts, _ = read_zip(content, max_bytes=len(content))
-    return _write(parts, comment).getvalue()
 
 
 def _is_name(name: str) -> bool:
@@ -234,15 +228,14 @@ def unpack_container(
     head = from_json(text, name=_SCHEMA)
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise ModelFileError("This zip is not a model file of fairtransport. Check the path.")
-    read = _READERS.get(_version_of(head))
-    if read is None:
-        raise ModelFileError(_unknown_version(head))
-    is_signed = SIGNATURE.fullmatch(comment[len(_comment(text)) :]) is not None
-    if comment[: len(_comment(text))] != _comment(text) or not (is_signed or len(comment) == len(_comment(text))):
+    _check_version(head)
+    checksum = _comment(text)
+    is_signed = SIGNATURE.fullmatch(comment[len(checksum) :]) is not None
+    if not comment.startswith(checksum) or not (is_signed or comment == checksum):
         raise ModelFileError(
             "The file is damaged: its schema does not match its checksum. Copy it again, or use a backup."
         )
-    container = replace(read(head, parts), is_signed=is_signed)
+    container = _read_content(head, parts, is_signed=is_signed)
     if kind is not None and container.kind != kind:
         raise ModelFileError(f"The file contains a {container.kind!r}, but a {kind!r} is needed. Check the path.")
     return container
@@ -252,9 +245,9 @@ def sign_container(content: bytes, key: Any, *, password: bytes | None = None) -
     """Return a container with a signature, instead of the one that it may have."""
     private = load_private_key(key, password=password)
     unpack_container(content, max_bytes=len(content))
-    _, comment = read_zip(content, max_bytes=len(content))
+    parts, comment = read_zip(content, max_bytes=len(content))
     label = SIGNATURE.sub(b"", comment) + LABEL
-    body = with_comment(content, label + b"0" * DIGITS)[:-DIGITS]
+    body = _write(parts, label + b"0" * DIGITS).getvalue()[:-DIGITS]
     return body + signature_of(body, private)
 
 
@@ -297,12 +290,12 @@ def read_file(path: str | os.PathLike[str], *, max_bytes: int) -> bytes:
         os.close(handle)
 
 
-def _read_version_1(head: dict[str, Any], parts: dict[str, memoryview]) -> Container:
-    listed: Any = head.get("parts")
-    content: Any = head.get("content")
-    kind, made_by, reveals = (cast("Any", head.get(key)) for key in ("kind", "made_by", "reveals"))
-    shaped = isinstance(listed, dict) and isinstance(content, dict) and isinstance(reveals, str)
-    if not shaped or not isinstance(kind, str) or not _KIND.fullmatch(kind) or not _is_dict_of_text(made_by):
+def _read_content(head: dict[str, Any], parts: dict[str, memoryview], *, is_signed: bool) -> Container:
+    names = ("parts", "content", "kind", "made_by", "reveals")
+    listed, content, kind, made_by, reveals = (cast("Any", head.get(name)) for name in names)
+    shaped = all(isinstance(one, dict) for one in (listed, content, made_by))
+    shaped = shaped and all(isinstance(one, str) for one in (kind, reveals, *made_by.values()))
+    if not shaped or not _KIND.fullmatch(kind):
         raise ModelFileError("The schema of the file is not valid; do not trust it.")
     if set(listed) != set(parts):
         raise ModelFileError("The parts of the file are not those that its schema lists; do not trust it.")
@@ -313,29 +306,19 @@ def _read_version_1(head: dict[str, Any], parts: dict[str, memoryview]) -> Conta
         if not name.startswith("arrays/") or not name.endswith(".npy"):
             raise ModelFileError("The file has a part that is not an array; do not trust it.")
         arrays[name[len("arrays/") : -len(".npy")]] = from_npy(parts[name], name=name)
-    return Container(kind, content, arrays, made_by, reveals, 1)
+    return Container(kind, content, arrays, made_by, reveals, FORMAT_VERSION, is_signed)
 
 
-#: Reader of each released version of the format.
-_READERS: dict[int, Callable[[dict[str, Any], dict[str, memoryview]], Container]] = {1: _read_version_1}
-
-
-def _version_of(head: dict[str, Any]) -> int:
-    version = head.get("format_version")
-    return version if isinstance(version, int) and not isinstance(version, bool) else -1
-
-
-def _unknown_version(head: dict[str, Any]) -> str:
-    version, made_by = _version_of(head), head.get("made_by")
+def _check_version(head: dict[str, Any]) -> None:
+    version, made_by = head.get("format_version"), head.get("made_by")
+    if version == FORMAT_VERSION and type(version) is int:
+        return
+    if type(version) is not int or not 0 <= version < 1_000_000:
+        raise ModelFileError("The file does not state its format version; do not trust it.")
     writer = made_by.get("fairtransport") if isinstance(made_by, dict) else None
-    origin = (
-        f" (written by fairtransport {writer})"
-        if isinstance(writer, str) and _PRINTABLE_VERSION.fullmatch(writer)
-        else ""
-    )
-    if not 0 <= version < 1_000_000:
-        return "The file does not state its format version; do not trust it."
-    return (
+    is_known = isinstance(writer, str) and _PRINTABLE_VERSION.fullmatch(writer)
+    origin = f" (written by fairtransport {writer})" if is_known else ""
+    raise ModelFileError(
         f"The file has format version {version}{origin}; fairtransport {_fairtransport_version()} reads "
         f"versions up to {FORMAT_VERSION}. Upgrade fairtransport, or save the model again with this version."
     )
@@ -343,10 +326,6 @@ def _unknown_version(head: dict[str, Any]) -> str:
 
 def _fairtransport_version() -> str:
     return str(importlib.import_module("fairtransport").__version__)  # by name, to avoid a circular import
-
-
-def _is_dict_of_text(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
 def _comment(schema: bytes | memoryview) -> bytes:

@@ -72,6 +72,11 @@ _ROLL_BACK = "roll back to "
 _CLOCK_INTERVAL = 10.0  # seconds between two writes of the times
 
 
+def _of_state(name: str, text: str) -> Any:
+    """Return a read-only property that is an attribute of the state."""
+    return property(lambda adjuster: getattr(adjuster._state, name), doc=text)  # noqa: SLF001
+
+
 class ContinualAdjuster:
     r"""Score a stream with a fitted model, monitor its disparity, and adjust the model when scores drift.
 
@@ -297,30 +302,11 @@ class ContinualAdjuster:
 
     # ---------------------------------------------------------------- operation
 
-    @property
-    def batches(self) -> int:
-        """Number of batches so far."""
-        return self._state.batches
-
-    @property
-    def rows(self) -> int:
-        """Number of rows so far."""
-        return self._state.rows
-
-    @property
-    def rows_without_group(self) -> int:
-        """Number of rows so far that belong to no group that the model knows."""
-        return self._state.rows_without_group
-
-    @property
-    def alarms(self) -> int:
-        """Number of alarms so far."""
-        return self._state.alarms
-
-    @property
-    def frozen(self) -> bool:
-        """Whether adjusting is suspended."""
-        return self._state.frozen
+    batches = _of_state("batches", "Number of batches so far.")
+    rows = _of_state("rows", "Number of rows so far.")
+    rows_without_group = _of_state("rows_without_group", "Rows so far that belong to no group that the model knows.")
+    alarms = _of_state("alarms", "Number of alarms so far.")
+    frozen = _of_state("frozen", "Whether adjusting is suspended.")
 
     @property
     def extra(self) -> dict[str, Any]:

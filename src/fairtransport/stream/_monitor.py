@@ -2,9 +2,9 @@ r"""Monitor of the disparity of a stream, with an alarm of stated rate.
 
 Each group's scores are counted in histograms with exponential forgetting.
 
-**Disparity** is the sum over groups of the Wasserstein-1 distance to the target: the model's fixed target if it has
-one; otherwise the Wasserstein-1 barycenter of the groups, as in `fairtransport.metrics.wasserstein_disparity`. For two
-groups that is the distance between them.
+**Disparity** is the mean over pairs of groups of the Wasserstein-1 distance between their scores, as in
+`fairtransport.metrics.pairwise_disparity`. The distance of each group is that to the target: the model's fixed target
+if it has one, and otherwise the Wasserstein-1 barycenter of the groups.
 
 **Noise floor** is the expected disparity of groups that all have the same distribution. With an effective sample size
 n, the error of an empirical distribution function F is asymptotically a Brownian bridge, :math:`B(F) / \sqrt n`. The
@@ -121,17 +121,17 @@ class Monitor:
             distances[seen] = _distances_to_target(cdf[None, seen], target)[0]
         return distances
 
-    def noise_floor(self, target: NDArray[np.float64] | None) -> float:
+    def disparity(self, *, original: bool = False) -> float:
+        """Return the mean distance between two of the groups that were seen; 0 for fewer than two."""
+        return float(_mean_over_pairs(_cdf(self.original if original else self.adjusted)[None, self.weights > 0])[0])
+
+    def noise_floor(self) -> float:
         """Return the expected disparity of groups of these sizes that all have the same distribution."""
         seen = self.weights > 0
-        if not seen.any():
-            return 0.0
-        common = _cdf(self.adjusted[seen].sum(axis=0, keepdims=True))[0] if target is None else target
-        n_groups = int(seen.sum())
+        common = _cdf(self.adjusted[seen].sum(axis=0, keepdims=True))[0]
         step = np.minimum((common * _N_STEPS).round().astype(np.int64), _N_STEPS)
-        errors = _brownian_bridges(n_groups)[:, :, step] / np.sqrt(self.sizes[seen])[None, :, None]
-        center = None if target is None else np.zeros(MONITOR_BINS + 1)
-        return float(_distances_to_target(errors, center).sum(axis=1).mean())
+        errors = _brownian_bridges(int(seen.sum()))[:, :, step] / np.sqrt(self.sizes[seen])[None, :, None]
+        return float(_mean_over_pairs(errors).mean())
 
     def shares(self, n_bins: int) -> NDArray[np.float64]:
         """Return the share of each group's scores in ``n_bins`` wider bins."""
@@ -157,6 +157,18 @@ def _distances_to_target(cdf: NDArray[np.float64], target: NDArray[np.float64] |
         center = np.mean if cdf.shape[1] <= 2 else np.median  # equal for two groups, and faster
         target = center(cdf, axis=1, keepdims=True)
     return np.asarray(np.abs(cdf - target).sum(axis=2) / MONITOR_BINS)
+
+
+def _mean_over_pairs(cdf: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return the mean area between two of the distribution functions (sets, groups, edges) of each set.
+
+    With :math:`F_{(1)} \le \dots \le F_{(G)}` sorted at each edge, the sum over pairs is
+    :math:`\sum_k (2k - G - 1) F_{(k)}`.
+    """
+    n_groups = cdf.shape[1]
+    coefficients = 2.0 * np.arange(n_groups) - n_groups + 1.0
+    total = np.einsum("k,ske->s", coefficients, np.sort(cdf, axis=1)) / MONITOR_BINS
+    return np.asarray(total / max(n_groups * (n_groups - 1) // 2, 1))
 
 
 def _ratio(sums: NDArray[np.float64]) -> float:

@@ -142,12 +142,12 @@ class AdjustmentReport:
     scores : ndarray of shape (n_rows,)
         Scores of this batch, by the model before it was adjusted to the batch.
     disparity_before, disparity_after : float
-        Sum over groups of the Wasserstein-1 distance to the target, of the original model's scores and of the scores
-        that were returned. Both are estimated from the monitor's histograms, not from this batch alone.
+        Mean over pairs of groups of the Wasserstein-1 distance between their scores, of the original model's scores and
+        of the scores that were returned. Both are estimated from the monitor's histograms, not from this batch alone.
     noise_floor : float
         Expected disparity of groups of these sizes that all have the same distribution.
     groups : tuple of GroupReading
-        The same for each group.
+        The distance of each group to the target.
     alarm : bool
         Whether the drift alarm was raised by this batch.
     evidence : float
@@ -376,9 +376,9 @@ class StreamState:
             rows=self.rows,
             rows_without_group=self.rows_without_group,
             scores=scores,
-            disparity_before=float(np.nansum(before)),
-            disparity_after=float(np.nansum(after)),
-            noise_floor=self.monitor.noise_floor(target),
+            disparity_before=self.monitor.disparity(original=True),
+            disparity_after=self.monitor.disparity(),
+            noise_floor=self.monitor.noise_floor(),
             groups=readings,
             alarm=raised,
             evidence=1.0 if raised else self.alarm.evidence,
@@ -408,9 +408,7 @@ class StreamState:
 
     def version(self, number: int) -> Version:
         """Return the summary of the state as a checkpoint of this number."""
-        target = self.target_cdf()
-        disparity = float(np.nansum(self.monitor.distances(target)))
-        noise_floor = self.monitor.noise_floor(target)
+        disparity, noise_floor = self.monitor.disparity(), self.monitor.noise_floor()
         return Version(number, self.batches, self.rows, disparity, noise_floor, self.moved, self.frozen)
 
     def schema(self, number: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from fairtransport.stream.input import BatchReader
 from fairtransport.tables.column_roles import suggest_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -37,17 +37,16 @@ if TYPE_CHECKING:
 class MissingGroups:
     """Check that the rows of an input have groups; each input is warned of once."""
 
-    def __init__(self, schema: InputSchema, reader: BatchReader) -> None:
-        self._schema, self._reader = schema, reader
+    def __init__(self, schema: InputSchema) -> None:
+        self._schema = schema
         self._checked = False
 
-    def check_header(self, *, frozen: bool) -> str | None:
+    def check_header(self, absent: Sequence[str], unused: Sequence[str], *, frozen: bool) -> str | None:
         """Return a warning if the header lacks a column of the groups; None if it has all, or if there is no header."""
-        absent = self._reader.absent_columns
         if not absent:
             return None
         self._checked = True
-        lacking = f"input has no {say_columns(absent)}{self._hint(absent)}"
+        lacking = f"input has no {say_columns(absent)}{_hint(absent, unused)}"
         if self._schema.scorer.learns and not frozen and self._schema.unknown_group == "error":
             raise ValueError(
                 f"The {lacking}, so the model cannot be adjusted to its groups. Correct the header, or use --freeze to "
@@ -55,26 +54,23 @@ class MissingGroups:
             )
         return f"the {lacking}. {self._consequence(frozen=frozen)}"
 
-    def check_first_batch(self, report: AdjustmentReport) -> str | None:
+    def check_first_batch(
+        self, report: AdjustmentReport, absent: Sequence[str], unused: Sequence[str] = ()
+    ) -> str | None:
         """Return a warning if no row of the first batch has a known group; None if one has, and for later batches."""
         if self._checked:
             return None
         self._checked = True
-        absent, known = self._reader.absent_columns, self._schema.sensitive if len(self._schema.scorer.groups) else ()
+        known = self._schema.sensitive if len(self._schema.scorer.groups) else ()
         none, consequence = (
             f"none of the first {len(report.scores)} rows has a",
             self._consequence(frozen=report.frozen),
         )
         if absent:
-            return f"{none} {say_columns(absent)}{self._hint(absent)}. {consequence}"
+            return f"{none} {say_columns(absent)}{_hint(absent, unused)}. {consequence}"
         if known and not any(group.rows for group in report.groups):
             return f"{none} group that the model knows: check the values of {say_columns(known)}. {consequence}"
         return None
-
-    def _hint(self, absent: tuple[str, ...]) -> str:
-        """Return the names that are similar, where there are any."""
-        hint = suggest_names(absent[0], list(self._reader.unused_columns or ()))
-        return f" ({hint.removesuffix('.')})" if hint.startswith("close") else ""
 
     def _consequence(self, *, frozen: bool) -> str:
         if self._schema.unknown_group == "common":
@@ -82,6 +78,27 @@ class MissingGroups:
         if self._schema.scorer.learns and not frozen:
             return "Rows without a group are scored; the model is not adjusted to them."
         return "Rows without a group are scored; they are not monitored."
+
+
+def _hint(absent: Sequence[str], unused: Sequence[str]) -> str:
+    """Return the names that are similar, where there are any."""
+    hint = suggest_names(absent[0], list(unused))
+    return f" ({hint.removesuffix('.')})" if hint.startswith("close") else ""
+
+
+def adjust_batch(
+    adjuster: ContinualAdjuster, batch: InputBatch, adjust: Callable[[InputBatch], AdjustmentReport | None]
+) -> tuple[InputBatch, AdjustmentReport | None]:
+    """Return the report on a batch, without the rows that make the model fail, such as features too large."""
+    try:
+        return batch, adjust(batch)
+    except (MemoryError, OSError, StoreError):  # of this machine, not of a row
+        raise
+    except Exception:
+        without = batch.without_failures(adjuster.dry_run)
+        if without is batch:  # no row is the cause
+            raise
+        return without, adjust(without)
 
 
 _MIN_LINES = 100  # before the share of rejected lines is checked
@@ -153,7 +170,7 @@ class StreamRun:
         self.rejected = 0
         self._topic = topic
         self._reader = BatchReader(source, schema, options.column, options.format, options.delimiter)
-        self._missing_groups = MissingGroups(schema, self._reader)
+        self._missing_groups = MissingGroups(schema)
         self._out: Any = None
         self._rejected_file: LineFile | None = None
         self._batches = 0
@@ -180,7 +197,8 @@ class StreamRun:
         self._rejected_file = None if options.rejected is None else LineFile(options.rejected)
         if not self._reader.open():
             return False
-        self._warn(self._missing_groups.check_header(frozen=options.freeze or self.adjuster.frozen))
+        frozen = options.freeze or self.adjuster.frozen
+        self._warn(self._missing_groups.check_header(*self._reader.further_columns, frozen=frozen))
         if stored:
             self._resume(stored)
         else:
@@ -294,17 +312,7 @@ class StreamRun:
     def _process(self, batch: InputBatch) -> None:
         """Add a batch to the journal, then to the output; see the protocol in `_store`."""
         self._warn_of_unused_columns()
-        self._check_may_reject(batch)
-        try:
-            report = self._adjust(batch)
-        except (MemoryError, OSError, StoreError):  # of this machine, not of a row
-            raise
-        except Exception:
-            whole, batch = batch, batch.without_failures(self.adjuster.dry_run)
-            if batch is whole:  # no row is the cause
-                raise
-            self._check_may_reject(batch)
-            report = self._adjust(batch)
+        batch, report = adjust_batch(self.adjuster, batch, self._adjust)
         self._batches += 1
         self._write_rejected(batch.rejected)
         if report is not None:
@@ -312,10 +320,11 @@ class StreamRun:
         if self._topic is not None:
             self._topic.end_batch()
         if report is not None:
-            self._warn(self._missing_groups.check_first_batch(report))
+            self._warn(self._missing_groups.check_first_batch(report, *self._reader.further_columns))
             self.reporter.report_batch(report, lines=self.source.lines, rejected=self.rejected)
 
     def _adjust(self, batch: InputBatch) -> AdjustmentReport | None:
+        self._check_may_reject(batch)
         note = {"lines": len(batch.lines), "rejected": len(batch.rejected), **self.source.batch_end()}
         by_clock = (
             self.options.wait is not None or len(batch.lines) < self.options.batch or not self.source.reproducible
@@ -336,9 +345,11 @@ class StreamRun:
 
     def _write_scored(self, batch: InputBatch, scores: NDArray[Any]) -> None:
         if self._topic is None:
-            self._out.add(b"".join(batch.scored_lines(scores)))
+            self._out.add(b"".join(self._reader.scored_lines(batch, scores)))
         else:
-            self._topic.send(batch.accepted, [line.removesuffix(b"\n") for line in batch.scored_lines(scores)])
+            self._topic.send(
+                batch.accepted, [line.removesuffix(b"\n") for line in self._reader.scored_lines(batch, scores)]
+            )
 
     def _write_rejected(self, rejected: list[tuple[int, RowReason]]) -> None:
         if not rejected:

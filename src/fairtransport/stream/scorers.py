@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import short_type
 from fairtransport._sklearn import last_step, model_scores, needs_groups, policy_of
-from fairtransport.criteria import criterion_name, needs_labels
+from fairtransport.criteria.criterion import criterion_name, needs_labels
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
 from fairtransport.linear import TransportClassifier, TransportRegressor

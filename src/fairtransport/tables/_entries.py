@@ -90,7 +90,7 @@ def count_rows(
     """Count rows by group and node."""
     if grid is not None or outcome is None:
         unit = grid or Grid(n_bins=n_bins)
-        entries = Entries.of(_group(table, columns, unit, outcome), columns)
+        entries = Entries.of(_group(table, columns, unit, outcome))
         if grid is not None or not entries.n_outside:
             return entries, unit
     return _count_anywhere(table, columns, outcome, n_bins=n_bins, nodes=nodes)
@@ -102,8 +102,8 @@ def _count_anywhere(
     """Count scores without known bounds; the nodes are the largest scores of bins that have any."""
     bins = find_score_bins(table, columns.score, n_bins, extra=nodes)
     if bins is None:
-        return Entries.of(_group(table, columns, Grid(), outcome), columns), Grid()
-    entries = Entries.of(_group(table, columns, bins, outcome), columns)
+        return Entries.of(_group(table, columns, Grid(), outcome)), Grid()
+    entries = Entries.of(_group(table, columns, bins, outcome))
     if entries.highest is None:
         raise RuntimeError("The group-by has no largest scores.")
     counted = entries.nodes >= 0
@@ -194,19 +194,12 @@ class Entries:
         return int(self.rows[self.nodes == _OUTSIDE].sum())
 
     @classmethod
-    def of(cls, frame: nw.DataFrame[Any], columns: Columns) -> Entries:
+    def of(cls, frame: nw.DataFrame[Any]) -> Entries:
         def read(name: str, kind: Any) -> NDArray[Any]:
             return to_array(frame[name]).astype(kind)
 
-        weighted = columns.weight is not None
-        return cls(
-            frame,
-            read("node", np.int64),
-            read("rows", np.int64),
-            read("weights", np.float64) if weighted else None,
-            read("squares", np.float64) if weighted else None,
-            read(HIGHEST, np.float64) if HIGHEST in frame.columns else None,
-        )
+        sums = (read(name, np.float64) if name in frame.columns else None for name in ("weights", "squares", HIGHEST))
+        return cls(frame, read("node", np.int64), read("rows", np.int64), *sums)
 
     def keys(self, prefix: str, names: Sequence[str]) -> dict[str, Any]:
         return {name: self.frame[f"{prefix}{number}"].to_native() for number, name in enumerate(names)}
@@ -242,22 +235,15 @@ def check_entries(entries: Entries, columns: Columns, grid: Grid) -> None:
     total = int(entries.rows.sum())
     if not total:
         raise ValueError("The table has no rows.")
-    n_outside, n_bad = (int(entries.rows[entries.nodes == code].sum()) for code in (_OUTSIDE, _BAD_WEIGHT))
-    if n_outside and grid.positions:
-        raise ValueError(f"Column {columns.score!r} has {n_outside} of {total} infinite values; drop or replace them.")
-    if n_outside:
-        raise ValueError(
-            f"Column {columns.score!r} has {n_outside} of {total} values outside [{grid.low:g}, {grid.high:g}]. "
-            f"{OTHER_RANGES}"
-        )
-    n_infinite = int(entries.rows[entries.nodes == _BAD_LABEL].sum())
-    if n_infinite:
-        raise ValueError(f"Column {columns.label!r} has {n_infinite} of {total} infinite labels; drop or replace them.")
-    if n_bad:
-        raise ValueError(
-            f"Column {columns.weight!r} has {n_bad} of {total} values that are negative or infinite; weights must be "
-            "zero or more."
-        )
+    outside = f"values outside [{grid.low:g}, {grid.high:g}]. {OTHER_RANGES}"
+    for code, column, problem in (
+        (_OUTSIDE, columns.score, "infinite values; drop or replace them." if grid.positions else outside),
+        (_BAD_LABEL, columns.label, "infinite labels; drop or replace them."),
+        (_BAD_WEIGHT, columns.weight, "values that are negative or infinite; weights must be zero or more."),
+    ):
+        n_rows = int(entries.rows[entries.nodes == code].sum())
+        if n_rows:
+            raise ValueError(f"Column {column!r} has {n_rows} of {total} {problem}")
 
 
 def set_rows_aside(entries: Entries, *, with_groups: bool) -> tuple[Entries, dict[str, int]]:

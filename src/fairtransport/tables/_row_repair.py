@@ -32,7 +32,7 @@ from fairtransport.tables.column_roles import Columns, check_columns, open_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -219,48 +219,67 @@ def _count_states(table: nw.LazyFrame[Any], *, task: _Task, known: list[list[Any
 
 # Dialects of SQL: identifiers, literals, types, and how text and numbers compare.
 
-_TYPES = ((bool, "BOOLEAN"), (int, "BIGINT"), (float, "DOUBLE PRECISION"), (str, "VARCHAR"))
+_TYPES = ((bool, "BOOLEAN"), (int, "BIGINT"), (float, "DOUBLE PRECISION"))
 _INT64 = 1 << 63
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _postgresql_text(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("A group contains the character U+0000, which PostgreSQL does not have.")
+    return "E" + _text(value).replace("\\", "\\\\") if "\\" in value else _text(value)
+
+
+def _sqlite_text(value: str) -> str:
+    return f"CAST(X'{value.encode().hex()}' AS TEXT)" if "\0" in value else _text(value)
+
+
+def _mysql_text(value: str) -> str:
+    if value.isascii() and value.isprintable() and "\\" not in value:
+        return _text(value)
+    return f"X'{value.encode().hex()}'"  # independent of NO_BACKSLASH_ESCAPES and of the client's character set
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """Standard SQL, as DuckDB reads it."""
+    """A dialect of SQL: standard SQL as DuckDB reads it, where nothing else is said.
+
+    ``as_text`` is the form in which text is compared, since the column's own collation may ignore case; ``as_number``
+    has double precision, with NaN as missing; ``ceiling`` is for numbers above -1.
+    """
 
     name: str
     mark: str = '"'
     most: int | None = None
+    length: Callable[[str], int] = len
+    text: Callable[[str], str] = _text
+    text_type: Callable[[Sequence[str]], str] = lambda _: "VARCHAR"
+    as_text: str = 'CAST({0} AS VARCHAR) COLLATE "C"'
+    as_number: str = "NULLIF(CAST({0} AS DOUBLE PRECISION), CAST('NaN' AS DOUBLE PRECISION))"
+    ceiling: str = "CAST(CEIL({0}) AS INTEGER)"
 
     def identifier(self, name: str) -> str:
         """Return a name as a quoted identifier."""
         if not name or "\0" in name:
             raise ValueError(f"{self.name} has no column or table named {name!r}; rename it.")
-        if self.most is not None and self._length(name) > self.most:
+        if self.most is not None and self.length(name) > self.most:
             raise ValueError(
                 f"{name[: self.most]!r}... is longer than the {self.most} that a name may have in {self.name}; "
                 "rename it."
             )
         return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
 
-    def _length(self, name: str) -> int:
-        return len(name)
-
     def literal(self, value: Any) -> str:
-        """Return text, a number or a boolean as a literal."""
+        """Return text, a number or a boolean as a literal; floats with an exponent, since others would be decimal."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, bool):
             return str(value).upper()
-        return self.number(value) if isinstance(value, float) else repr(int(value))
-
-    def text(self, value: str) -> str:
-        """Return text as a literal."""
-        return "'" + value.replace("'", "''") + "'"
-
-    def number(self, value: float) -> str:
-        """Return a finite number as a literal; with an exponent, since other literals would be decimal numbers."""
-        shown = repr(float(value))
-        return shown if "e" in shown else f"{shown}e0"
+        shown = repr(float(value) if isinstance(value, float) else int(value))
+        return f"{shown}e0" if isinstance(value, float) and "e" not in shown else shown
 
     def column_type(self, values: Sequence[Any], name: str) -> str:
         """Return the type of a column with these values."""
@@ -269,82 +288,35 @@ class Dialect:
             raise ValueError(
                 f"Groups of column {name!r} are whole numbers beyond 64 bits, which databases do not have."
             )
+        if kinds == {str}:
+            return self.text_type(values)
         for kind, word in _TYPES:
             if kinds == {kind}:
-                return self.text_type(values) if kind is str else word
+                return word
         raise TypeError(f"Groups of column {name!r} are not text, whole numbers, numbers or booleans alone.")
-
-    def text_type(self, values: Sequence[str]) -> str:  # noqa: ARG002 - others need the longest
-        """Return the type of a column of text, which compares character by character."""
-        return "VARCHAR"
-
-    def as_text(self, column: str) -> str:
-        """Return a column of text in the form in which groups are compared; its own collation may ignore case."""
-        return f'CAST({column} AS VARCHAR) COLLATE "C"'
-
-    def as_number(self, column: str) -> str:
-        """Return a column of numbers in double precision; NaN becomes missing."""
-        number = f"CAST({column} AS DOUBLE PRECISION)"
-        return f"NULLIF({number}, CAST('NaN' AS DOUBLE PRECISION))"
-
-    def ceiling(self, number: str) -> str:
-        """Return the least whole number that is not below another one, which is above -1."""
-        return f"CAST(CEIL({number}) AS INTEGER)"
-
-
-class _PostgreSql(Dialect):
-    def _length(self, name: str) -> int:
-        return len(name.encode())
-
-    def text(self, value: str) -> str:
-        if "\0" in value:
-            raise ValueError("A group contains the character U+0000, which PostgreSQL does not have.")
-        plain = super().text(value)
-        return "E" + plain.replace("\\", "\\\\") if "\\" in value else plain
-
-
-class _Sqlite(Dialect):
-    def as_text(self, column: str) -> str:
-        return column  # compared by the collation of the column on the left, that of the lookup table
-
-    def text(self, value: str) -> str:
-        return f"CAST(X'{value.encode().hex()}' AS TEXT)" if "\0" in value else super().text(value)
-
-    def as_number(self, column: str) -> str:
-        return column  # SQLite has no NaN
-
-    def ceiling(self, number: str) -> str:
-        """Return it without CEIL, which not every build has."""
-        return f"CAST({number} AS INTEGER) + (({number}) > CAST({number} AS INTEGER))"
-
-
-class _MySql(Dialect):
-    """Text is compared as bytes: collations of MySQL ignore spaces at the end, and most ignore case."""
-
-    def text(self, value: str) -> str:
-        if value.isascii() and value.isprintable() and "\\" not in value:
-            return super().text(value)
-        return f"X'{value.encode().hex()}'"  # independent of NO_BACKSLASH_ESCAPES and of the client's character set
-
-    def text_type(self, values: Sequence[str]) -> str:
-        return f"VARBINARY({max(1, *(len(value.encode()) for value in values))})"
-
-    def as_text(self, column: str) -> str:
-        return f"CAST(CONVERT({column} USING utf8mb4) AS BINARY)"
-
-    def as_number(self, column: str) -> str:
-        return f"({column} + 0e0)"  # MySQL has no NaN
-
-    def ceiling(self, number: str) -> str:
-        return f"CAST(CEIL({number}) AS SIGNED)"
 
 
 #: Dialects by name.
 DIALECTS: dict[str, Dialect] = {
     "duckdb": Dialect("DuckDB"),
-    "mysql": _MySql("MySQL", mark="`", most=64),
-    "postgresql": _PostgreSql("PostgreSQL", most=63),
-    "sqlite": _Sqlite("SQLite"),
+    "postgresql": Dialect("PostgreSQL", most=63, length=lambda name: len(name.encode()), text=_postgresql_text),
+    "sqlite": Dialect(
+        "SQLite",
+        text=_sqlite_text,
+        as_text="{0}",  # compared by the collation of the column on the left, that of the lookup table
+        as_number="{0}",  # SQLite has no NaN
+        ceiling="CAST({0} AS INTEGER) + (({0}) > CAST({0} AS INTEGER))",  # not every build has CEIL
+    ),
+    "mysql": Dialect(  # text is compared as bytes: collations ignore spaces at the end, and most ignore case
+        "MySQL",
+        mark="`",
+        most=64,
+        text=_mysql_text,
+        text_type=lambda values: f"VARBINARY({max(1, *(len(value.encode()) for value in values))})",
+        as_text="CAST(CONVERT({0} USING utf8mb4) AS BINARY)",
+        as_number="({0} + 0e0)",  # MySQL has no NaN
+        ceiling="CAST(CEIL({0}) AS SIGNED)",
+    ),
 }
 
 
@@ -449,13 +421,15 @@ class RepairLookup:
         definitions = [f"{name} {kind}" for name, kind in zip(groups, types, strict=True)]
         definitions += ["bin INTEGER", *(f"{name} DOUBLE PRECISION" for name in ("start", "base", "slope"))]
         lines = [f"CREATE TABLE {lookup} ({', '.join(definitions)});", *self._inserts(lookup, sql)]
-        low, high, scale, slack = map(sql.number, (self.grid.low, self.grid.high, self.grid.scale, SLACK))
-        raw = sql.as_number(f"s.{sql.identifier(score)}")
+        low, high, scale, slack = map(sql.literal, (self.grid.low, self.grid.high, self.grid.scale, SLACK))
+        raw = sql.as_number.format(f"s.{sql.identifier(score)}")
         value = f"CASE WHEN {raw} < {low} THEN {low} WHEN {raw} > {high} THEN {high} ELSE {raw} END"
         conditions = []
-        for name, key, kind in zip(groups, map(sql.identifier, keys), map(_kind, groups.values()), strict=True):
-            conditions.append(f"r.{name} = {sql.as_text(f's.{key}') if kind is str else f's.{key}'}")
-        conditions.append(f"r.bin = {sql.ceiling(f'(({value}) - {low}) * {scale} - {slack}')}")
+        for name, key in zip(groups, keys, strict=True):
+            column = f"s.{sql.identifier(key)}"
+            is_text = isinstance(groups[name][0], str)
+            conditions.append(f"r.{name} = {sql.as_text.format(column) if is_text else column}")
+        conditions.append(f"r.bin = {sql.ceiling.format(f'(({value}) - {low}) * {scale} - {slack}')}")
         image = f"r.base + (({value}) - r.start) * r.slope"
         lines.append(
             f"SELECT s.*, {image} AS {result}\nFROM {scores} AS s\n"
@@ -494,7 +468,3 @@ def _free_name(name: str, others: Collection[str]) -> str:
     while name in others:
         name += "_"
     return name
-
-
-def _kind(values: list[Any]) -> type:
-    return type(values[0])

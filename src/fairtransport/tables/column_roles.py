@@ -19,7 +19,7 @@ from fairtransport.strata import MOST_VALUES, count_ranges
 from fairtransport.tables._engines import NumberedTable, collect, count_first_partitions, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Self
 
     from numpy.typing import NDArray
@@ -67,13 +67,9 @@ class Columns:
 
     def renamed(self, names: Mapping[Any, str]) -> Columns:
         """Return the same roles for columns of other names."""
-        return Columns(
-            names[self.score],
-            tuple(names[name] for name in self.sensitive_features),
-            None if self.label is None else names[self.label],
-            tuple(names[name] for name in self.strata),
-            None if self.weight is None else names[self.weight],
-        )
+        sensitive, strata = (tuple(map(names.__getitem__, chosen)) for chosen in (self.sensitive_features, self.strata))
+        label, weight = (None if name is None else names[name] for name in (self.label, self.weight))
+        return Columns(names[self.score], sensitive, label, strata, weight)
 
     def keys(self) -> dict[str, str]:
         """Return the columns that rows are grouped by, under their names in the counts: g0, ..., b0, ..., label."""
@@ -163,12 +159,7 @@ def refuse_identifiers(
         questions.append(("label", (columns.label,)))
     keys = list(dict.fromkeys(table.keys[name] for _, chosen in questions for name in chosen))
     count = partial(_count_distinct, questions=[[table.keys[name] for name in chosen] for _, chosen in questions])
-    if table.frame.implementation.is_dask():
-        distinct = partial(_find_distinct, keys=keys, n_rows=PROBED)
-        answers = count_first_partitions(table.frame.select(*keys), distinct, count, keys=keys, n_rows=PROBED)
-    else:
-        answers = iter([count(_first(table.frame, keys, PROBED))])
-    for counts in answers:
+    for counts in _count_first(table.frame.select(*keys), keys, count):
         for (role, chosen), n_values in zip(questions, counts, strict=True):
             if role != "label":
                 most = max_strata if role == "strata" and max_strata is not None else max_groups
@@ -183,15 +174,21 @@ def probe_task(table: NumberedTable, label: str) -> str:
     if not kind.is_numeric():
         return "classification"
     numbers = table.frame.select(nw.col(key).cast(nw.Float64))
-    count = partial(_count_numbers, key=key)
-    if numbers.implementation.is_dask():
-        distinct = partial(_find_distinct, keys=[key], n_rows=PROBED)
-        n_values, n_fractions = next(count_first_partitions(numbers, distinct, count, keys=[key], n_rows=PROBED))
-    else:
-        n_values, n_fractions = count(_first(numbers, [key], PROBED))
+    n_values, n_fractions = next(_count_first(numbers, [key], partial(_count_numbers, key=key)))
     if n_values <= 2:
         return "classification"
     return task_of_numbers(n_values, whole=not n_fractions, source=f"Column {label!r}")
+
+
+def _count_first(
+    table: nw.LazyFrame[Any], keys: Sequence[str], count: Callable[[nw.LazyFrame[Any]], list[int]]
+) -> Iterator[list[int]]:
+    """Count in the first rows; on Dask in the first partition, and then in more until these have enough rows."""
+    if table.implementation.is_dask():
+        distinct = partial(_find_distinct, keys=keys, n_rows=PROBED)
+        yield from count_first_partitions(table, distinct, count, keys=keys, n_rows=PROBED)
+    else:
+        yield count(_first(table, keys, PROBED))
 
 
 def _count_numbers(first: nw.LazyFrame[Any], *, key: str) -> list[int]:
@@ -223,8 +220,12 @@ def _count_distinct(first: nw.LazyFrame[Any], *, questions: Sequence[Sequence[st
         if len(keys) == 1:  # some engines return None for an empty table
             counts.append(int((row[keys[0]] or 0) - bool(row[f"{keys[0]}_missing"])))
         else:
-            counts.append(int(collect(first.select(*keys).drop_nulls().unique().select(nw.len())).item()))
+            counts.append(_count_crossed(first, keys))
     return counts
+
+
+def _count_crossed(table: nw.LazyFrame[Any], keys: Sequence[str]) -> int:
+    return int(collect(table.select(*keys).drop_nulls().unique().select(nw.len())).item())
 
 
 def _without_nan(values: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
@@ -268,9 +269,11 @@ def find_cuts(table: NumberedTable, columns: Columns, *, crossed: bool) -> dict[
     if not cut:
         return {}
     sensitive = [table.keys[name] for name in columns.sensitive_features]
-    n_groups = _count_distinct_strata(table, [sensitive] if crossed else [[key] for key in sensitive])
+    n_groups = sum(
+        _count_crossed(table.frame, keys) for keys in ([sensitive] if crossed else [[key] for key in sensitive])
+    )
     others = [table.keys[name] for name in columns.strata if name not in cut]
-    n_others = max(1, _count_distinct_strata(table, [others])) if others else 1
+    n_others = max(1, _count_crossed(table.frame, others)) if others else 1
     cuts = {}
     for name, bins in cut.items():
         n_ranges = count_ranges(bins.n_rows, n_groups, n_cut=len(cut), n_others=n_others)
@@ -323,23 +326,23 @@ class _Bins(NamedTuple):
 
     def quantile(self, level: float) -> float:
         position = level * (self.n_rows - 1)
-        ends = np.cumsum(self.counts)
-        low, high = (self.highs[np.searchsorted(ends, rank, side="right")] for rank in _neighbours(position, ends[-1]))
-        return float(low + (position - np.floor(position)) * (high - low))
-
-
-def _neighbours(position: float, n_rows: int) -> tuple[int, int]:
-    return int(np.floor(position)), min(int(np.floor(position)) + 1, n_rows - 1)
+        ranks = np.floor(position), min(np.floor(position) + 1, self.n_rows - 1)
+        low, high = self.highs[np.searchsorted(np.cumsum(self.counts), ranks, side="right")]
+        return float(low + (position - ranks[0]) * (high - low))
 
 
 def _count_values(table: nw.LazyFrame[Any], key: str) -> _Bins | None:
     """Count the finite values of a column; None where it has none."""
-    value = nw.col(key).cast(nw.Float64)
-    finite = table.select(value=value).filter((nw.col("value") > float("-inf")) & (nw.col("value") < float("inf")))
+    finite = _finite(table, key)
     row = collect(finite.select(low=nw.col("value").min(), high=nw.col("value").max())).rows(named=True)[0]
     if row["low"] is None or np.isnan(row["low"]):  # the minimum of nothing, by engine
         return None
     return _count_between(finite, float(row["low"]), float(row["high"]))
+
+
+def _finite(table: nw.LazyFrame[Any], key: str) -> nw.LazyFrame[Any]:
+    value = nw.col("value")
+    return table.select(value=nw.col(key).cast(nw.Float64)).filter((value > float("-inf")) & (value < float("inf")))
 
 
 def _count_between(finite: nw.LazyFrame[Any], low: float, high: float) -> _Bins:
@@ -357,9 +360,7 @@ def _count_between(finite: nw.LazyFrame[Any], low: float, high: float) -> _Bins:
 
 def _quantiles(table: nw.LazyFrame[Any], key: str, bins: _Bins, levels: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the quantiles between ranges, after counting again within bins that are too coarse."""
-    finite = table.select(value=nw.col(key).cast(nw.Float64)).filter(
-        (nw.col("value") > float("-inf")) & (nw.col("value") < float("inf"))
-    )
+    finite = _finite(table, key)
     n_ranges = levels.size + 1
     for _ in range(_MAX_PASSES):
         places = np.searchsorted(np.cumsum(bins.counts), levels * (bins.n_rows - 1), side="right")
@@ -376,10 +377,3 @@ def _quantiles(table: nw.LazyFrame[Any], key: str, bins: _Bins, levels: NDArray[
         )
     points = np.unique([bins.quantile(level) for level in levels])
     return np.asarray(points[(points > bins.lows[0]) & (points <= bins.highs[-1])])
-
-
-def _count_distinct_strata(table: NumberedTable, questions: Sequence[Sequence[str]]) -> int:
-    """Return the number of different values of columns, crossed within each question, summed over questions."""
-    return sum(
-        int(collect(table.frame.select(*keys).drop_nulls().unique().select(nw.len())).item()) for keys in questions
-    )

@@ -14,24 +14,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
 from fairtransport._sklearn import fit_model, model_scores, needs_groups, policy_of, take_rows, takes_strata
-from fairtransport._validation import check_choice, check_flag, check_real
+from fairtransport._validation import check_flag, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
-from fairtransport.criteria import criterion_of
-from fairtransport.groups import UNKNOWN_GROUPS, GroupPolicy, check_policy, missing_values_error
+from fairtransport.criteria.criterion import criterion_of
+from fairtransport.groups import GroupPolicy, check_policy, missing_values_error
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
+from fairtransport.tabular._row_scorer import RowScorer
 from fairtransport.tabular.column_plans import encode_text, read_table
 from fairtransport.tabular.input_columns import InputColumn
 from fairtransport.tabular.label_columns import order_labels, read_classes, read_numbers
 from fairtransport.tabular.rows import (
     ReasonKind,
     RowReader,
-    RowReason,
     RowScores,
     TableRows,
     count_rows,
     find_numeric,
-    name_columns,
 )
 
 if TYPE_CHECKING:
@@ -134,8 +133,8 @@ def check_parameters(model: Any) -> None:
         raise ValueError(f"Column {model.label!r} is the label and cannot be a group as well.")
     _check_strata(model)
     check_flag(model.aware, name="aware")
-    if model.positive is not None and model.task == "regression":
-        raise ValueError("positive is the label of a class; a regressor predicts numbers.")
+    if model.pos_label is not None and model.task == "regression":
+        raise ValueError("pos_label is the label of a class; a regressor predicts numbers.")
     check_policy(model.groups)
     if model.max_disparity is not None:
         check_real(model.max_disparity, name="max_disparity")
@@ -196,7 +195,7 @@ class TableModel(BaseEstimator):
     strata : sequence of str, default=()
         Columns within whose values groups are compared (conditional parity); numbers are cut at quantiles, see
         `fairtransport.strata.make_strata`. They are features as well, unless dropped.
-    positive : str, optional
+    pos_label : str, optional
         The label whose probability is the score of a classifier; the larger one by default.
     aware : bool, default=False
         Whether the sensitive columns are features as well.
@@ -211,7 +210,7 @@ class TableModel(BaseEstimator):
         policy of the estimator says.
     max_disparity : float, optional
         Largest disparity of the estimator's criterion, within ``strata`` if there are any, that new rows may show: for
-        demographic parity the strong pairwise demographic disparity (SPDD). The weight of an estimator with
+        demographic parity the mean over pairs of groups (`metrics.pairwise_disparity`). The weight of an estimator with
         ``parity_weight="auto"``, and the ``amount`` of others, is chosen by cross-validation for the least error.
     verbose : bool, default=False
         Show a progress bar while a weight or an amount is chosen.
@@ -259,7 +258,7 @@ class TableModel(BaseEstimator):
         label: str,
         sensitive_features: Sequence[str],
         strata: Sequence[str] = (),
-        positive: str | None = None,
+        pos_label: str | None = None,
         aware: bool = False,
         drop: Sequence[str] = (),
         categorical: Sequence[str] = (),
@@ -272,7 +271,7 @@ class TableModel(BaseEstimator):
         self.label = label
         self.sensitive_features = sensitive_features
         self.strata = strata
-        self.positive = positive
+        self.pos_label = pos_label
         self.aware = aware
         self.drop = drop
         self.categorical = categorical
@@ -300,7 +299,7 @@ class TableModel(BaseEstimator):
         check_columns(self, columns)
         if self.task == "classification":
             words, codes = encode_text(columns[self.label], self.label)
-            self.classes_ = order_labels(words, codes, self.label, self.positive)
+            self.classes_ = order_labels(words, codes, self.label, self.pos_label)
         self.numeric_strata_ = find_numeric(columns, self.strata, categorical=self.categorical, decimal=self.decimal)
         labels, has_label = self._read_labels(columns[self.label])
         reader = self.reader()
@@ -443,14 +442,13 @@ class TableModel(BaseEstimator):
         groups = reader.groups_of(columns, kept)
         return TableRows(kept, X, labels[kept] if labelled else labels, groups, count_rows(set_aside), strata)
 
-    def score_encoded(self, rows: TableRows, *, unknown_group: str = "error") -> NDArray[np.float64]:
+    def score_encoded(self, rows: TableRows) -> NDArray[np.float64]:
         """Return the scores of rows that `read_rows` returned."""
         return model_scores(
             self.estimator_,
             rows.X,
             sensitive_features=rows.sensitive_features if self.needs_groups_ else None,
             strata=rows.strata if self.needs_strata else None,
-            unknown_group=unknown_group,
         )
 
     def score_rows(
@@ -475,44 +473,7 @@ class TableModel(BaseEstimator):
             The score of a row does not depend on the other rows. NaN, and a reason, where a row cannot be scored.
         """
         check_is_fitted(self)
-        check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
-        columns = self._renamed(read_table(table), sensitive_features)
-        n_rows = len(columns[self.columns[0]])
-        kept, reader, known = np.ones(n_rows, dtype=bool), self.reader(), self.known_cells()
-        if self.needs_groups_ and unknown_group == "error":
-            kept, set_aside = reader.usable(columns, kept, **known)
-        else:
-            kept, set_aside = reader.in_strata(columns, kept, known["strata"])
-        scores = np.full(n_rows, np.nan)
-        counts: dict[str, int] = {}
-        if kept.any():
-            chosen = np.flatnonzero(kept)
-            features = {name: take_rows(columns[name], chosen) for name in self.encoder_.names}
-            X, counts = self.encoder_.transform_counted(features)
-            groups = reader.groups_of(columns, kept) if self.needs_groups_ else {}
-            strata = reader.strata_of(columns, kept) if self.needs_strata else None
-            rows = TableRows(kept, X, np.empty(0, np.int64), groups, {}, strata)
-            scores[kept] = self.score_encoded(rows, unknown_group=unknown_group)
-        reasons: dict[int, RowReason] = {}
-        for kind, left_out in set_aside.items():
-            where = self.strata if kind == ReasonKind.UNKNOWN_STRATUM else self.sensitive_features
-            reasons |= dict.fromkeys(np.flatnonzero(left_out).tolist(), name_columns(kind, where))
-        return RowScores(scores, dict(sorted(reasons.items())), counts)
-
-    def _renamed(self, columns: dict[str, Any], sensitive_features: Sequence[str] | None) -> dict[str, Any]:
-        """Return the columns under the names of training; raise ValueError where some are absent."""
-        if sensitive_features is not None:
-            if len(sensitive_features) != len(self.sensitive_features):
-                raise ValueError(
-                    f"The model has {len(self.sensitive_features)} sensitive columns; {len(sensitive_features)} are "
-                    "named."
-                )
-            renamed = dict(zip(self.sensitive_features, sensitive_features, strict=True))
-            columns |= {name: columns[here] for name, here in renamed.items() if here in columns}
-        absent = [name for name in self.columns if name not in columns]
-        if absent:
-            raise ValueError(f"The table has no {say_columns(absent)}, which the model needs.")
-        return columns
+        return RowScorer(self, unknown_group=unknown_group, sensitive_features=sensitive_features).score_rows(table)
 
     def _require_scores(
         self, table: Any, unknown_group: str, sensitive_features: Sequence[str] | None

@@ -1,7 +1,8 @@
-"""One way to score the rows of a table, whatever the model."""
+"""One way to read and score the rows of a table, whatever the model."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,23 +12,66 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn import last_step, model_scores, needs_groups, take_rows
+from fairtransport._sklearn import last_step, model_scores, needs_groups, take_rows, takes_strata
 from fairtransport._validation import check_choice
 from fairtransport.groups import UNKNOWN_GROUPS
 from fairtransport.repair import QuantileRepair, TableRepair
 from fairtransport.tables.column_roles import suggest_names
-from fairtransport.tabular._model import TableModel
-from fairtransport.tabular.column_plans import group_values, match_column, read_table
-from fairtransport.tabular.input_columns import FeatureReader, InputColumn, SetAside, feature_columns, feature_names
-from fairtransport.tabular.rows import ReasonKind, RowReason, RowScores, name_columns, separate_failures
+from fairtransport.tabular.column_plans import encode_text, group_values, match_column, read_table
+from fairtransport.tabular.input_columns import FeatureReader, InputColumn, feature_columns, feature_names
+from fairtransport.tabular.rows import (
+    ReasonKind,
+    RowReason,
+    RowScores,
+    SetAside,
+    failure_reason,
+    name_columns,
+    separate_failures,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
+
+_MAX_CALLS = 300  # of a model, to find the rows that make it fail
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # a repr may end up in a log
+class InputRows:
+    """Rows of a raw table as a model takes them.
+
+    Parameters
+    ----------
+    kept : ndarray of int
+        Which rows of the table these are.
+    X : matrix or table
+        Features; None without any row.
+    sensitive_features, strata : dict of str to ndarray
+        Columns of groups and strata, with the values that the model knows; empty if they were not read.
+    set_aside : SetAside
+        The other rows, each with its reason.
+    counts : dict of str to int
+        See `RowScores`.
+    """
+
+    kept: NDArray[np.int64]
+    X: Any
+    sensitive_features: dict[str, NDArray[Any]]
+    strata: dict[str, NDArray[Any]]
+    set_aside: SetAside
+    counts: dict[str, int]
+
+    def select(self, rows: Sequence[int]) -> tuple[Any, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+        """Return features, groups and strata of some of the rows."""
+        parts = (self.X, self.sensitive_features, self.strata)
+        if len(rows) == self.kept.size:
+            return parts
+        index = np.asarray(rows, dtype=np.int64)
+        return tuple(take_rows(part, index) for part in parts)
 
 
 class RowScorer:
@@ -97,18 +141,24 @@ class RowScorer:
         if isinstance(model, RowScorer):
             model = model.estimator_
         _check_model(model)
-        if isinstance(model, TableModel) and decimal is not None:
+        self._encoder = getattr(model, "encoder_", None)  # of a `TableModel`
+        if self._encoder is not None and decimal is not None:
             model = model.with_decimal(decimal)
-        self._repairs = isinstance(model, (QuantileRepair, TableRepair))  # a column of scores
+            self._encoder = model.encoder_
         self.estimator_: Any = model
+        self._model: Any = model if self._encoder is None else model.estimator_  # of encoded rows
+        self._repair = _repair_of(self._model)
+        self._repairs = isinstance(model, (QuantileRepair, TableRepair))  # a column of scores
         self.unknown_group = check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
-        self.decimal = decimal
+        self.decimal: str = getattr(model, "decimal", ".") if decimal is None else decimal
         self._score_column = model.score if isinstance(model, TableRepair) else score
-        self.needs_groups_ = model.needs_groups_ if isinstance(model, TableModel) else needs_groups(model)
-        self.task = _task_of(model)
-        self._groups, self._strata = _groups_of(model), _strata_of(model)
-        needed = self._groups.columns if self.needs_groups_ and self._groups is not None else ()
-        self.sensitive_columns = _renamed(needed, sensitive_features)
+        self.needs_groups_ = needs_groups(self._model)
+        holder = self._repair or last_step(self._model)[1]
+        self.groups: Groups | None = getattr(holder, "groups_", None)
+        strata = getattr(holder, "strata_", None)
+        self._strata: Strata | None = strata if self._repairs or takes_strata(self._model) else None
+        self.group_columns = () if self.groups is None else _renamed(self.groups.columns, sensitive_features)
+        self.sensitive_columns = self.group_columns if self.needs_groups_ else ()
         self.strata_columns = () if self._strata is None else tuple(self._strata.columns)
         self._given_features = features
         if features is not None:
@@ -122,9 +172,16 @@ class RowScorer:
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """Names of the features, as the model was fitted with them."""
-        if isinstance(self.estimator_, TableModel):
-            return self.estimator_.feature_names_in_
+        if self._encoder is not None:
+            return np.asarray(self._encoder.feature_names_in_)
         return np.array([column.name for column in self._features.columns], dtype=object)
+
+    @property
+    def task(self) -> str:
+        """Whether scores are probabilities ("classification") or predictions of numbers ("regression")."""
+        if self._repairs:
+            return "classification" if self._repair.range == (0.0, 1.0) else "regression"
+        return "regression" if is_regressor(last_step(self._model)[1]) else "classification"
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -155,47 +212,74 @@ class RowScorer:
         RowScores
             Probabilities of the positive class or predictions; NaN, and a reason, where a row cannot be scored.
         """
-        columns = read_table(table)
-        self.check_columns(columns)
-        if isinstance(self.estimator_, TableModel):
-            return self.estimator_.score_rows(
-                columns, sensitive_features=self.sensitive_columns or None, unknown_group=self.unknown_group
-            )
-        n_rows = len(columns[self.columns[0].name]) if self.columns else 0
-        set_aside = SetAside(n_rows)
-        values = self._features.read(columns, set_aside)
-        repair = _repair_of(self.estimator_)
-        if self._repairs and not repair.extrapolates:
-            low, high = repair.range_
-            outside = (values[self._score_column] < low) | (values[self._score_column] > high)
-            text = f"column {self._score_column!r} is outside the range of scores"
-            set_aside.add(outside, RowReason(text, ReasonKind.NOT_A_NUMBER))
-        groups = self._read_groups(columns, set_aside)
-        strata = self._read_strata(columns, set_aside)
-        scores = np.full(n_rows, np.nan)
+        rows = self.read(table)
+        scores, set_aside = np.full(rows.set_aside.size, np.nan), rows.set_aside
 
-        def score(rows: Sequence[int]) -> NDArray[np.float64]:
-            chosen = np.asarray(rows, dtype=np.int64)
-            parts = {"sensitive_features": groups, "strata": strata}
-            options: dict[str, Any] = {role: take_rows(part, chosen) or None for role, part in parts.items()}
+        def score(chosen: Sequence[int]) -> NDArray[np.float64]:
+            X, groups, strata = rows.select(chosen)
+            given = {"sensitive_features": groups, "strata": strata}
+            options: dict[str, Any] = {role: part for role, part in given.items() if part}
             if groups and self.unknown_group != "error":
                 options["unknown_group"] = self.unknown_group
-            X = self._features.features(values, chosen)
             if not self._repairs:
-                return model_scores(self.estimator_, X, **options)
-            given = {name: value for name, value in options.items() if value is not None}
-            return np.asarray(repair.transform(np.ravel(X), **given), dtype=np.float64).ravel()
+                return model_scores(self._model, X, **options)
+            return np.asarray(self._repair.transform(np.ravel(X), **options), dtype=np.float64).ravel()
 
-        kept, result, failures = separate_failures(set_aside.kept.tolist(), score)
+        with np.errstate(all="ignore"):  # large numbers; their rows have no score
+            kept, result, failures = separate_failures(range(rows.kept.size), score, budget=_MAX_CALLS)
         for row, error in failures:
-            reason = RowReason(f"cannot be scored ({type(error).__name__})", ReasonKind.OTHER)
-            set_aside.add(np.array([row]), reason)
+            set_aside.add(rows.kept[[row]], failure_reason("scored", error))
         if result is not None:
-            scores[kept] = result
+            scores[rows.kept[kept]] = result
             infinite = ~np.isfinite(scores)
             scores[infinite] = np.nan
             set_aside.add(infinite, RowReason("the score is not a finite number", ReasonKind.NOT_A_NUMBER))
-        return RowScores(scores, set_aside.reasons)
+        return RowScores(scores, set_aside.reasons, rows.counts)
+
+    def read(self, table: Any, *, groups: bool = False, new_groups: bool = False) -> InputRows:
+        """Return the rows of a table as the model takes them.
+
+        Parameters
+        ----------
+        table : table
+            As `score_rows` takes it.
+        groups : bool, default=False
+            Read the groups that the model knows even if it does not need them; a column that the table lacks counts as
+            missing values.
+        new_groups : bool, default=False
+            Keep rows of groups that the model does not know.
+
+        Returns
+        -------
+        InputRows
+        """
+        columns = read_table(table)
+        self.check_columns(columns)
+        n_rows = len(next(iter(columns.values()))) if columns else 0
+        set_aside = SetAside(n_rows)
+        values = columns if self._encoder is not None else self._features.read(columns, set_aside)
+        if self._repairs and not self._repair.extrapolates:
+            low, high = self._repair.range_
+            outside = (values[self._score_column] < low) | (values[self._score_column] > high)
+            text = f"column {self._score_column!r} is outside the range of scores"
+            set_aside.add(outside, RowReason(text, ReasonKind.NOT_A_NUMBER))
+        known: dict[str, NDArray[Any]] = {}
+        if self.groups is not None and (groups or self.needs_groups_):
+            known, missing = self._read_groups(columns, n_rows)
+            if self.needs_groups_ and self.unknown_group == "error":
+                unknown = ~self.groups.is_known(known)
+                set_aside.add(unknown & missing, name_columns(ReasonKind.NO_GROUP, self.group_columns))
+                if not new_groups:
+                    set_aside.add(unknown, name_columns(ReasonKind.UNKNOWN_GROUP, self.group_columns))
+        strata = self._read_strata(columns, set_aside)
+        kept = set_aside.kept
+        X, counts = None, {}
+        if kept.size and self._encoder is not None:
+            chosen = {name: take_rows(columns[name], kept) for name in self._encoder.names}
+            X, counts = self._encoder.transform_counted(chosen)
+        elif kept.size:
+            X = self._features.features(values, kept)
+        return InputRows(kept, X, take_rows(known, kept), take_rows(strata, kept), set_aside, counts)
 
     def check_columns(self, names: Collection[str], *, of: str = "table") -> None:
         """Raise ValueError, with their names, unless a table with these columns has all that the model needs.
@@ -211,24 +295,35 @@ class RowScorer:
             close = f"; {suggest_names(absent[0], list(names))}" if len(absent) == 1 else "."
             raise ValueError(f"The {of} has no {say_columns(absent)}, which the model needs{close}")
 
-    def _read_groups(self, columns: dict[str, Any], set_aside: SetAside) -> dict[str, NDArray[Any]]:
-        if not self.needs_groups_ or self._groups is None:
-            return {}
-        groups, missing = {}, np.zeros(1, dtype=bool)
-        for index, (name, here) in enumerate(zip(self._groups.columns, self.sensitive_columns, strict=True)):
-            groups[name], gaps, _ = match_column(columns[here], here, group_values(self._groups, index))
-            missing = missing | gaps
-        if self.unknown_group == "error":
-            unknown = ~self._groups.is_known(groups)
-            set_aside.add(unknown & missing, name_columns(ReasonKind.NO_GROUP, self.sensitive_columns))
-            set_aside.add(unknown, name_columns(ReasonKind.UNKNOWN_GROUP, self.sensitive_columns))
-        return groups
+    def encode_groups(self, table: Any) -> Groups:
+        """Return the groups of the rows of a table; rows of none that the model knows are pooled."""
+        columns = read_table(table)
+        groups, _ = self._read_groups(columns, len(columns[self.group_columns[0]]))
+        return self.groups.encode(groups, unknown_group="pooled")  # type: ignore[union-attr]
 
-    def _read_strata(self, columns: dict[str, Any], set_aside: SetAside) -> dict[str, NDArray[Any]]:
+    def _read_groups(
+        self, columns: Mapping[str, Any], n_rows: int
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+        """Return the sensitive columns as the values that the model knows, and which rows lack one of them."""
+        groups: dict[str, NDArray[Any]] = {}
+        missing = np.zeros(n_rows, dtype=bool)
+        for index, (name, here) in enumerate(zip(self.groups.columns, self.group_columns, strict=True)):  # type: ignore[union-attr]
+            column = columns[here] if here in columns else np.full(n_rows, None)
+            if self._encoder is not None:
+                words, codes = encode_text(column, here)
+                groups[name], gaps = np.array([*words, "missing"], dtype=object)[codes], codes < 0
+            else:
+                groups[name], gaps, _ = match_column(column, here, group_values(self.groups, index))  # type: ignore[arg-type]
+            missing |= gaps
+        return groups, missing
+
+    def _read_strata(self, columns: Mapping[str, Any], set_aside: SetAside) -> dict[str, NDArray[Any]]:
         if self._strata is None:
             return {}
         strata: dict[str, NDArray[Any]] = {}
-        for index, name in enumerate(self._strata.columns):
+        if self._encoder is not None:
+            strata = self.estimator_.reader().strata_of(columns, np.ones(set_aside.size, dtype=bool))
+        for index, name in enumerate(self._strata.columns if not strata else ()):
             if self._strata.cuts[index] is None:
                 strata[name] = match_column(columns[name], name, group_values(self._strata.cells, index))[0]
             else:
@@ -240,39 +335,44 @@ class RowScorer:
     # ------------------------------------------------------------------------------------------------------ columns
 
     def _check_features(self, features: Sequence[str]) -> None:
-        model = self.estimator_
-        if self._repairs or isinstance(model, TableModel):
+        if self._repairs or self._encoder is not None:
             return
-        fitted = feature_names(model)
+        fitted, n_features = feature_names(self._model), int(self._model.n_features_in_)
         if fitted is not None and [*features] != fitted:
-            raise ValueError("features differ from the column names that the model was fitted with.")
-        if len(features) != int(model.n_features_in_):
-            raise ValueError(f"features names {len(features)} columns; the model has {model.n_features_in_} features.")
+            raise ValueError("features differ from the column names that the model was fitted with; leave them out.")
+        if len(features) != n_features:
+            raise ValueError(f"features names {len(features)} columns; the model has {n_features} features.")
 
     @cached_property  # names of a million columns take memory, and not everyone asks for them
     def _features(self) -> FeatureReader:
-        model, decimal = self.estimator_, self.decimal or "."
         if self._repairs:
-            return FeatureReader([InputColumn(self._score_column, allows_missing=False)], named=False, decimal=decimal)
-        if isinstance(model, TableModel):
-            return FeatureReader([], named=False)
-        fitted = feature_names(model)
-        names = fitted or self._given_features or [f"x{index}" for index in range(int(model.n_features_in_))]
-        return FeatureReader(feature_columns(model, [*names]), named=fitted is not None, decimal=decimal)
+            column = InputColumn(self._score_column, allows_missing=False)
+            return FeatureReader([column], named=False, decimal=self.decimal)
+        fitted = feature_names(self._model)
+        names = fitted or self._given_features or [f"x{index}" for index in range(int(self._model.n_features_in_))]
+        columns = feature_columns(self._model, [*names])
+        return FeatureReader(columns, named=fitted is not None, decimal=self.decimal)
 
     @cached_property
     def columns(self) -> tuple[InputColumn, ...]:
         """What a row must have."""
-        if isinstance(self.estimator_, TableModel):
+        if self._encoder is not None:
             found = self.estimator_.input_columns()
         else:
             found = {column.name: column for column in self._features.columns}
             for index, name in enumerate(self.strata_columns):
                 found.setdefault(name, _column_of_values(name, group_values(self._strata.cells, index)))  # type: ignore[union-attr]
-        for index, name in enumerate(self.sensitive_columns):
-            known = group_values(self._groups, index)  # type: ignore[arg-type]
-            found[name] = found.get(name) or _column_of_values(name, known)
+        for column in self.group_inputs if self.needs_groups_ else ():
+            found.setdefault(column.name, column)
         return tuple(found.values())
+
+    @property
+    def group_inputs(self) -> tuple[InputColumn, ...]:
+        """The columns of the groups that the model knows, with their values."""
+        if self.groups is None:
+            return ()
+        values = [group_values(self.groups, index) for index in range(len(self.group_columns))]
+        return tuple(map(_column_of_values, self.group_columns, values))
 
 
 def _check_model(model: Any) -> None:
@@ -280,7 +380,8 @@ def _check_model(model: Any) -> None:
         check_is_fitted(model)
     except NotFittedError:
         raise ValueError(f"This {type(model).__name__} is not fitted; call fit first.") from None
-    if isinstance(model, (QuantileRepair, TableRepair, TableModel)) or is_regressor(last_step(model)[1]):
+    last = last_step(model)[1]
+    if _repair_of(last) is last or hasattr(model, "encoder_") or isinstance(last, TableRepair) or is_regressor(last):
         return
     if not hasattr(model, "predict_proba"):
         raise TypeError(
@@ -290,36 +391,11 @@ def _check_model(model: Any) -> None:
         raise TypeError(f"Scores are those of two classes; this {type(model).__name__} has {np.size(model.classes_)}.")
 
 
-def _task_of(model: Any) -> str:
-    if isinstance(model, TableModel):
-        return model.task
-    if isinstance(model, (QuantileRepair, TableRepair)):
-        return "classification" if _repair_of(model).range == (0.0, 1.0) else "regression"
-    return "regression" if is_regressor(last_step(model)[1]) else "classification"
-
-
 def _repair_of(model: Any) -> Any:
     last = last_step(model)[1]
     if isinstance(last, TableRepair):
         return vars(last).get("repair_", last.repair)
     return last if isinstance(last, QuantileRepair) else vars(last).get("repair_")
-
-
-def _groups_of(model: Any) -> Groups | None:
-    if isinstance(model, TableModel):
-        return model.known_groups
-    return getattr(_repair_of(model) or last_step(model)[1], "groups_", None)
-
-
-def _strata_of(model: Any) -> Strata | None:
-    """Return the strata that are needed to score a row."""
-    if isinstance(model, TableModel):
-        return model.known_strata if model.needs_strata else None
-    last = last_step(model)[1]
-    holder = _repair_of(model)
-    if holder is None and hasattr(last, "potentials_"):  # a blind repair
-        holder = last
-    return getattr(holder, "strata_", None)
 
 
 def _renamed(names: Sequence[str], here: Sequence[str] | None) -> tuple[str, ...]:

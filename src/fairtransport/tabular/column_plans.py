@@ -150,10 +150,11 @@ def number_parser(decimal: str) -> Callable[[Any], float | None]:
         if word is None:
             return math.nan
         try:
-            number = float(word.replace(",", ".") if decimal == "," and "." not in word else word)
+            text = str(value)  # float() knows which characters are spaces
+            number = float(text.replace(",", ".") if decimal == "," and "." not in text else text)
         except ValueError:
             return None
-        if "_" in word:  # float() accepts 1_000
+        if "_" in word or not word.isascii():  # float() accepts 1_000, and digits of other scripts
             return None
         return number if math.isfinite(number) else math.nan
 
@@ -195,8 +196,27 @@ def parse_numbers(column: Any, name: str, decimal: str) -> tuple[NDArray[np.floa
     if has_numeric_type(column):
         series = _series(column)
         floats = np.asarray(column if series is None else series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
-        return np.where(np.isfinite(floats), floats, np.nan), np.zeros(floats.size, dtype=bool)
-    return _parse_distinct(column, name, number_parser(decimal))
+    else:
+        found = _plain_numbers(column)
+        if found is None:
+            return _parse_distinct(column, name, number_parser(decimal))
+        floats = found
+    return np.where(np.isfinite(floats), floats, np.nan), np.zeros(floats.size, dtype=bool)
+
+
+def _plain_numbers(column: Any) -> NDArray[np.float64] | None:
+    """Return cells that all are numbers, or texts of numbers, at once; None if one of them needs `number_parser`."""
+    if not isinstance(column, np.ndarray) or column.dtype != object:
+        return None
+    cells = column.tolist()
+    types = {*map(type, cells)}
+    text = "".join(cells) if types == {str} else ""
+    if "_" in text or not text.isascii() or not (text or types <= {int, float, bool}):
+        return None
+    try:
+        return np.array([*map(float, cells)])
+    except (ValueError, OverflowError):
+        return None
 
 
 def parse_dates(column: Any, name: str, pattern: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from fairtransport.tabular._row_scorer import RowScorer
 
 
-def collect_file(table: FileTable, *, on_progress: Callable[[float], None] | None = None) -> Any:
-    """Read all rows of files into memory."""
+def collect_file(table: FileTable, *, guess: bool = False, on_progress: Callable[[float], None] | None = None) -> Any:
+    """Read all rows of files into memory; ``guess`` which columns of text files are numbers."""
     arrow: Any = import_module("pyarrow")
-    batches = table.batches()
+    batches = table.batches(guess=guess)
     return arrow.Table.from_batches(list(_report_progress(batches, table, on_progress)), schema=batches.schema)
 
 

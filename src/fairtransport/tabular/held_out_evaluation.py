@@ -11,17 +11,16 @@ from sklearn.metrics import r2_score, roc_auc_score
 
 from fairtransport._sklearn import take_rows
 from fairtransport._validation import check_real
-from fairtransport.criteria import criterion_of
+from fairtransport.criteria.criterion import criterion_of
 from fairtransport.groups import MIN_GROUP_SIZE, make_groups
 from fairtransport.metrics import (
     conditional_disparity,
     error_rate,
     noise_floor,
     opportunity_disparity,
+    pairwise_disparity,
     rank_disparity,
     separation_disparity,
-    strong_demographic_disparity,
-    strong_pairwise_disparity,
 )
 from fairtransport.strata import make_strata
 from fairtransport.tabular.column_plans import encode_text, read_table
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
 TOO_SMALL = "of groups too small to be compared"
 _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12
 _DISPARITIES: dict[str, Callable[..., float]] = {
-    "strong_demographic_disparity": strong_demographic_disparity,
-    "strong_pairwise_disparity": strong_pairwise_disparity,
+    "pairwise_disparity": pairwise_disparity,
     "rank_disparity": rank_disparity,
 }
 
@@ -149,10 +147,9 @@ def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[n
         strata = make_strata(rows.strata) if known is None else known.encode(rows.strata)
         strata = strata.select(compared)
         within = strata.codes
-    shared: dict[str, Any] = {
-        "strata": strata,
-        "stratum_weight": criterion_of(getattr(model.estimator_, "criterion", None)).stratum_weight,
-    }
+    odds = model.criterion == "equalized_odds"
+    weight = criterion_of(getattr(model.estimator_, "criterion", None)).stratum_weight
+    shared: dict[str, Any] = {"strata": strata, "label_weight" if odds else "stratum_weight": weight}
     if model.task == "regression":
         shared["scale"] = "score"
     if model.criterion == "demographic_parity":
@@ -163,7 +160,6 @@ def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[n
         cells = make_strata({"label": labels} if strata is None else {"label": labels, "stratum": within.astype(str)})
         metric = partial(conditional_disparity, strata=cells, stratum_weight="equal", scale="score")
         return _CriterionDisparity("separation_disparity", metric, cells.codes.astype(str))
-    odds = model.criterion == "equalized_odds"
     metric = partial(separation_disparity if odds else opportunity_disparity, labels, **shared)
     name = "separation_disparity" if odds else "opportunity_disparity"
     return _CriterionDisparity(name, metric, (2 * within + labels).astype(str))

@@ -14,12 +14,14 @@ from sklearn.utils import get_tags
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import take_rows
 from fairtransport.tabular.column_plans import known_categories, match_column, parse_numbers
-from fairtransport.tabular.rows import ReasonKind, RowReason, UnscorableRowError
+from fairtransport.tabular.rows import ReasonKind, RowReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from fairtransport.tabular.rows import SetAside
 
 
 @dataclass(frozen=True)
@@ -172,33 +174,6 @@ def _tolerates_missing(steps: Sequence[Any]) -> bool:
 # Columns of a raw table -> the features that a fitted estimator takes, and the rows for which that fails.
 
 
-class SetAside:
-    """Rows that cannot be scored, each with its first reason."""
-
-    def __init__(self, n_rows: int) -> None:
-        self._reasons: list[RowReason] = []
-        self._codes = np.full(n_rows, -1, dtype=np.int64)
-
-    def add(self, rows: NDArray[Any], reason: RowReason) -> None:
-        """Set rows aside, as a mask or as indices; a row that already is keeps its reason."""
-        chosen = np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
-        chosen = chosen[self._codes[chosen] < 0]
-        if chosen.size:
-            self._codes[chosen] = len(self._reasons)
-            self._reasons.append(reason)
-
-    @property
-    def kept(self) -> NDArray[np.int64]:
-        """The other rows, ascending."""
-        return np.flatnonzero(self._codes < 0)
-
-    @property
-    def reasons(self) -> dict[int, RowReason]:
-        """The reason of each row that is set aside, by its number from 0."""
-        rows = np.flatnonzero(self._codes >= 0)
-        return {int(row): self._reasons[self._codes[row]] for row in rows}
-
-
 @dataclass(frozen=True)
 class FeatureReader:
     """Reader of the features of an estimator."""
@@ -206,15 +181,6 @@ class FeatureReader:
     columns: Sequence[InputColumn]
     named: bool
     decimal: str = "."
-
-    def require(self, table: Mapping[str, Any]) -> Any:
-        """Return all rows as the estimator takes them; raise UnscorableRowError, with the reason, if one cannot be."""
-        n_rows = len(next(iter(table.values()))) if table else 0
-        set_aside = SetAside(n_rows)
-        values = self.read(table, set_aside)
-        for reason in set_aside.reasons.values():
-            raise UnscorableRowError(reason, reason.kind)
-        return self.features(values, set_aside.kept)
 
     def read(self, table: Mapping[str, Any], set_aside: SetAside) -> dict[str, NDArray[Any]]:
         """Return the columns as numbers and known categories; rows that no estimator could score are set aside."""

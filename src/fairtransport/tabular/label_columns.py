@@ -61,7 +61,7 @@ def order_labels(words: list[str], codes: NDArray[np.int64], name: str, positive
     if positive is not None:
         pos_label = _find_label(positive, words)
         if pos_label is None:
-            raise ValueError(f"positive is none of the 2 labels of column {name!r}; write it as the column does.")
+            raise ValueError(f"pos_label is none of the 2 labels of column {name!r}; write it as the column does.")
     last = positive_label(ordered, pos_label, source=f"Column {name!r}")
     return np.array(sorted(ordered, key=lambda word: word == last))
 

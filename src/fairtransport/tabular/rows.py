@@ -78,12 +78,32 @@ def name_columns(kind: ReasonKind, columns: Iterable[str]) -> RowReason:
     return RowReason(f"{kind} in {', '.join(map(repr, columns))}", kind)
 
 
-class UnscorableRowError(ValueError):
-    """A row that cannot be scored, with the reason."""
+class SetAside:
+    """Rows that cannot be scored, each with its first reason."""
 
-    def __init__(self, text: str, kind: ReasonKind = ReasonKind.NOT_READABLE) -> None:
-        super().__init__(text)
-        self.reason = RowReason(text, kind)
+    def __init__(self, n_rows: int) -> None:
+        self._reasons: list[RowReason] = []
+        self._codes = np.full(n_rows, -1, dtype=np.int64)
+        self.size = n_rows
+
+    def add(self, rows: NDArray[Any], reason: RowReason) -> None:
+        """Set rows aside, as a mask or as indices; a row that already is keeps its reason."""
+        chosen = np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
+        chosen = chosen[self._codes[chosen] < 0]
+        if chosen.size:
+            self._codes[chosen] = len(self._reasons)
+            self._reasons.append(reason)
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """The other rows, ascending."""
+        return np.flatnonzero(self._codes < 0)
+
+    @property
+    def reasons(self) -> dict[int, RowReason]:
+        """The reason of each row that is set aside, by its number from 0."""
+        rows = np.flatnonzero(self._codes >= 0)
+        return {int(row): self._reasons[self._codes[row]] for row in rows}
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,18 +190,12 @@ class RowReader:
             is_known[usable] = groups.is_known(self.groups_of(columns, usable))
             set_aside[ReasonKind.UNKNOWN_GROUP] = usable & ~is_known
             usable &= is_known
-        usable, new = self.in_strata(columns, usable, strata)
-        return usable, {reason: rows for reason, rows in {**set_aside, **new}.items() if rows.any()}
-
-    def in_strata(
-        self, columns: dict[str, Any], usable: NDArray[np.bool_], strata: Strata | None
-    ) -> tuple[NDArray[np.bool_], dict[ReasonKind, NDArray[np.bool_]]]:
-        """Return which of the usable rows have a known stratum, and the others."""
-        if strata is None or not usable.any():
-            return usable, {}
-        new = np.zeros(usable.size, dtype=bool)
-        new[usable] = strata.encode(self.strata_of(columns, usable)).codes == len(strata)
-        return usable & ~new, {ReasonKind.UNKNOWN_STRATUM: new}
+        if strata is not None and usable.any():
+            new = np.zeros(usable.size, dtype=bool)
+            new[usable] = strata.encode(self.strata_of(columns, usable)).codes == len(strata)
+            set_aside[ReasonKind.UNKNOWN_STRATUM] = new
+            usable &= ~new
+        return usable, {reason: rows for reason, rows in set_aside.items() if rows.any()}
 
     def groups_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
         """Return the sensitive columns as text; a missing value is the text "missing"."""
@@ -217,8 +231,12 @@ Row = TypeVar("Row")
 Result = TypeVar("Result")
 
 
+class TooManyFailuresError(Exception):
+    """The search for the rows that fail has used up its budget; the rows that are left were not tried alone."""
+
+
 def separate_failures(
-    rows: Sequence[Row], operation: Callable[[Sequence[Row]], Result]
+    rows: Sequence[Row], operation: Callable[[Sequence[Row]], Result], *, budget: int = 2000
 ) -> tuple[list[Row], Result | None, list[tuple[Row, Exception]]]:
     """Apply an operation to a batch, without the rows for which it fails.
 
@@ -226,8 +244,8 @@ def separate_failures(
     -----
     The whole batch is tried first. If it fails, its halves are added one after the other, and halved again where they
     fail: for k failing rows of n the operation is called about 2 k log2(n) times. A row that fails alone is never kept,
-    and the operation succeeds for the kept rows together. ``KeyboardInterrupt``, ``SystemExit`` and ``MemoryError`` are
-    not failures of a row and are raised.
+    and the operation succeeds for the kept rows together. After ``budget`` calls all rows that are left count as
+    failing. ``KeyboardInterrupt``, ``SystemExit`` and ``MemoryError`` are not failures of a row and are raised.
     """
     kept: list[Row] = []
     result: Result | None = None
@@ -235,6 +253,10 @@ def separate_failures(
     waiting = [rows] if rows else []
     while waiting:
         part = waiting.pop()
+        budget -= 1
+        if budget < 0:
+            failures += [(row, TooManyFailuresError()) for row in part]
+            continue
         candidate = [*kept, *part]
         try:
             result = operation(candidate)
@@ -249,3 +271,8 @@ def separate_failures(
         else:
             kept = candidate
     return kept, result, failures
+
+
+def failure_reason(step: str, error: Exception) -> RowReason:
+    """Return the reason of a row that makes a step fail: the type of the error."""
+    return RowReason(f"cannot be {step} ({type(error).__name__})", ReasonKind.OTHER)

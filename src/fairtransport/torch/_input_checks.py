@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import nn
 
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria.criterion import needs_labels
 
 if TYPE_CHECKING:
     from torch import Tensor

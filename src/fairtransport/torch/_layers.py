@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from fairtransport._validation import check_count
-from fairtransport.criteria import needs_labels
+from fairtransport.criteria.criterion import needs_labels
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,8 +10,14 @@ from torch import distributed, nn
 from torch.autograd.function import once_differentiable
 
 from fairtransport._validation import check_count, check_flag, check_length, check_real
-from fairtransport.criteria import EACH_OTHER, as_criterion, compares_each_other, needs_labels, weigh_by_reliability
 from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.criterion import (
+    EACH_OTHER,
+    as_criterion,
+    compares_each_other,
+    needs_labels,
+    weigh_by_reliability,
+)
 from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
 from fairtransport.criteria.penalty import DiscretePenalty, information_of_features
 from fairtransport.torch._input_checks import InvalidRows, check_rows

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from fairtransport._validation import check_count, check_real, check_scores, check_vector
-from fairtransport.criteria import EACH_OTHER
+from fairtransport.criteria.criterion import EACH_OTHER
 from fairtransport.criteria.penalty import UNIT_DEVIATION
 from fairtransport.groups import Groups
 from fairtransport.transport.line import Sample

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport.criteria import chance_spreads
+from fairtransport.criteria.criterion import chance_spreads
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.transport.line import Sample
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.criteria import ComparedStrata
     from fairtransport.criteria.comparisons import Comparisons
+    from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.training.responses import ScoredResponse
 
 _MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # of a standard normal number
@@ -31,7 +31,7 @@ _SLICES = 256
 
 @dataclass(frozen=True)
 class ScoreMetrics:
-    """Metrics of the scores of one set of rows."""
+    """Metrics of the scores of one set of rows; disparities are means over pairs of groups."""
 
     disparity: float
     rank_disparity: float
@@ -85,8 +85,8 @@ class ScoreEvaluator:
         distances, weights = self._distances(ranks), criterion.weights
         loss = self.loss(scores)
         return ScoreMetrics(
-            disparity=self.response.score_unit * float((weights * self._distances(scores)).sum()),
-            rank_disparity=float((weights * distances).sum()),
+            disparity=self.response.score_unit * float(np.average(self._distances(scores), weights=weights)),
+            rank_disparity=float(np.average(distances, weights=weights)),
             excess=self._excess(distances, ranks),
             rank_distance=float(np.average(distances, weights=self._reliable.weights / criterion.sampling_errors())),
             loss=self.response.loss_unit * loss,

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fairtransport._warnings import FairnessWarning
-from fairtransport.criteria import criterion_text, needs_labels
+from fairtransport.criteria.criterion import criterion_text, needs_labels
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.training.weight_path import MIN_INFORMATION
@@ -17,14 +17,15 @@ from fairtransport.training.weight_path import MIN_INFORMATION
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.criteria import ComparedStrata, Criterion
+    from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
+    from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.training.evaluation import ScoreMetrics
     from fairtransport.training.responses import Response, ScoredResponse
 
 _MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores
-_LOWERED, _FOLLOWED = 0.25, 0.5  # a reduction of SPDD that matters, and the share of it that ranks should show
+_LOWERED, _FOLLOWED = 0.25, 0.5  # a reduction of the disparity that matters, and the share of it that ranks should show
 _ABOVE_CHANCE = 1.3  # times the mean disparity under chance
 _MANY_SET_ASIDE = 1 / 3  # of the rows, which are compared with nobody
 
@@ -228,7 +229,7 @@ _MAX_ENTRIES = 1 << 21  # of the noise, in memory at a time
 
 @dataclass(frozen=True)
 class ParityEvidence:
-    """The disparity of rows that a model was not trained on, and what their number can show."""
+    """The disparity (mean over pairs) of rows that a model was not trained on, and what their number can show."""
 
     disparity: float
     floor: float
@@ -267,14 +268,15 @@ def parity_evidence(scores: NDArray[np.float64], comparisons: Comparisons) -> Pa
     The limit adds the 95 % quantile of :math:`\|h\|`. The triangle inequality makes it valid for every direction of the
     differences and every number of groups; it is wide where there are many. With F the distribution function of all
     scores, the noise of a group of n rows is that of a Brownian bridge B, :math:`B(F) / \sqrt{n}`; permuted groups
-    differ by the same amount. The limit of selection rates is that of the same sum for ranks.
+    differ by the same amount. The limit of selection rates is that of the same mean for ranks.
     """
     exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
     ranks = pooled_ranks(scores, comparisons.row_weights)
-    disparity, of_ranks = (float(exact.value_and_gradient(values, comparisons).value) for values in (scores, ranks))
-    noise, noise_of_ranks = _noise(_quantile_steps(scores, comparisons.row_weights), comparisons)
+    total = float(comparisons.weights.sum())
+    disparity, of_ranks = (exact.value_and_gradient(values, comparisons).value / total for values in (scores, ranks))
+    noise, noise_of_ranks = _noise(_quantile_steps(scores, comparisons.row_weights), comparisons) / total
     varies = bool(np.ptp(scores) > 0.0)
-    rates = (of_ranks + float(np.quantile(noise_of_ranks, 1.0 - _LEVEL))) / float(comparisons.weights.sum())
+    rates = of_ranks + float(np.quantile(noise_of_ranks, 1.0 - _LEVEL))
     return ParityEvidence(
         disparity=disparity,
         floor=float(noise.mean()),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fairtransport.criteria.penalty import Duals
     from fairtransport.strata import Strata
 
+    Vector = NDArray[np.float64]
+
 
 class ScoredResponse(ABC):
     """What the evaluation of scores and the words about a training need to know of a response."""
@@ -48,17 +50,15 @@ class ScoredResponse(ABC):
         return 1.0
 
     @abstractmethod
-    def mean_loss(
-        self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]
-    ) -> float:
+    def mean_loss(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
         """Return the mean loss of scores."""
 
     @abstractmethod
-    def constant_loss(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    def constant_loss(self, outcomes: Vector, shares: Vector) -> float:
         """Return the mean loss of the best constant."""
 
     @abstractmethod
-    def quality(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    def quality(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
         """Return the measure of quality."""
 
     def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:  # noqa: ARG002
@@ -74,35 +74,33 @@ class Response(ScoredResponse):
     needed_attributes: ClassVar[tuple[str, ...]]
     needed_estimator: ClassVar[str]
 
-    def mean_loss(
-        self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]
-    ) -> float:
+    def mean_loss(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
         """Return the mean loss of scores."""
         return self.loss.mean(scores, outcomes, shares)
 
-    def constant_loss(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    def constant_loss(self, outcomes: Vector, shares: Vector) -> float:
         """Return the mean loss of the best constant."""
         return self.loss.best_constant(outcomes, shares)[1]
 
     @abstractmethod
-    def outcomes(self, y: NDArray[Any]) -> NDArray[np.float64]:
+    def outcomes(self, y: NDArray[Any]) -> Vector:
         """Return what the loss compares linear predictors with."""
 
-    @abstractmethod
-    def to_given(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def to_given(self, theta: Vector) -> Vector:
         """Return weights, the intercept last, for predictions in units of y."""
+        return theta
 
-    @abstractmethod
-    def to_standard(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def to_standard(self, theta: Vector) -> Vector:
         """Return weights for standardised predictions: the inverse of `to_given`."""
+        return theta
 
-    @abstractmethod
-    def scores_as_given(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores_as_given(self, scores: Vector) -> Vector:
         """Return scores in units of y."""
+        return scores
 
-    @abstractmethod
-    def scores_of_given(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores_of_given(self, predictions: Vector) -> Vector:
         """Return the scores of predictions in units of y: the inverse of `scores_as_given`."""
+        return predictions
 
     def duals_as_given(self, duals: Duals) -> Duals:
         """Return dual potentials as functions of predictions in units of y."""
@@ -114,9 +112,9 @@ class Response(ScoredResponse):
         low = float(self.scores_as_given(np.zeros(1))[0])
         return replace(duals, center=(duals.center - low) / self.score_unit, unit=duals.unit / self.score_unit)
 
-    @abstractmethod
-    def fold_columns(self, outcomes: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
-        """Return columns within whose values folds are balanced."""
+    def fold_columns(self, outcomes: Vector) -> tuple[NDArray[Any], ...]:  # noqa: ARG002
+        """Return columns within whose values folds are balanced; rows in canonical order are as good as random."""
+        return ()
 
     def criterion_within_strata(self, criterion: Criterion) -> Criterion:
         """Return the criterion that remains to be met within the strata of `compared_strata`."""
@@ -147,7 +145,7 @@ class Response(ScoredResponse):
         """Return an unfitted linear model."""
 
     @abstractmethod
-    def estimator_with(self, theta: NDArray[np.float64]) -> Any:
+    def estimator_with(self, theta: Vector) -> Any:
         """Return a fitted linear model with these weights, in units of y."""
 
     @abstractmethod
@@ -155,11 +153,11 @@ class Response(ScoredResponse):
         """Raise TypeError for a model of the other kind, with the name of the class that takes it."""
 
     @abstractmethod
-    def check_shape(self, model: Any, coef: NDArray[np.float64], n_features: int) -> None:
+    def check_shape(self, model: Any, coef: Vector, n_features: int) -> None:
         """Raise ValueError unless a fitted model has these columns and, if any, the classes of y."""
 
     @abstractmethod
-    def check_predictions(self, model: Any, X: Any, predictors: NDArray[np.float64]) -> None:
+    def check_predictions(self, model: Any, X: Any, predictors: Vector) -> None:
         """Raise TypeError unless a model predicts what its weights say."""
 
     @abstractmethod
@@ -172,68 +170,20 @@ class Response(ScoredResponse):
 _SATURATED = 0.01  # least curvature that the solvers assume: saturated scores have none here, but nearby
 
 
-class Loss(ABC):
-    """A loss, and the map of the linear predictor to the score."""
+class _Loss:
+    """What both losses share."""
 
-    name: ClassVar[str]
-    link: ClassVar[int]
-    max_curvature: ClassVar[float]
-    bounds: ClassVar[tuple[float, float] | None]
-
-    @abstractmethod
-    def terms(
-        self,
-        predictors: NDArray[np.float64],
-        outcomes: NDArray[np.float64],
-        shares: NDArray[np.float64],
-        *,
-        equal_shares: bool,
-    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """Return the mean loss, the scores, and the derivative of the former with respect to each predictor."""
-
-    @abstractmethod
-    def losses(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the loss of each row."""
-
-    @abstractmethod
-    def residuals(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the derivative of each row's loss with respect to its predictor."""
-
-    @abstractmethod
-    def scores(self, predictors: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the scores."""
-
-    @abstractmethod
-    def predictors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the linear predictors of scores; of scores at a bound, that of a score next to it."""
-
-    @abstractmethod
-    def score_slopes(self, scores: NDArray[np.float64]) -> Any:
-        """Return the derivative of each score with respect to its predictor."""
-
-    @abstractmethod
-    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the second derivative of each row's loss with respect to its predictor."""
-
-    @abstractmethod
-    def mean(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
-        """Return the mean loss of scores."""
-
-    @abstractmethod
-    def best_constant(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
-        """Return the linear predictor of the best constant model, and its mean loss."""
-
-    @abstractmethod
-    def expected_gain(self, scores: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
-        """Return the gain over a constant that calibrated scores expect to have, and the loss of the constant."""
-
-    def solver_curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def solver_curvature(self, scores: Vector) -> Vector:
         """Return the curvature, bounded from below."""
         return np.maximum(self.curvature(scores), _SATURATED)
 
+    def curvature(self, scores: Vector) -> Vector:
+        """Return the second derivative of each row's loss with respect to its predictor."""
+        raise NotImplementedError
 
-class LogisticLoss(Loss):
-    """Log-loss of labels 0 and 1; the score is a probability."""
+
+class LogisticLoss(_Loss):
+    """Log-loss of labels 0 and 1, and the map of the linear predictor to the score, a probability."""
 
     name = "logistic"
     link = LOGISTIC
@@ -241,60 +191,55 @@ class LogisticLoss(Loss):
     bounds = (0.0, 1.0)
 
     def terms(
-        self,
-        predictors: NDArray[np.float64],
-        outcomes: NDArray[np.float64],
-        shares: NDArray[np.float64],
-        *,
-        equal_shares: bool,
-    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """See `Loss.terms`."""
+        self, predictors: Vector, outcomes: Vector, shares: Vector, *, equal_shares: bool
+    ) -> tuple[float, Vector, Vector]:
+        """Return the mean loss, the scores, and the derivative of the former with respect to each predictor."""
         scores, slopes = np.empty_like(predictors), np.empty_like(predictors)
         return logistic_loss(predictors, outcomes, shares, equal_shares, scores, slopes), scores, slopes
 
-    def losses(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the log-loss of each row."""
+    def losses(self, predictors: Vector, outcomes: Vector) -> Vector:
+        """Return the loss of each row."""
         return np.asarray(np.logaddexp(0.0, predictors) - outcomes * predictors)
 
-    def residuals(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return probability less label."""
+    def residuals(self, predictors: Vector, outcomes: Vector) -> Vector:
+        """Return the derivative of each row's loss with respect to its predictor: probability less label."""
         return np.asarray(sigmoid(predictors) - outcomes)
 
-    def scores(self, predictors: NDArray[Any]) -> NDArray[np.float64]:
+    def scores(self, predictors: NDArray[Any]) -> Vector:
         """Return probabilities."""
         return np.asarray(sigmoid(predictors))
 
-    def predictors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return logits."""
+    def predictors(self, scores: Vector) -> Vector:
+        """Return the logits of scores; of scores at a bound, that of a score next to it."""
         inside = np.clip(scores, 1e-6, 1.0 - 1e-6)
         return np.asarray(np.log(inside) - np.log1p(-inside))
 
-    def score_slopes(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def score_slopes(self, scores: Vector) -> Vector:
         """Return s (1 - s)."""
         return scores * (1.0 - scores)
 
-    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def curvature(self, scores: Vector) -> Vector:
         """Return s (1 - s)."""
         return scores * (1.0 - scores)
 
-    def mean(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    def mean(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
         """Return the mean log-loss."""
         inside = np.clip(scores, 1e-15, 1.0 - 1e-15)
         return float(-shares @ np.where(outcomes > 0.0, np.log(inside), np.log1p(-inside)))
 
-    def best_constant(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
+    def best_constant(self, outcomes: Vector, shares: Vector) -> tuple[float, float]:
         """Return the logit of the share of positive labels, and its entropy."""
         rate = float(shares @ outcomes)
         return float(np.log(rate / (1.0 - rate))), float(_entropy(rate))
 
-    def expected_gain(self, scores: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
+    def expected_gain(self, scores: Vector, shares: Vector) -> tuple[float, float]:
         """Return the entropy of the mean score less the mean entropy of the scores, and the former."""
         rate = np.clip(shares @ scores, 1e-12, 1.0 - 1e-12)
         constant = float(_entropy(rate))
         return constant - float(shares @ _entropy(np.clip(scores, 1e-12, 1.0 - 1e-12))), constant
 
 
-class SquaredLoss(Loss):
+class SquaredLoss(_Loss):
     r"""Half of the squared error of a standardised y.
 
     Scores are the linear predictor in units in which three standard deviations of y to both sides of its mean are
@@ -308,51 +253,51 @@ class SquaredLoss(Loss):
 
     def terms(
         self,
-        predictors: NDArray[np.float64],
-        outcomes: NDArray[np.float64],
-        shares: NDArray[np.float64],
+        predictors: Vector,
+        outcomes: Vector,
+        shares: Vector,
         *,
         equal_shares: bool,  # noqa: ARG002
-    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """See `Loss.terms`."""
+    ) -> tuple[float, Vector, Vector]:
+        """Return the mean loss, the scores, and the derivative of the former with respect to each predictor."""
         residuals = predictors - outcomes
         slopes = shares * residuals
         return 0.5 * float(slopes @ residuals), affine_score(predictors), slopes
 
-    def losses(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def losses(self, predictors: Vector, outcomes: Vector) -> Vector:
         """Return half of the squared error of each row."""
         return np.asarray(0.5 * (predictors - outcomes) ** 2)
 
-    def residuals(self, predictors: NDArray[np.float64], outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def residuals(self, predictors: Vector, outcomes: Vector) -> Vector:
         """Return prediction less outcome."""
         return np.asarray(predictors - outcomes)
 
-    def scores(self, predictors: NDArray[Any]) -> NDArray[np.float64]:
+    def scores(self, predictors: NDArray[Any]) -> Vector:
         """Return the predictors in units of scores."""
         return np.asarray(affine_score(predictors))
 
-    def predictors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictors(self, scores: Vector) -> Vector:
         """Return the predictors."""
         return np.asarray((scores - 0.5) / AFFINE_SLOPE)
 
-    def score_slopes(self, scores: NDArray[np.float64]) -> float:  # noqa: ARG002
+    def score_slopes(self, scores: Vector) -> float:  # noqa: ARG002
         """Return the constant slope."""
         return AFFINE_SLOPE
 
-    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def curvature(self, scores: Vector) -> Vector:
         """Return ones."""
         return np.ones_like(scores)
 
-    def mean(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    def mean(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
         """Return half of the mean squared error."""
         return float(shares @ self.losses(self.predictors(scores), outcomes))
 
-    def best_constant(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
+    def best_constant(self, outcomes: Vector, shares: Vector) -> tuple[float, float]:
         """Return the mean, and half of the variance."""
         mean = float(shares @ outcomes)
         return mean, 0.5 * float(shares @ (outcomes - mean) ** 2)
 
-    def expected_gain(self, scores: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float]:
+    def expected_gain(self, scores: Vector, shares: Vector) -> tuple[float, float]:
         """Return half of the variance of the predictions, twice: nothing is known of the noise around them."""
         gain = self.best_constant(self.predictors(scores), shares)[1]
         return gain, gain
@@ -361,6 +306,8 @@ class SquaredLoss(Loss):
 def _entropy(p: Any) -> Any:
     return -(p * np.log(p) + (1.0 - p) * np.log1p(-p))
 
+
+Loss = LogisticLoss | SquaredLoss
 
 #: Losses by name.
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (LogisticLoss(), SquaredLoss())}
@@ -384,33 +331,17 @@ class BinaryResponse(Response):
 
     classes: NDArray[Any]
 
-    def outcomes(self, y: NDArray[Any]) -> NDArray[np.float64]:
+    def outcomes(self, y: NDArray[Any]) -> Vector:
         """Return 1 for the second class and 0 for the first."""
         return (y == self.classes[1]).astype(np.float64)
 
-    def to_given(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the weights unchanged."""
-        return theta
-
-    def to_standard(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the weights unchanged."""
-        return theta
-
-    def scores_as_given(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores unchanged."""
-        return scores
-
-    def scores_of_given(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores unchanged."""
-        return predictions
-
-    def quality(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    def quality(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
         """Return the area under the ROC curve, from the mean rank of the positive rows."""
         rate = float(shares @ outcomes)
         mean = float((shares * outcomes) @ pooled_ranks(scores, shares)) / rate
         return (mean - 0.5 * rate) / (1.0 - rate)
 
-    def fold_columns(self, outcomes: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
+    def fold_columns(self, outcomes: Vector) -> tuple[NDArray[Any], ...]:
         """Return the labels."""
         return (outcomes,)
 
@@ -420,7 +351,7 @@ class BinaryResponse(Response):
         """Return logistic regression."""
         return LogisticRegression(max_iter=1000)
 
-    def estimator_with(self, theta: NDArray[np.float64]) -> LogisticRegression:
+    def estimator_with(self, theta: Vector) -> LogisticRegression:
         """Return logistic regression with these weights."""
         model = LogisticRegression()
         model.classes_, model.n_features_in_ = self.classes, len(theta) - 1
@@ -436,7 +367,7 @@ class BinaryResponse(Response):
                 "TransportRegressor takes."
             )
 
-    def check_shape(self, model: Any, coef: NDArray[np.float64], n_features: int) -> None:
+    def check_shape(self, model: Any, coef: Vector, n_features: int) -> None:
         """Raise ValueError unless a model has these columns, and the classes of y."""
         if coef.shape != (1, n_features):
             raise ValueError(
@@ -446,7 +377,7 @@ class BinaryResponse(Response):
         if not np.array_equal(np.asarray(model.classes_), self.classes):
             raise ValueError("estimator was fitted on other class labels than those of y.")
 
-    def check_predictions(self, model: Any, X: Any, predictors: NDArray[np.float64]) -> None:
+    def check_predictions(self, model: Any, X: Any, predictors: Vector) -> None:
         """Raise TypeError unless the probabilities are the logistic function of the logits."""
         if not np.allclose(self.loss.scores(predictors), np.asarray(model.predict_proba(X))[:, 1], atol=1e-3):
             raise TypeError(
@@ -493,7 +424,7 @@ class RealResponse(Response):
     deviation: float
 
     @classmethod
-    def of(cls, y: NDArray[np.float64], shares: NDArray[np.float64]) -> Self:
+    def of(cls, y: Vector, shares: Vector) -> Self:
         """Return the response with the mean and the standard deviation of y; ValueError where it is constant."""
         peak = float(np.abs(y).max())
         unit = peak if peak > 0.0 else 1.0  # in units of the largest value squares neither overflow nor vanish
@@ -515,37 +446,33 @@ class RealResponse(Response):
         """Half of a squared standardised error of 1, in squared units of y."""
         return 2.0 * self.deviation**2
 
-    def outcomes(self, y: NDArray[Any]) -> NDArray[np.float64]:
+    def outcomes(self, y: NDArray[Any]) -> Vector:
         """Return standardised values."""
         return np.asarray(np.round((y - self.mean) / self.deviation / _GRID) * _GRID)
 
-    def to_given(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def to_given(self, theta: Vector) -> Vector:
         """Return weights, the intercept last, for predictions in units of y."""
         given = self.deviation * theta
         given[..., -1] += self.mean
         return np.asarray(given)
 
-    def to_standard(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def to_standard(self, theta: Vector) -> Vector:
         """Return weights for standardised predictions."""
         standard = np.array(theta, dtype=np.float64)
         standard[..., -1] -= self.mean
         return standard / self.deviation
 
-    def scores_as_given(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores_as_given(self, scores: Vector) -> Vector:
         """Return predictions in units of y."""
         return self.mean + self.deviation * self.loss.predictors(scores)
 
-    def scores_of_given(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores_of_given(self, predictions: Vector) -> Vector:
         """Return the scores of predictions in units of y."""
         return self.loss.scores((predictions - self.mean) / self.deviation)
 
-    def quality(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    def quality(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
         """Return the coefficient of determination."""
         return 1.0 - self.loss.mean(scores, outcomes, shares) / self.loss.best_constant(outcomes, shares)[1]
-
-    def fold_columns(self, outcomes: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:  # noqa: ARG002
-        """Return nothing: rows are in canonical order, whose remainders are as good as random."""
-        return ()
 
     def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:
         """Return a pair of disparities in standard deviations of y."""
@@ -586,7 +513,7 @@ class RealResponse(Response):
         """Return ridge regression."""
         return Ridge()
 
-    def estimator_with(self, theta: NDArray[np.float64]) -> Ridge:
+    def estimator_with(self, theta: Vector) -> Ridge:
         """Return ridge regression with these weights."""
         model = Ridge()
         model.n_features_in_ = len(theta) - 1
@@ -601,7 +528,7 @@ class RealResponse(Response):
                 "TransportClassifier takes."
             )
 
-    def check_shape(self, model: Any, coef: NDArray[np.float64], n_features: int) -> None:  # noqa: ARG002
+    def check_shape(self, model: Any, coef: Vector, n_features: int) -> None:  # noqa: ARG002
         """Raise ValueError unless a model has these columns and one output."""
         if coef.shape != (1, n_features):
             raise ValueError(
@@ -611,7 +538,7 @@ class RealResponse(Response):
         if not self.deviation > 0.0:
             raise ValueError("estimator predicts the same for every row, so there is nothing to transport.")
 
-    def check_predictions(self, model: Any, X: Any, predictors: NDArray[np.float64]) -> None:
+    def check_predictions(self, model: Any, X: Any, predictors: Vector) -> None:
         """Raise TypeError unless predictions are the linear predictors."""
         predicted = np.asarray(model.predict(X), dtype=np.float64).ravel()
         if not np.allclose(predictors, predicted, rtol=1e-6, atol=1e-3 * self.deviation):

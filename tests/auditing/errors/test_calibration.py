@@ -10,9 +10,10 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.auditing.errors.calibration import estimate_calibration
 
-QUICK = {"n_bootstrap": 200, "n_permutations": 50, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=200, n_permutations=50, random_state=0)}
 
 
 def rows_at_random(seed=0, n=2000, *, slope=1.0, intercept=0.0):

@@ -7,9 +7,10 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
 from fairtransport.auditing.errors.summary import estimate_cross_auc
 
-QUICK = {"n_bootstrap": 100, "n_permutations": 50, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=100, n_permutations=50, random_state=0)}
 
 
 def rows_at_random(seed=0, n=900, n_groups=3):

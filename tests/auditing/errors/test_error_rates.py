@@ -11,13 +11,13 @@ import pytest
 from sklearn import metrics as sk
 
 import fairtransport as ft
-from fairtransport.auditing import audit_histograms
+from fairtransport.auditing import Inference, audit_histograms
 from fairtransport.auditing.errors.separation import interval_of_norm, rate_noise
 from fairtransport.auditing.proportions import difference, ratio
 from fairtransport.auditing.records import RATES
 from fairtransport.histograms import count_scores
 
-QUICK = {"n_bootstrap": 50, "n_permutations": 50, "random_state": 0}
+QUICK = {"inference": Inference(n_bootstrap=50, n_permutations=50, random_state=0)}
 THRESHOLDS = (0.25, 0.5, 0.75)
 
 

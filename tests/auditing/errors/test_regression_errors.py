@@ -8,10 +8,12 @@ from scipy.stats import ttest_ind
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 import fairtransport as ft
+from fairtransport.auditing import Inference
+from fairtransport.auditing._evidence import Rows
 from fairtransport.auditing.errors.regression import REGRESSION_FIGURES, estimate_regression, moments_of_rows
 from fairtransport.groups import make_groups
 
-FEW = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+FEW = {"inference": Inference(n_bootstrap=20, n_permutations=20, random_state=0)}
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +128,7 @@ def test_intervals_cover_the_truth_as_often_as_promised():
     for _ in range(n_samples):
         scores = rng.normal(0, 3, 360)
         y = scores + rng.normal(0, spread)
-        moments = moments_of_rows(y, scores, None, groups, np.array([0.0]))
+        moments = moments_of_rows(Rows(scores, None, y, None, groups, None), np.array([0.0]))
         errors = estimate_regression(moments, ["0", "1"], np.ones(2, bool), 1, confidence=0.95, score_range=(-9.0, 9.0))
         for name in REGRESSION_FIGURES:
             for index, one in enumerate(errors.groups):

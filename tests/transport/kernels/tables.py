@@ -1,4 +1,4 @@
-"""Tables that the packing of rows treats differently."""
+"""Tables of dense, sparse and one-hot columns."""
 
 import numpy as np
 

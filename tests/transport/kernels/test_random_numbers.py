@@ -25,18 +25,19 @@ def test_batches_are_drawn_in_order_of_position():
 
 
 def test_rows_are_drawn_from_their_group():
-    rows, none = np.array([4, 0, 7, 2, 9]), (np.zeros(0, np.uint64), np.zeros(0, np.int64))
-    drawn = np.empty(30, np.int64)
-    draw_rows(Population(np.array([0, 2, 5]), rows, *none), 1, np.uint64(5), np.uint64(0), 30, drawn)
-    np.testing.assert_array_equal(drawn, rows[2 + draw_indices(5, 0, 30, 3)])
+    population, drawn = (
+        Population(np.array([0, 2, 5]), np.zeros(0, np.uint64), np.zeros(0, np.int64)),
+        np.empty(30, int),
+    )
+    draw_rows(population, 1, np.uint64(5), np.uint64(0), drawn)
+    np.testing.assert_array_equal(drawn, 2 + draw_indices(5, 0, 30, 3))
 
 
 def test_rows_are_drawn_in_proportion_to_their_weights():
     weights = np.array([0.0, 1.0, 2.0, 5.0])
     accept, alias, drawn = np.zeros(4, np.uint64), np.zeros(4, np.int64), np.empty(80_000, np.int64)
     fill_alias(weights, 0, accept, alias)
-    population = Population(np.array([0, 4]), np.zeros(0, np.int64), accept, alias)
-    draw_rows(population, 0, np.uint64(3), np.uint64(0), drawn.size, drawn)
+    draw_rows(Population(np.array([0, 4]), accept, alias), 0, np.uint64(3), np.uint64(0), drawn)
     share = np.bincount(drawn, minlength=4) / drawn.size
     np.testing.assert_allclose(share, weights / 8, atol=0.007)  # four standard deviations
 

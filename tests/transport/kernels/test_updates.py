@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from fairtransport import GroupPolicy
-from fairtransport.criteria import resolve_criterion
+from fairtransport.criteria.criterion import resolve_criterion
 from fairtransport.groups import make_groups
 from fairtransport.linear._sgd_solver import Objective, ParameterSteps, Trainer
 from fairtransport.linear.sgd_problem import TrainingProblem

@@ -227,13 +227,15 @@ def estimate_calibration(
     largest, worst = None, None
     if probabilities:
         parts = [rows[group] for group in compared]
-        largest = _largest_error(parts, [noise[group] for group in compared], options.confidence)
+        largest = _largest_error(parts, [noise[group] for group in compared], options.inference.confidence)
         worst = int(compared[int(np.argmax([part.error(part.deviations) for part in parts]))])
     return Calibration(
         probabilities=probabilities,
-        overall=everyone.calibration("everyone", evidence, everyone.noise(rng), options.confidence, probabilities),
+        overall=everyone.calibration(
+            "everyone", evidence, everyone.noise(rng), options.inference.confidence, probabilities
+        ),
         groups=tuple(
-            each.calibration(name, evidence, one, options.confidence, probabilities)
+            each.calibration(name, evidence, one, options.inference.confidence, probabilities)
             for name, each, one in zip(names, rows, noise, strict=True)
         ),
         largest_error=largest,
@@ -254,15 +256,10 @@ class _LabelledRows:
 
     @classmethod
     def of(cls, evidence: Evidence, group: int) -> _LabelledRows:
-        histograms = evidence.histograms
-        if group == EVERYONE:
-            masses = histograms.masses.sum(axis=1)
-            squares = masses if histograms.squares is None else histograms.squares.sum(axis=1)
-        else:
-            masses, squares = histograms.by_class[:, group], histograms.squares_by_class[:, group]
+        masses, squares = evidence.masses(group)
         samples = evidence.class_sample(0, group), evidence.class_sample(1, group)
         totals, squared = masses.sum(axis=1), squares.sum(axis=1)
-        grid = histograms.grid
+        grid = evidence.histograms.grid
         edges = grid.unit_nodes[_quantile_edges(masses.sum(axis=0), float(totals.sum() ** 2 / squared.sum()))]
         binned = [
             _bin(sample, float(total), edges, 0.0 if grid.positions else SLACK * grid.resolution)

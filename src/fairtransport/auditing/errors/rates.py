@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._columns import say_columns
-from fairtransport.auditing._evidence import EVERYONE
+from fairtransport.auditing._evidence import EVERYONE, groups_to_compare
 from fairtransport.auditing.errors.separation import interval_of_norm, rate_noise
 from fairtransport.auditing.proportions import difference, ratio, share
 from fairtransport.auditing.records import RATES
@@ -150,7 +150,7 @@ def estimate_error_rates(
     at = float(evidence.histograms.grid.to_unit(threshold))
     tables = [evidence.decisions(at, group) for group in range(len(names))]
     tallies = {rate: [table.tally(rate) for table in tables] for rate in RATES}
-    rates = {rate: [_estimate(tally, options.confidence) for tally in tallies[rate]] for rate in RATES}
+    rates = {rate: [_estimate(tally, options.inference.confidence) for tally in tallies[rate]] for rate in RATES}
     comparison = _Comparison(tallies, rates, options, rng)
     gaps = {rate: comparison.gap(rate) for rate in RATES if rate not in _COMPLEMENTS}
     gaps |= {rate: _exchanged(gaps[other], rates[rate]) for rate, other in _COMPLEMENTS.items()}
@@ -159,7 +159,7 @@ def estimate_error_rates(
     return ErrorRates(
         threshold=float(threshold),
         reference=names[reference],
-        overall={rate: _estimate(everyone.tally(rate), options.confidence) for rate in RATES},
+        overall={rate: _estimate(everyone.tally(rate), options.inference.confidence) for rate in RATES},
         groups=tuple(
             _group_rates(names[group], table, {rate: each[group] for rate, each in rates.items()}, others)
             for group, table in enumerate(tables)
@@ -222,7 +222,7 @@ class _Comparison:
         values, noise = self._values_and_noise(rate, groups)
         lowest, highest = groups[int(np.argmin(values))], groups[int(np.argmax(values))]
         return RateGap(
-            difference=interval_of_norm(values, noise, _spread, self.options.confidence),
+            difference=interval_of_norm(values, noise, _spread, self.options.inference.confidence),
             ratio=_ratio(self.rates[rate][lowest], self.rates[rate][highest]),
             lowest=lowest,
             highest=highest,
@@ -246,18 +246,13 @@ class _Comparison:
 
         values = np.concatenate([values for values, _ in parts])
         noise = np.concatenate([noise for _, noise in parts], axis=1)
-        return interval_of_norm(values, noise, larger_spread, self.options.confidence)
+        return interval_of_norm(values, noise, larger_spread, self.options.inference.confidence)
 
     def _compared(self, rate: str) -> tuple[list[int], bool]:
         """Return the groups to compare, and whether their rates are based on enough rows."""
-        enough = [
-            group
-            for group, tally in enumerate(self.tallies[rate])
-            if tally.effective_size >= self.options.groups.min_size
-        ]
-        if len(enough) >= 2:
-            return enough, True
-        return [group for group, one in enumerate(self.rates[rate]) if one is not None], False
+        sizes = np.array([tally.effective_size for tally in self.tallies[rate]])
+        groups, enough = groups_to_compare(sizes, self.options.groups.min_size)
+        return groups.tolist(), enough
 
     def _values_and_noise(self, rate: str, groups: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         tallies = [self.tallies[rate][group] for group in groups]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport.auditing._evidence import Rows
     from fairtransport.groups import Groups
     from fairtransport.tables.table_counts import ResidualSums
 
@@ -261,8 +262,6 @@ N_TERMS = 6
 class ResidualMoments:
     """Sums over rows of the terms that errors are functions of.
 
-    Notes
-    -----
     The means of the terms and their covariance, which the sums determine, give every error with its standard error by
     the delta method. Sums of several parts of a table can be added.
     """
@@ -274,32 +273,19 @@ class ResidualMoments:
     edges: NDArray[np.float64]
 
 
-def _terms(
-    y: NDArray[np.float64], scores: NDArray[np.float64], centre: float, scale: float
-) -> list[NDArray[np.float64]]:
-    """Return the six terms of each row; see `ResidualMoments`."""
-    residuals, deviations = (y - scores) / scale, (y - centre) / scale
-    return [np.ones(y.size), residuals, np.abs(residuals), residuals**2, deviations, deviations**2]
-
-
-def moments_of_rows(
-    y: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    weights: NDArray[np.float64] | None,
-    groups: Groups,
-    edges: NDArray[np.float64],
-) -> ResidualMoments:
-    """Return the sums over rows, by group and decile of the score."""
-    masses = np.ones(y.size) if weights is None else weights
+def moments_of_rows(rows: Rows, edges: NDArray[np.float64]) -> ResidualMoments:
+    """Return the sums over rows with real-valued labels, by group and decile of the score."""
+    y, scores = np.asarray(rows.labels), rows.scores
+    masses = np.ones(y.size) if rows.weights is None else rows.weights
     centre = float(np.average(y, weights=masses))
     scale = float(np.sqrt(np.average((y - centre) ** 2, weights=masses))) or 1.0
     deciles = np.searchsorted(edges, scores)
-    terms = np.array(_terms(y, scores, centre, scale))
-    rows: Sequence[NDArray[np.int64]] = [*groups.rows, np.arange(y.size)]
+    residuals, deviations = (y - scores) / scale, (y - centre) / scale
+    terms = np.array([np.ones(y.size), residuals, np.abs(residuals), residuals**2, deviations, deviations**2])
     n_deciles = edges.size + 1
-    sums = np.zeros((len(rows), n_deciles, N_TERMS))
-    products = np.zeros((len(rows), n_deciles, N_TERMS, N_TERMS))
-    for group, members in enumerate(rows):
+    sums = np.zeros((len(rows.groups) + 1, n_deciles, N_TERMS))
+    products = np.zeros((*sums.shape, N_TERMS))
+    for group, members in enumerate([*rows.groups.rows, np.arange(y.size)]):
         for decile in range(n_deciles):
             at = members[deciles[members] == decile]
             part, mass = terms[:, at], masses[at]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from fairtransport.auditing._confidence_intervals import (
     smooth_direction,
 )
 from fairtransport.auditing._disparity_readings import disparity_readings
-from fairtransport.auditing._evidence import coarsen, with_label
+from fairtransport.auditing._evidence import coarsen, groups_to_compare, with_label
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.groups import GroupPolicy, make_groups
 from fairtransport.transport.line import wasserstein
@@ -187,7 +188,7 @@ class LabelSeparation:
         known bounds, the distance between ranks, an average over all shares of rows selected. None where a group has no
         such rows.
     disparity : Reading
-        Sum of the distances between all pairs of compared groups, with noise floor and p-value.
+        Mean of the distances between all pairs of compared groups, with noise floor and p-value.
     differences : ThresholdDifferences
         The largest difference between two compared groups.
     n_groups : int
@@ -244,14 +245,8 @@ def estimate_separation(
         evidence = evidence.ranked()
     histograms = evidence.histograms
     thresholds = histograms.grid.nodes if scale is None else scale.to_scores(histograms.grid.nodes)
-    weights, squares = (sums.sum(axis=2) for sums in (histograms.by_class, histograms.squares_by_class))
-    sizes = np.divide(weights**2, squares, out=np.zeros_like(weights), where=squares > 0)
-    compared = [np.flatnonzero(row >= options.groups.min_size) for row in sizes]
-    judged = [groups.size >= 2 for groups in compared]
-    compared = [
-        groups if enough else np.flatnonzero(row > 0)
-        for groups, enough, row in zip(compared, judged, sizes, strict=True)
-    ]
+    found = [groups_to_compare(sizes, options.groups.min_size) for sizes in evidence.class_sizes]
+    compared, judged = zip(*found, strict=True)
     labels = [label for label in (0, 1) if compared[label].size >= 2]
     if not labels:
         return Separation(None, None, None, None)
@@ -268,7 +263,7 @@ def estimate_separation(
             disparity=readings[label],
             differences=curves.differences([label]),
             n_groups=int(compared[label].size),
-            judged=bool(judged[label]),
+            judged=judged[label],
         )
     both = curves.differences([0, 1]) if len(labels) == 2 else None
     return Separation(parts[0], parts[1], readings.get(None), both)
@@ -293,15 +288,18 @@ def _disparities(
         for label, groups in compared.items()
     ]
     values = [{norm.name: totals[label]} for label in compared]
-    both, floors = joint_noise_floors(strata, options.n_permutations, rng)
+    n_pairs = {label: comb(groups.size, 2) for label, groups in compared.items()}
+    both, floors = joint_noise_floors(strata, options.inference.n_permutations, rng)
     readings: dict[int | None, Reading] = {}
     for label, stratum, value, floor in zip(compared, strata, values, floors, strict=True):
         p_value = floor[PAIRS_TEST].p_value
         alone = [replace(stratum, weight=1.0)]
-        readings[label] = disparity_readings(alone, [value], floor, options, rng, p_value=p_value)[norm.name]
+        total = disparity_readings(alone, [value], floor, options, rng, p_value=p_value)[norm.name]
+        readings[label] = total.scaled(1 / n_pairs[label])
     if len(strata) == 2:
         p_value = both[PAIRS_TEST].p_value
-        readings[None] = disparity_readings(strata, values, both, options, rng, p_value=p_value)[norm.name]
+        total = disparity_readings(strata, values, both, options, rng, p_value=p_value)[norm.name]
+        readings[None] = total.scaled(2 / sum(n_pairs.values()))
     return readings
 
 
@@ -354,13 +352,13 @@ class _Curves:
             start += groups.size
         n_nodes = int(np.clip(_MAX_ENTRIES // start, _MIN_NODES, _MAX_NODES))
         coarse = coarsen(_label_cells(histograms, compared), n_nodes)
-        drawn, source = coarse.bootstrap(rng, options.n_bootstrap)
+        drawn, source = coarse.bootstrap(rng, options.inference.n_bootstrap)
         noise = (drawn - source)[:-1].swapaxes(0, 1)
         sizes = np.maximum(coarse.effective_sizes, 4.0)
         noise = noise * np.sqrt(sizes / (sizes - 3))[:, None]
         observed = coarse.curves()[:-1, 0]
         widths = histograms.grid.unit_widths
-        return cls(full, coarse, places, observed, noise, thresholds, widths, options.confidence)
+        return cls(full, coarse, places, observed, noise, thresholds, widths, options.inference.confidence)
 
     def differences(self, labels: list[int]) -> ThresholdDifferences:
         spreads = np.max([np.ptp(self.full[label], axis=0) for label in labels], axis=0)

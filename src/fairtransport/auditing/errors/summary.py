@@ -123,10 +123,8 @@ class CrossAuc:
 
 def estimate_cross_auc(evidence: Evidence, options: Options, rng: np.random.Generator) -> CrossAuc:
     """Estimate the cross-group areas of evidence with labels."""
-    histograms = evidence.histograms
-    weights, squares = (sums.sum(axis=2) for sums in (histograms.by_class, histograms.squares_by_class))
-    sizes = np.divide(weights**2, squares, out=np.zeros_like(weights), where=squares > 0)
-    largest = np.argsort(-histograms.effective_sizes, kind="stable")[:MAX_CROSSED]
+    sizes = evidence.class_sizes
+    largest = np.argsort(-evidence.histograms.effective_sizes, kind="stable")[:MAX_CROSSED]
     groups = tuple(sorted(largest.tolist()))
     areas = tuple(
         tuple(
@@ -134,7 +132,7 @@ def estimate_cross_auc(evidence: Evidence, options: Options, rng: np.random.Gene
                 evidence.class_sample(0, other),
                 evidence.class_sample(1, one),
                 (float(sizes[0, other]), float(sizes[1, one])),
-                options.confidence,
+                options.inference.confidence,
             )
             for other in groups
         )
@@ -158,7 +156,7 @@ def _largest_difference(
         return None, None
     pairs, estimates = list(differences), list(differences.values())
     values = np.array([each.value for each in estimates])
-    z = NormalDist().inv_cdf((1 + options.confidence) / 2)
+    z = NormalDist().inv_cdf((1 + options.inference.confidence) / 2)
     deviations = np.array([(each.high - each.low) / (2 * z) for each in estimates])
     noise = rng.normal(size=(N_DRAWS, values.size)) * deviations
 
@@ -168,4 +166,4 @@ def _largest_difference(
 
     widest = int(np.argmax(np.abs(values)))
     one, other = pairs[widest] if values[widest] >= 0 else pairs[widest][::-1]
-    return interval_of_norm(values, noise, largest, options.confidence), (one, other)
+    return interval_of_norm(values, noise, largest, options.inference.confidence), (one, other)

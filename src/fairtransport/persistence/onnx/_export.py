@@ -29,7 +29,7 @@ from fairtransport.persistence.onnx._graph import (
     declare_features,
     require_range,
 )
-from fairtransport.persistence.recipes import is_tree_model, read_trees
+from fairtransport.persistence.recipes._trees import is_tree_model, read_trees
 from fairtransport.persistence.trees import CATEGORIES, MISSING_LEFT, ZERO_IS_MISSING, InvalidTreesError
 from fairtransport.repair import (
     BlindRepairClassifier,
@@ -67,15 +67,13 @@ def add_margins(graph: Graph, model: Any, features: str) -> str:
     if (trees.flags & ZERO_IS_MISSING).any() or not np.isnan(trees.missing):
         raise TypeError("A model for which a number is a missing value cannot be exported to ONNX.")
     if trees.is_single:
-        single = graph.add("Cast", features, to=graph.number_type("FLOAT"))
-        features = graph.add("Cast", single, to=graph.number_type("DOUBLE"))
+        features = graph.cast(graph.cast(features, "FLOAT"), "DOUBLE")
     total = graph.constant(np.float64(trees.base[-1]))
     size = -(-trees.n_trees // _MOST_PARTS)
     for first in range(0, trees.n_trees, size):
-        total = graph.add(
-            "Add", total, _add_part(graph, features, trees, range(first, min(first + size, trees.n_trees)))
-        )
-    return graph.add("Div", total, graph.constant(np.float64(trees.n_trees))) if trees.link == "mean" else total
+        chosen = range(first, min(first + size, trees.n_trees))
+        total = graph.add("Add", total, _add_part(graph, features, trees, chosen))
+    return graph.add("Div", total, np.float64(trees.n_trees)) if trees.link == "mean" else total
 
 
 def _add_part(graph: Graph, features: str, trees: Trees, chosen: range) -> str:
@@ -105,7 +103,7 @@ def _add_part(graph: Graph, features: str, trees: Trees, chosen: range) -> str:
         "post_transform": "NONE",
     }
     total = graph.add("TreeEnsembleRegressor", features, domain=ML_DOMAIN, **options)
-    return graph.add("Cast", as_vector(graph, total), to=graph.number_type("DOUBLE"))
+    return graph.cast(as_vector(graph, total), "DOUBLE")
 
 
 # Fitted models as nodes: from features, or from the columns of a table, to scores.
@@ -156,7 +154,7 @@ def _add_foreign(graph: Graph, model: Any, features: Any) -> str:
             "predictions of numbers."
         )
     output = add_converted(graph, model, features, classifier=True)
-    return graph.add("Gather", output, graph.constant(np.int64(1)), axis=1)
+    return graph.add("Gather", output, np.int64(1), axis=1)
 
 
 def _add_transport(graph: Graph, model: Any, features: str) -> str:
@@ -191,8 +189,8 @@ def _add_link(graph: Graph, model: Any, margins: str) -> str:
     if not is_regressor(model):
         return graph.add("Sigmoid", margins)
     moved = graph.add("Exp", margins) if model.loss_ in {"poisson", "tweedie"} else margins
-    scaled = graph.add("Mul", moved, graph.constant(np.float64(model.y_scale_)))
-    return graph.add("Add", scaled, graph.constant(np.float64(model.y_center_)))
+    scaled = graph.add("Mul", moved, np.float64(model.y_scale_))
+    return graph.add("Add", scaled, np.float64(model.y_center_))
 
 
 def _add_repaired(graph: Graph, scores: str, repair: Any) -> str:
@@ -218,11 +216,6 @@ def summed_up(repair: QuantileRepair, people_per_point: int) -> Any:
 # The encoder of a `TableModel` as nodes: raw columns in, the matrix of the model's features out.
 
 
-def add_encoder(graph: Graph, encoder: Any) -> str:
-    """Declare an input for each column, of shape (n, 1), and return the encoded features."""
-    return graph.add("Concat", *[_add_column(graph, plan) for plan in encoder.plans_], axis=1)
-
-
 def _add_column(graph: Graph, plan: ColumnPlan) -> str:
     if plan.kind == "date":
         raise ValueError(
@@ -234,15 +227,11 @@ def _add_column(graph: Graph, plan: ColumnPlan) -> str:
 
 def _add_number(graph: Graph, plan: ColumnPlan) -> str:
     column = graph.input(plan.name, "DOUBLE", 1)
-    centred = graph.add("Sub", column, graph.constant(plan.centre))
-    scaled = graph.add("Div", centred, graph.constant(plan.scale))
+    scaled = graph.add("Div", graph.add("Sub", column, plan.centre), plan.scale)
     missing = graph.add("IsNaN", column)
-    filled = graph.add("Where", missing, graph.constant(np.float64(0.0)), scaled)
-    ends = [graph.constant(np.float64(end)) for end in (-MAX_DEVIATIONS, MAX_DEVIATIONS)]
-    clipped = graph.add("Clip", filled, *ends)
-    if not plan.missing:
-        return clipped
-    return graph.add("Concat", clipped, graph.add("Cast", missing, to=graph.number_type("DOUBLE")), axis=1)
+    filled = graph.add("Where", missing, np.float64(0.0), scaled)
+    clipped = graph.add("Clip", filled, np.float64(-MAX_DEVIATIONS), np.float64(MAX_DEVIATIONS))
+    return graph.add("Concat", clipped, graph.cast(missing, "DOUBLE"), axis=1) if plan.missing else clipped
 
 
 def _add_words(graph: Graph, plan: ColumnPlan) -> str:
@@ -263,8 +252,7 @@ def _add_words(graph: Graph, plan: ColumnPlan) -> str:
     codes = graph.add(
         "LabelEncoder", column, domain=ML_DOMAIN, keys_strings=keys, values_int64s=values, default_int64=other
     )
-    flat = graph.add("Reshape", codes, graph.constant(np.array([-1], dtype=np.int64)))
-    return graph.add("Gather", graph.constant(rows), flat, axis=0)
+    return graph.add("Gather", rows, as_vector(graph, codes), axis=0)
 
 
 def to_onnx(model: Any, *, people_per_point: int = PEOPLE_PER_POINT) -> Any:
@@ -326,21 +314,14 @@ def to_onnx(model: Any, *, people_per_point: int = PEOPLE_PER_POINT) -> Any:
     graph = Graph()
     if isinstance(model, QuantileRepair):
         repair = summed_up(model, people_per_point)
-        scores = graph.input("scores", "DOUBLE", None)
         largest = float(np.finfo(np.float64).max)
         ends = (-largest, largest) if repair.extrapolates else repair.range_
-        codes = add_group_codes(graph, repair.groups_)
-        checked = require_range(graph, scores, *ends)
-        options = {"extrapolate": repair.extrapolates}
-        repaired = add_repair(graph, checked, codes, repair.maps_, float(repair.amount), **options)
-        graph.output(graph.add("Identity", repaired, output="repaired"), "DOUBLE", None)
+        checked = require_range(graph, graph.input("scores", "DOUBLE", None), *ends)
+        graph.output(graph.add("Identity", _add_repaired(graph, checked, repair), output="repaired"), "DOUBLE", None)
         return _finished(graph, repair.groups_)
     if isinstance(model, TableModel):
-        inner, features, classes = (
-            model.estimator_,
-            add_encoder(graph, model.encoder_),
-            getattr(model, "classes_", None),
-        )
+        inner, classes = model.estimator_, getattr(model, "classes_", None)
+        features: Any = graph.add("Concat", *[_add_column(graph, plan) for plan in model.encoder_.plans_], axis=1)
     else:
         inner, features = model, declare_features(graph, model)
         classes = None if is_regressor(model) else np.asarray(getattr(model, "classes_", ()))

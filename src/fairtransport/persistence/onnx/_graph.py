@@ -36,11 +36,16 @@ class Graph:
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
 
-    def add(self, operator: str, *inputs: str, domain: str = "", output: str | None = None, **options: Any) -> str:
-        """Add a node and return the name of what it gives."""
+    def add(self, operator: str, *inputs: Any, domain: str = "", output: str | None = None, **options: Any) -> str:
+        """Add a node and return the name of what it gives; inputs are names, or constants."""
+        names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
         name = output or self._new_name(operator)
-        self.nodes.append(self._onnx.helper.make_node(operator, list(inputs), [name], domain=domain, **options))
+        self.nodes.append(self._onnx.helper.make_node(operator, names, [name], domain=domain, **options))
         return name
+
+    def cast(self, value: str, kind: str) -> str:
+        """Add a conversion to another type."""
+        return self.add("Cast", value, to=self.number_type(kind))
 
     def constant(self, value: Any) -> str:
         """Add a constant array and return its name."""
@@ -88,7 +93,7 @@ class Graph:
         values = {one.name: self._onnx.helper.get_attribute_value(one) for one in node.attribute}
         if not np.isnan(values.get("replaced_value_float", 0.0)):
             raise TypeError("An imputer of other values than NaN cannot be exported to ONNX.")
-        filled = self.constant(np.asarray(values["imputed_value_floats"], dtype=np.float64)[None])
+        filled = np.asarray(values["imputed_value_floats"], dtype=np.float64)[None]
         self.add("Where", self.add("IsNaN", node.input[0]), filled, node.input[0], output=node.output[0])
 
     def number_type(self, kind: str) -> int:
@@ -128,20 +133,16 @@ def add_group_codes(graph: Graph, groups: Groups) -> str:
         raise ValueError(
             f"The sensitive columns have {n_combinations} combinations; {_MOST_COMBINATIONS} can be exported."
         )
-    index: str | None = None
-    for name, known in zip(groups.columns, values, strict=True):
-        code = _code_of(graph, name, known)
-        if index is None:
-            index = code
-        else:  # beyond the last combination as soon as one of the values is unknown
-            index = graph.add("Add", graph.add("Mul", index, graph.constant(np.int64(len(known)))), code)
+    index, *codes = [_code_of(graph, name, known) for name, known in zip(groups.columns, values, strict=True)]
+    for code, known in zip(codes, values[1:], strict=True):  # beyond all if one of the values is unknown
+        index = graph.add("Add", graph.add("Mul", index, np.int64(len(known))), code)
     table = np.full(n_combinations, len(groups), dtype=np.int64)
     where = np.ravel_multi_index(
         [[known.index(value) for value in column] for known, column in zip(values, columns, strict=True)],
         [len(known) for known in values],
     )
     table[where] = np.arange(len(groups))
-    return graph.add("Gather", graph.constant(table), str(index))
+    return graph.add("Gather", table, index)
 
 
 def _parts(label: Any) -> tuple[Any, ...]:
@@ -156,9 +157,7 @@ def _code_of(graph: Graph, name: str, known: list[Any]) -> str:
             "this column holds fractions, missing or mixed values. Write them as text, and fit again."
         )
     column = graph.input(name, "STRING" if text else "INT64", None)
-    keys: dict[str, Any] = {
-        "keys_strings" if text else "keys_int64s": known if text else [int(value) for value in known]
-    }
+    keys: dict[str, Any] = {"keys_strings": known} if text else {"keys_int64s": [int(value) for value in known]}
     unknown = 1 << 40  # far beyond any table, also when it is multiplied by the sizes of other columns
     return graph.add(
         "LabelEncoder", column, domain=ML_DOMAIN, values_int64s=list(range(len(known))), default_int64=unknown, **keys
@@ -176,9 +175,9 @@ def add_linear(
 ) -> str:
     """Return the score of a linear model, or of that of each row's group, as a vector: a probability where logistic."""
     weights, shift = (np.asarray(one, dtype=np.float64) for one in (coef, intercept))
-    scores = graph.add("Add", graph.add("MatMul", features, graph.constant(weights.T.copy())), graph.constant(shift))
+    scores = graph.add("Add", graph.add("MatMul", features, weights.T.copy()), shift)
     if codes is not None:
-        column = graph.add("Unsqueeze", codes, graph.constant(np.array([1], dtype=np.int64)))
+        column = graph.add("Unsqueeze", codes, np.array([1], dtype=np.int64))
         scores = graph.add("GatherElements", scores, column, axis=1)
     return as_vector(graph, graph.add("Sigmoid", scores) if logistic else scores)
 
@@ -187,8 +186,8 @@ def add_mixture(graph: Graph, first: str, second: str, amount: float) -> str:
     """Return (1 - amount) * first + amount * second."""
     if amount == 1.0:
         return second
-    less, more = (graph.constant(np.float64(share)) for share in (1.0 - amount, amount))
-    return graph.add("Add", graph.add("Mul", first, less), graph.add("Mul", second, more))
+    shares = (np.float64(1.0 - amount), np.float64(amount))
+    return graph.add("Add", graph.add("Mul", first, shares[0]), graph.add("Mul", second, shares[1]))
 
 
 def add_repair(
@@ -199,60 +198,50 @@ def add_repair(
     With ``extrapolate``, scores beyond the knots are shifted as far as the score at the last one.
     """
     if extrapolate:
-        low, high = (
-            graph.add("Gather", graph.constant(np.array([carry.knots[end] for carry in maps])), codes)
-            for end in (0, -1)
-        )
+        low, high = (graph.add("Gather", np.array([one.knots[end] for one in maps]), codes) for end in (0, -1))
         inside = graph.add("Max", graph.add("Min", scores, high), low)
         moved = add_repair(graph, inside, codes, maps, amount)
         return graph.add("Add", moved, graph.add("Sub", scores, inside))
-    width = (
-        1 << max(carry.knots.size for carry in maps).bit_length()
-    )  # more than any map has, so that the last is infinite
+    # More than any map has, so that the last is infinite.
+    width = 1 << max(carry.knots.size for carry in maps).bit_length()
     knots, images = np.full((len(maps), width), np.inf), np.empty((len(maps), width))
     for row, carry in enumerate(maps):
         knots[row, : carry.knots.size], images[row, : carry.knots.size] = carry.knots, carry.images
         images[row, carry.knots.size :] = carry.images[-1]
     knot_table, image_table = graph.constant(knots.ravel()), graph.constant(images.ravel())
     # An index beyond the last group is beyond the table.
-    at = graph.add("Mul", codes, graph.constant(np.int64(width)))
+    at = graph.add("Mul", codes, np.int64(width))
     step = width // 2
     while step:
-        further = graph.add("Add", at, graph.constant(np.int64(step)))
+        further = graph.add("Add", at, np.int64(step))
         passed = graph.add("LessOrEqual", graph.add("Gather", knot_table, further), scores)
         at = graph.add("Where", passed, further, at)
         step //= 2
-    then = graph.add("Add", at, graph.constant(np.int64(1)))
+    then = graph.add("Add", at, np.int64(1))
     low, high = (graph.add("Gather", knot_table, index) for index in (at, then))
     start, end = (graph.add("Gather", image_table, index) for index in (at, then))
     share = graph.add("Div", graph.add("Sub", scores, low), graph.add("Sub", high, low))
-    share = graph.add("Max", share, graph.constant(np.float64(0.0)))  # below the first knot
+    share = graph.add("Max", share, np.float64(0.0))  # below the first knot
     moved = graph.add("Add", start, graph.add("Mul", share, graph.add("Sub", end, start)))
     return add_mixture(graph, scores, moved, amount)
 
 
 def require_range(graph: Graph, scores: str, low: float, high: float) -> str:
     """Return the scores; one outside of the range, or no number, makes the runtime raise."""
-    fine = graph.add(
-        "And",
-        graph.add("GreaterOrEqual", scores, graph.constant(np.float64(low))),
-        graph.add("LessOrEqual", scores, graph.constant(np.float64(high))),
-    )
-    zero_or_one = graph.add("Cast", graph.add("Not", fine), to=graph.number_type("INT64"))
-    zero = graph.add("Gather", graph.constant(np.array([0.0])), zero_or_one)
+    above = graph.add("GreaterOrEqual", scores, np.float64(low))
+    fine = graph.add("And", above, graph.add("LessOrEqual", scores, np.float64(high)))
+    zero = graph.add("Gather", np.array([0.0]), graph.cast(graph.add("Not", fine), "INT64"))
     return graph.add("Add", scores, zero)
 
 
 def add_classes(graph: Graph, positive: str, classes: NDArray[Any]) -> None:
     """Declare the outputs of a classifier: ``label`` and ``probabilities``."""
-    axis = graph.constant(np.array([1], dtype=np.int64))
-    yes = graph.add("Unsqueeze", positive, axis)
-    no = graph.add("Sub", graph.constant(np.float64(1.0)), yes)
+    yes = graph.add("Unsqueeze", positive, np.array([1], dtype=np.int64))
+    no = graph.add("Sub", np.float64(1.0), yes)
     graph.add("Concat", no, yes, axis=1, output="probabilities")
-    above = graph.add("Greater", positive, graph.constant(np.float64(0.5)))
-    index = graph.add("Cast", above, to=graph.number_type("INT64"))
+    index = graph.cast(graph.add("Greater", positive, np.float64(0.5)), "INT64")
     table, kind = _class_table(classes)
-    graph.add("Gather", graph.constant(table), index, output="label")
+    graph.add("Gather", table, index, output="label")
     graph.output("label", kind, None)
     graph.output("probabilities", "DOUBLE", 2)
 
@@ -270,7 +259,7 @@ def _class_table(classes: NDArray[Any]) -> tuple[NDArray[Any], str]:
 
 def as_vector(graph: Graph, column: str) -> str:
     """Return a matrix of one column as a vector."""
-    return graph.add("Reshape", column, graph.constant(np.array([-1], dtype=np.int64)))
+    return graph.add("Reshape", column, np.array([-1], dtype=np.int64))
 
 
 # Conversion of scikit-learn's estimators by skl2onnx, into a graph under construction.
@@ -310,7 +299,7 @@ def add_converted(graph: Graph, part: Any, features: Any, *, classifier: bool) -
             "the model's own format, and export the QuantileRepair of its scores."
         ) from None
     outputs = graph.inline(made, inputs)
-    return graph.add("Cast", outputs[1] if classifier else outputs[0], to=graph.number_type("DOUBLE"))
+    return graph.cast(outputs[int(classifier)], "DOUBLE")
 
 
 def _types_of(graph: Graph, part: Any, inputs: Mapping[str, str]) -> list[tuple[str, Any]]:

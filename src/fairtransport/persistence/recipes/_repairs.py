@@ -1,37 +1,20 @@
-"""Recipes of the quantile repairs, whose maps are stored as summaries and not as scores of individuals."""
+"""Recipes of the repairs: quantile maps as summaries and not as scores of individuals, and blind repair."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.groups import Groups
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.persistence._summaries import NO_CHANGE, Change, summarise_map
-from fairtransport.persistence._values import ValueType, attributes_of
-from fairtransport.persistence.recipes._registry import (
-    GROUP_PARAMS,
-    Recipe,
-    any_of,
-    count_up_to,
-    dict_of,
-    instance_of,
-    is_bool,
-    is_count,
-    is_criterion,
-    is_estimator,
-    is_none,
-    is_seed,
-    label_array,
-    number_array,
-    number_in,
-    summarize_target,
-    tuple_of,
-)
-from fairtransport.repair import QuantileRepair
+from fairtransport.persistence.recipes import _checks as check
+from fairtransport.persistence.recipes._registry import Recipe, ValueType, record, summarize_target
+from fairtransport.repair import BlindRepair, OnlineSettings, QuantileRepair
+from fairtransport.repair.blind.group_model import Calibration, GroupModelReport
+from fairtransport.repair.blind.potentials import LOSSES, Cells, Potentials
 from fairtransport.repair.group_maps import resolve_range
 from fairtransport.repair.randomized_maps import MIN_CLASS_ROWS, RandomizedMaps
 from fairtransport.repair.stratum_maps import StratumMaps
@@ -42,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
-
-    from fairtransport.persistence.recipes._registry import Check
 
     Summarise = Callable[..., tuple[QuantileMap, NDArray[np.int64], Change]]
 
@@ -70,7 +51,7 @@ def _summarize_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]
     summarise = partial(
         summarise_map, people=people, grid=repair.grid_, score_range=None if repair.extrapolates else repair.range_
     )
-    maps, rows, change = _summarize_maps(repair.maps_, rows_at_knots, summarise)
+    maps, rows, change = _joined([*map(summarise, repair.maps_, rows_at_knots)])
     summaries |= {"maps_": (maps, change), "rows_at_knots_": (rows, NO_CHANGE)}
     within = getattr(repair, "stratum_maps_", None)
     if within is not None:
@@ -80,12 +61,12 @@ def _summarize_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]
     return summaries
 
 
-def _summarize_maps(
-    maps: Sequence[QuantileMap], rows: Sequence[NDArray[np.int64]], summarise: Summarise
+def _joined(
+    summaries: Sequence[tuple[QuantileMap, NDArray[np.int64], Change]],
 ) -> tuple[tuple[QuantileMap, ...], tuple[NDArray[np.int64], ...], Change]:
-    pairs = zip(maps, rows, strict=True)
-    short, behind, changes = zip(*(summarise(*pair) for pair in pairs), strict=True)
-    return short, behind, Change(max(one.largest for one in changes), max(one.mean for one in changes))
+    """Return the maps of summaries, their rows, and the largest changes."""
+    maps, rows, changes = zip(*summaries, strict=True)
+    return maps, rows, Change(max(one.largest for one in changes), max(one.mean for one in changes))
 
 
 def _summarize_strata(
@@ -95,9 +76,9 @@ def _summarize_strata(
     nobody = QuantileMap(np.array(ends), np.array(ends)), np.zeros(2, dtype=np.int64), NO_CHANGE
     cells = zip(within.maps, within.rows_at_knots, within.sizes.ravel().tolist(), strict=True)
     parts = [nobody if size < people or not rows.any() else summarise(carry, rows) for carry, rows, size in cells]
-    maps, rows, changes = zip(*parts, strict=True)
-    summary = replace(within, maps=maps, rows_at_knots=rows, sizes=np.where(within.sizes < people, 0, within.sizes))
-    return summary, Change(max(one.largest for one in changes), max(one.mean for one in changes))
+    maps, rows, change = _joined(parts)
+    sizes = np.where(within.sizes < people, 0, within.sizes)
+    return replace(within, maps=maps, rows_at_knots=rows, sizes=sizes), change
 
 
 def _is_consistent_repair(repair: Any) -> bool:
@@ -119,20 +100,12 @@ def _is_consistent_repair(repair: Any) -> bool:
     return knots == rows and len(knots) == repair.own_map_.size == n_groups and repair.n_features_in_ == 1
 
 
-def _is_consistent_classifier(model: Any) -> bool:
-    return hasattr(model.repair_, "maps_") and hasattr(model.estimator_, "predict_proba") and model.classes_.size == 2
-
-
-def _is_consistent_regressor(model: Any) -> bool:
-    return hasattr(model.repair_, "maps_") and model.repair_.extrapolates and hasattr(model.estimator_, "predict")
-
-
-def _is_rows_of_map(value: Any) -> bool:
-    return bool(number_array(1)(value) and value.dtype.kind == "i" and (value >= 0).all() and value.any())
-
-
-def _is_bool_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.ndim == 1
+def _is_range(value: Any) -> bool:
+    try:
+        resolve_range(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _histograms_to_parts(histograms: GroupHistograms) -> dict[str, Any]:
@@ -149,125 +122,220 @@ def _histograms_from_parts(parts: dict[str, Any]) -> GroupHistograms:
     return histograms
 
 
-def _map_from_parts(parts: dict[str, Any]) -> QuantileMap:
-    if not all(number_array(1)(array) and array.dtype == np.float64 for array in parts.values()):
-        raise TypeError("The knots and images of a map must be floats of 64 bits.")
-    return QuantileMap(**parts).prepare()
+# -------------------------------------------------------------------------------------------------------- blind repair
 
 
-def _stratum_maps_from_parts(parts: dict[str, Any]) -> StratumMaps:
-    valid = tuple_of(instance_of(QuantileMap))(parts["maps"]) and tuple_of(_is_rows_of_cell)(parts["rows_at_knots"])
-    valid = valid and isinstance(parts["strata"], Strata) and is_count(parts["min_size"])
-    if not valid or not number_array(2)(parts["sizes"]) or parts["sizes"].dtype.kind != "i":
-        raise TypeError("The maps of strata need strata, maps and counts of rows.")
-    return StratumMaps(**parts)
+def _are_cells(cells: Cells) -> bool:
+    """Return whether cells are of groups, labels and strata that there are, and have positive shares."""
+    sizes = {one.size for one in (cells.groups, cells.labels, cells.strata, cells.shares, cells.totals)}
+    n_strata, n_labels, n_groups = cells.priors.shape
+    return bool(
+        len(sizes) == 1
+        and 0 < cells.groups.size <= _MOST_CELLS
+        and cells.stratum_shares.shape == cells.priors.shape
+        and (cells.groups < n_groups).all()
+        and (cells.labels < n_labels).all()
+        and (cells.strata < n_strata).all()
+        and all((one > 0.0).all() for one in (cells.shares, cells.totals, cells.priors))
+    )
 
 
-def _is_rows_of_cell(value: Any) -> bool:
-    return bool(number_array(1)(value) and value.dtype.kind == "i" and (value >= 0).all())
+def _are_potentials(potentials: Potentials) -> bool:
+    """Return whether nodes ascend, between 0 and 1 where the loss is logarithmic, with a slope between each two."""
+    nodes = potentials.nodes
+    inside = potentials.loss != "log" or (nodes[0] > 0.0 and nodes[-1] < 1.0)
+    slopes = nodes.size >= 2 and potentials.slopes.shape[1] == nodes.size - 1
+    return bool(slopes and (np.diff(nodes) > 0.0).all() and inside)
 
 
-def _randomized_from_parts(parts: dict[str, Any]) -> RandomizedMaps:
-    def floats(n_axes: int) -> Check:
-        return lambda value: number_array(n_axes)(value) and value.dtype == np.float64
-
-    vectors = all(floats(1)(parts[name]) for name in ("levels", "target"))
-    valid = vectors and tuple_of(floats(1))(parts["cuts"]) and tuple_of(floats(2))(parts["kernels"])
-    if not valid or not number_array(1)(parts["map_of_group"]) or parts["map_of_group"].dtype.kind != "i":
-        raise TypeError("Randomised maps consist of floats of 64 bits, and of the number of each group's map.")
-    return RandomizedMaps(**parts)
+def _is_calibration(calibration: Calibration) -> bool:
+    return calibration.offsets.size >= 2 and calibration.slopes.size == calibration.offsets.size
 
 
-def _is_splitter(value: Any) -> bool:
-    return type(value).__name__ in {"KFold", "StratifiedKFold"}
-
-
-def _is_range(value: Any) -> bool:
-    try:
-        resolve_range(value)
-    except (TypeError, ValueError):
+def _is_consistent_blind(model: Any) -> bool:
+    cells, priors, n_classes = model.cells_, model.cells_.priors, model.group_calibration_.offsets.size
+    n_strata = 1 if model.strata_ is None else len(model.strata_)
+    coded = np.asarray(model.group_estimator_.classes_)
+    if priors.shape[0] != n_strata or priors.shape[2] != len(model.groups_):
         return False
-    return True
+    if priors.shape[1] * priors.shape[2] != n_classes or len(model.potentials_.slopes) != len(cells):
+        return False
+    if (model.strata_ is None) and (cells.strata >= 0).any():
+        return False
+    return bool(coded.dtype.kind in "iu" and coded.size and (coded >= 0).all() and (coded < n_classes).all())
 
 
-_PARAMS = {
-    **GROUP_PARAMS,
-    "amount": number_in(0.0, 1.0),
-    "criterion": is_criterion,
-    "random_state": is_seed,
-    "randomize": is_bool,
-    "stream_half_life": number_in(0.0, 1e300),
-}
+def _is_consistent_blind_classifier(model: Any) -> bool:
+    nodes = model.potentials_.nodes
+    return _is_consistent_blind(model) and model.classes_.size == 2 and nodes[0] >= 0.0 and nodes[-1] <= 1.0
+
+
+_MOST_CELLS = 1 << 20
+_MAPS = check.tuple_of(check.instance_of(QuantileMap))
+_ROWS_OF_CELL = check.integers(1, least=0)
 
 VALUE_TYPES = (
-    ValueType("grid", Grid, attributes_of("low", "high", "n_bins"), lambda parts: Grid(**parts)),
-    ValueType("map", QuantileMap, attributes_of("knots", "images"), _map_from_parts),
-    ValueType("histograms", GroupHistograms, _histograms_to_parts, _histograms_from_parts),
     ValueType(
+        "grid",
+        Grid,
+        lambda grid: {name: getattr(grid, name) for name in ("low", "high", "n_bins")},
+        lambda parts: Grid(**parts),
+    ),
+    ValueType("histograms", GroupHistograms, _histograms_to_parts, _histograms_from_parts),
+    record(
+        "map",
+        QuantileMap,
+        make=lambda **parts: QuantileMap(**parts).prepare(),
+        knots=check.floats(1),
+        images=check.floats(1),
+    ),
+    record(
         "stratum_maps",
         StratumMaps,
-        attributes_of("strata", "maps", "rows_at_knots", "sizes", "min_size"),
-        _stratum_maps_from_parts,
+        strata=check.instance_of(Strata),
+        maps=_MAPS,
+        rows_at_knots=check.tuple_of(_ROWS_OF_CELL),
+        sizes=check.integers(2),
+        min_size=check.count,
     ),
-    ValueType(
+    record(
         "randomized_maps",
         RandomizedMaps,
-        attributes_of("cuts", "kernels", "levels", "target", "map_of_group"),
-        _randomized_from_parts,
+        cuts=check.tuple_of(check.floats(1)),
+        kernels=check.tuple_of(check.floats(2)),
+        levels=check.floats(1),
+        target=check.floats(1),
+        map_of_group=check.integers(1),
+    ),
+    record(
+        "cells",
+        Cells,
+        _are_cells,
+        groups=check.array(1, dtype=np.int64, least=0),
+        labels=check.array(1, dtype=np.int64, least=0),
+        strata=check.array(1, dtype=np.int64, least=-1),
+        shares=check.floats(1),
+        totals=check.floats(1),
+        priors=check.floats(3),
+        stratum_shares=check.floats(3, least=0.0),
+    ),
+    record(
+        "potentials",
+        Potentials,
+        _are_potentials,
+        nodes=check.floats(1),
+        slopes=check.floats(2),
+        loss=check.one_of(*LOSSES),
+    ),
+    record(
+        "group_calibration",
+        Calibration,
+        _is_calibration,
+        **dict.fromkeys(("factor", "change", "center"), check.finite),
+        **dict.fromkeys(("offsets", "slopes"), check.floats(1)),
+        scale=lambda value: check.finite(value) and value >= 0.0,
+    ),
+    record(
+        "group_report",
+        GroupModelReport,
+        n_rows=check.count,
+        n_groups=check.count,
+        **dict.fromkeys([one.name for one in fields(GroupModelReport)][2:-1], check.finite),
+        is_predictable=check.boolean,
     ),
 )
+
+# ------------------------------------------------------------------------------------------------------------- recipes
+
+_PARAMS = {
+    "amount": check.share,
+    "cv": check.or_none(check.count_up_to(1000), check.splitter),
+    "estimator": check.estimator,
+}
+_WRAPPER_PARAMS = {**_PARAMS, "repair": check.or_none(check.instance_of(QuantileRepair))}
+_BLIND_PARAMS = {
+    **_PARAMS,
+    "group_estimator": check.or_none(check.estimator),
+    "repair": check.or_none(check.instance_of(BlindRepair)),
+    "slack": check.any_of(check.one_of("auto"), check.share),
+}
+_REPAIR = check.instance_of(QuantileRepair)
+_CLASSIFIER = {"classes_": check.labels(1), "estimator_": check.having("predict_proba")}
+_REGRESSOR = {"estimator_": check.having("predict")}
+_BLIND = {
+    "cells_": check.instance_of(Cells),
+    "group_calibration_": check.instance_of(Calibration),
+    "group_estimator_": check.having("predict_proba", "classes_"),
+    "groups_": check.groups,
+    "potentials_": check.instance_of(Potentials),
+    "report_": check.instance_of(GroupModelReport),
+    "strata_": check.strata,
+}
 
 RECIPES = (
     Recipe(
         "fairtransport.QuantileRepair",
-        attributes={
-            "counted_": instance_of(GroupHistograms),
-            "grid_": any_of(is_none, instance_of(Grid)),
-            "group_sizes_": number_array(1),
-            "groups_": instance_of(Groups),
-            "maps_": tuple_of(instance_of(QuantileMap)),
-            "n_features_in_": is_count,
-            "own_map_": _is_bool_array,
-            "randomized_maps_": instance_of(RandomizedMaps),
-            "rows_at_knots_": tuple_of(_is_rows_of_map),
-            "set_aside_": dict_of(is_count),
-            "stratum_maps_": instance_of(StratumMaps),
-            "target_": number_array(1),
+        fitted={
+            "grid_": check.or_none(check.instance_of(Grid)),
+            "groups_": check.groups,
+            "maps_": _MAPS,
+            "n_features_in_": check.count,
+            "own_map_": lambda value: check.labels(1)(value) and value.dtype == np.bool_,
+            "rows_at_knots_": check.tuple_of(lambda rows: _ROWS_OF_CELL(rows) and bool(rows.any())),
         },
-        required=("grid_", "groups_", "maps_", "n_features_in_", "own_map_", "rows_at_knots_"),
-        params={**_PARAMS, "range": _is_range},
+        optional={
+            "counted_": check.instance_of(GroupHistograms),
+            "group_sizes_": check.array(1),
+            "randomized_maps_": check.instance_of(RandomizedMaps),
+            "set_aside_": check.dict_of(check.count),
+            "stratum_maps_": check.instance_of(StratumMaps),
+            "target_": check.array(1),
+        },
+        params={
+            "amount": check.share,
+            "criterion": check.criterion,
+            "groups": check.policy,
+            "random_state": check.seed,
+            "randomize": check.boolean,
+            "range": _is_range,
+            "online": check.or_none(check.instance_of(OnlineSettings)),
+            "target": check.target,
+        },
         is_consistent=_is_consistent_repair,
         summarize=_summarize_repair,
     ),
     Recipe(
         "fairtransport.QuantileRepairClassifier",
-        attributes={
-            "classes_": label_array(1),
-            "estimator_": lambda value: hasattr(value, "predict_proba"),
-            "repair_": lambda value: type(value).__name__ == "QuantileRepair",
-        },
-        required=("classes_", "estimator_", "repair_"),
-        params={
-            "amount": number_in(0.0, 1.0),
-            "cv": any_of(is_none, count_up_to(1000), _is_splitter),
-            "estimator": is_estimator,
-            "repair": any_of(is_none, instance_of(QuantileRepair)),
-        },
-        is_consistent=_is_consistent_classifier,
+        fitted={**_CLASSIFIER, "repair_": _REPAIR},
+        params=_WRAPPER_PARAMS,
+        is_consistent=lambda model: hasattr(model.repair_, "maps_") and model.classes_.size == 2,
     ),
     Recipe(
         "fairtransport.QuantileRepairRegressor",
-        attributes={
-            "estimator_": lambda value: hasattr(value, "predict"),
-            "repair_": lambda value: type(value).__name__ == "QuantileRepair",
-        },
-        required=("estimator_", "repair_"),
+        fitted={**_REGRESSOR, "repair_": _REPAIR},
+        params=_WRAPPER_PARAMS,
+        is_consistent=lambda model: hasattr(model.repair_, "maps_") and model.repair_.extrapolates,
+    ),
+    Recipe(
+        "fairtransport.repair.BlindRepair",
         params={
-            "amount": number_in(0.0, 1.0),
-            "cv": any_of(is_none, count_up_to(1000), _is_splitter),
-            "estimator": is_estimator,
-            "repair": any_of(is_none, instance_of(QuantileRepair)),
+            "criterion": check.criterion,
+            "groups": check.policy,
+            "loss": check.one_of(*LOSSES),
+            "max_disparity": check.or_none(check.amount),
+            "random_state": check.seed,
         },
-        is_consistent=_is_consistent_regressor,
+    ),
+    Recipe(
+        "fairtransport.BlindRepairClassifier",
+        fitted={**_BLIND, **_CLASSIFIER},
+        params=_BLIND_PARAMS,
+        is_consistent=_is_consistent_blind_classifier,
+    ),
+    Recipe(
+        "fairtransport.BlindRepairRegressor",
+        fitted={**_BLIND, **_REGRESSOR},
+        params=_BLIND_PARAMS,
+        is_consistent=_is_consistent_blind,
     ),
 )

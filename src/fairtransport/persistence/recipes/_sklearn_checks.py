@@ -12,21 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from fairtransport.persistence.recipes._registry import (
-    MAX_COLUMNS,
-    any_of,
-    is_bool,
-    is_count,
-    is_estimator,
-    is_none,
-    is_plain,
-    is_text,
-    label_array,
-    list_of,
-    number_in,
-)
-
-_LIMIT = 1e300
+from fairtransport.persistence.recipes import _checks as check
 
 
 def one_per_column(made: Any, *names: str) -> bool:
@@ -45,50 +31,31 @@ def is_class_weight(value: Any) -> bool:
 
 def is_weights(value: Any) -> bool:
     """Return whether this is a dict of numbers."""
-    return isinstance(value, dict) and all(is_plain(key) for key in value) and all(map(_IS_WEIGHT, value.values()))
+    return isinstance(value, dict) and all(map(check.plain, value)) and all(map(check.number, value.values()))
 
 
-def _is_number_type(value: Any) -> bool:
+def is_number_type(value: Any) -> bool:
+    """Return whether this is a type of numbers."""
     kind = value.type if isinstance(value, np.dtype) else value
     return kind in {bool, float, int} or (
         isinstance(kind, type) and issubclass(kind, (np.bool_, np.integer, np.float32, np.float64))
     )
 
 
-def _is_column_values(value: Any) -> bool:
-    return label_array(1)(value) or list_of(is_plain)(value)
-
-
-_IS_WEIGHT = number_in(-_LIMIT, _LIMIT)
-_IS_LIMIT = any_of(is_none, number_in(0, _LIMIT))
-ENCODER_PARAMS = {
-    "categories": any_of(is_text, list_of(_is_column_values)),
-    "drop": any_of(is_none, is_text, _is_column_values),
-    "dtype": _is_number_type,
-    "encoded_missing_value": lambda value: isinstance(value, (int, float)),
-    "handle_unknown": is_text,
-    "max_categories": _IS_LIMIT,
-    "min_frequency": _IS_LIMIT,
-    "sparse_output": is_bool,
-    "unknown_value": any_of(is_none, lambda value: isinstance(value, (int, float))),
-}
-
-
 def is_selection(value: Any) -> bool:
     """Return whether this selects columns: by name, position, slice or mask; not by a function."""
     if isinstance(value, slice):
-        return all(is_none(one) or isinstance(one, (int, str)) for one in (value.start, value.stop, value.step))
+        return all(check.none(one) or isinstance(one, (int, str)) for one in (value.start, value.stop, value.step))
     if type(value).__name__ == "Index":  # of pandas; a file has it as a list
         value = value.tolist()
-    return isinstance(value, (str, int)) or list_of(_is_name_or_position)(value) or label_array(1)(value)
+    return _is_name_or_position(value) or check.list_of(_is_name_or_position)(value) or check.labels(1)(value)
 
 
-def _is_name_or_position(value: Any) -> bool:
-    return isinstance(value, (str, int))
+_is_name_or_position = check.instance_of((str, int))
 
 
 def _is_step(value: Any) -> bool:
-    return value is None or value in ("drop", "passthrough") if not is_estimator(value) else True
+    return value is None or value in ("drop", "passthrough") if not check.estimator(value) else True
 
 
 def is_named_steps(value: Any) -> bool:
@@ -100,18 +67,7 @@ def is_named_steps(value: Any) -> bool:
 
 def is_fitted_transformer(value: Any) -> bool:
     """Return whether this is a tuple of name, transformer and columns."""
-    return (
-        isinstance(value, tuple)
-        and len(value) == 3
-        and isinstance(value[0], str)
-        and _is_step(value[1])
-        and is_selection(value[2])
-    )
-
-
-def is_named_transformers(value: Any) -> bool:
-    """Return whether these are tuples of name, transformer and columns."""
-    return list_of(is_fitted_transformer)(value)
+    return isinstance(value, tuple) and len(value) == 3 and is_named_steps([value[:2]]) and is_selection(value[2])
 
 
 def columns_of_selectors(made: Any) -> dict[str, Any]:
@@ -126,18 +82,9 @@ def columns_of_selectors(made: Any) -> dict[str, Any]:
 # -------------------------------------------------------------------------------------------------------- attributes
 
 
-def is_dict_of_columns(value: Any) -> bool:
-    """Return whether this is a dict of names to lists of positions of columns."""
-    return isinstance(value, dict) and all(is_text(key) and list_of(is_count)(item) for key, item in value.items())
-
-
-def is_dict_of_slices(value: Any) -> bool:
-    """Return whether this is a dict of names to slices of columns."""
-    return isinstance(value, dict) and all(is_text(key) and _is_plain_slice(item) for key, item in value.items())
-
-
-def _is_plain_slice(value: Any) -> bool:
-    return isinstance(value, slice) and is_count(value.start) and is_count(value.stop) and value.step is None
+def is_plain_slice(value: Any) -> bool:
+    """Return whether this is a slice of columns from one to another."""
+    return isinstance(value, slice) and check.count(value.start) and check.count(value.stop) and value.step is None
 
 
 def is_consistent_column_transformer(made: Any) -> bool:
@@ -151,7 +98,7 @@ def is_consistent_column_transformer(made: Any) -> bool:
         and all(index < n_columns for one in positions.values() for index in one)
         and len(set(names)) == len(names)
         and set(names) <= set(made.output_indices_)
-        and max(widths, default=0) <= MAX_COLUMNS
+        and max(widths, default=0) <= check.MAX_COLUMNS
         and all(
             positions.get(name) == _positions(columns, made)
             and (step == "drop" or not positions[name] or hasattr(step, "transform"))
@@ -190,11 +137,6 @@ def is_consistent_imputer(made: Any) -> bool:
     )
 
 
-def is_consistent_indicator(made: Any) -> bool:
-    """Return whether the columns of a `MissingIndicator` are among those that it was fitted on."""
-    return _is_ascending_indices(made.features_, made._n_features)  # noqa: SLF001
-
-
 def is_consistent_one_hot(made: Any) -> bool:
     """Return whether the attributes of a `OneHotEncoder` are those that follow from its categories."""
     groupings = _groupings(made, {})
@@ -216,7 +158,10 @@ def is_consistent_ordinal(made: Any) -> bool:
     missing = made._missing_indices  # noqa: SLF001
     groupings = _groupings(made, missing)
     return groupings is not None and all(
-        is_count(column) and column < len(groupings) and is_count(index) and index < groupings[column].n_categories
+        check.count(column)
+        and column < len(groupings)
+        and check.count(index)
+        and index < groupings[column].n_categories
         for column, index in missing.items()
     )
 
@@ -233,8 +178,8 @@ def _is_dropped(grouping: _Grouping, index: Any, original: Any) -> bool:
     """Return whether a category may be dropped, of which there are two indices: after grouping, and the original."""
     if index is None:
         return original is None
-    known = is_count(original) and original < len(grouping.group_of)
-    return is_count(index) and known and bool(grouping.group_of[original] == index)
+    known = check.count(original) and original < len(grouping.group_of)
+    return check.count(index) and known and bool(grouping.group_of[original] == index)
 
 
 def _groupings(made: Any, missing: dict[int, int]) -> list[_Grouping] | None:
@@ -244,7 +189,7 @@ def _groupings(made: Any, missing: dict[int, int]) -> list[_Grouping] | None:
     """
     n_categories = [len(one) for one in made.categories_]
     n_columns = len(n_categories)
-    if n_columns != made.n_features_in_ or sum(n_categories) > MAX_COLUMNS or not all(n_categories):
+    if n_columns != made.n_features_in_ or sum(n_categories) > check.MAX_COLUMNS or not all(n_categories):
         return None
     if not all(map(_is_distinct, made.categories_)):
         return None
@@ -262,12 +207,12 @@ def _groupings(made: Any, missing: dict[int, int]) -> list[_Grouping] | None:
 def _group(n_categories: int, n_without_missing: int, rare: Any, stored: Any) -> _Grouping | None:
     if rare is None or stored is None:
         return _Grouping(n_categories, n_categories, range(n_categories)) if rare is stored else None
-    if not _is_ascending_indices(rare, n_without_missing) or not rare.size:
+    if not is_ascending_indices(rare, n_without_missing) or not rare.size:
         return None
     frequent = np.setdiff1d(np.arange(n_without_missing), rare)
     groups = np.full(n_without_missing, frequent.size)
     groups[frequent] = np.arange(frequent.size)
-    if not label_array(1)(stored) or stored.dtype.kind != "i" or not np.array_equal(stored, groups):
+    if not check.labels(1)(stored) or stored.dtype.kind != "i" or not np.array_equal(stored, groups):
         return None
     return _Grouping(n_categories, n_categories - rare.size + 1, groups)
 
@@ -281,6 +226,7 @@ def _is_distinct(categories: Any) -> bool:
     return len(set(categories.tolist())) == categories.size
 
 
-def _is_ascending_indices(indices: Any, n: int) -> bool:
-    values = indices.tolist() if label_array(1)(indices) and indices.dtype.kind == "i" and indices.size <= n else [-1]
+def is_ascending_indices(indices: Any, n: int) -> bool:
+    """Return whether these are different indices below a number, in order."""
+    values = indices.tolist() if check.labels(1)(indices) and indices.dtype.kind == "i" and indices.size <= n else [-1]
     return all(0 <= value < n for value in values) and all(one < other for one, other in pairwise(values))

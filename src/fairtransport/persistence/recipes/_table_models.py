@@ -3,57 +3,29 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_regressor
 
-from fairtransport.groups import GroupPolicy
-from fairtransport.persistence._values import ValueType, attributes_of
-from fairtransport.persistence.recipes._registry import (
-    FEATURE_NAMES,
-    Recipe,
-    any_of,
-    dict_of,
-    instance_of,
-    is_bool,
-    is_count,
-    is_estimator,
-    is_none,
-    is_plain,
-    is_text,
-    is_word,
-    label_array,
-    list_of,
-    number_array,
-    number_in,
-    tuple_of,
-)
+from fairtransport.persistence.recipes import _checks as check
+from fairtransport.persistence.recipes._registry import Recipe, record
 from fairtransport.tabular.column_plans import DATE_PATTERNS, ColumnPlan
 
-_KINDS = ("number", "date", "words")
-_PARTS = {"", "days", "month", "weekday", "hour"}
 
-
-def _plan_from_parts(parts: dict[str, Any]) -> ColumnPlan:
-    plan = ColumnPlan(**parts)
-    texts = (plan.name, plan.kind, plan.pattern, *plan.parts, *plan.words)
-    if not all(isinstance(text, str) for text in texts) or plan.kind not in _KINDS or plan.pattern not in DATE_PATTERNS:
-        raise ValueError("A column must have a name and a known kind.")
-    if not isinstance(plan.parts, tuple) or not isinstance(plan.words, tuple) or not set(plan.parts) <= _PARTS:
-        raise ValueError("The parts of a column must be known ones.")
-    if not isinstance(plan.other, bool) or not isinstance(plan.missing, bool) or not plan.width:
-        raise ValueError("A column must be encoded as at least one.")
+def _is_plan(plan: ColumnPlan) -> bool:
+    """Return whether the parts of a column are those of its kind, each with a mean and a positive scale."""
     fitting = {"number": plan.parts == ("",), "date": "" not in plan.parts, "words": plan.parts == ()}
-    if not fitting[plan.kind] or len(set(plan.parts)) < len(plan.parts) or (plan.other and plan.kind != "words"):
-        raise ValueError("The parts of a column must be those of its kind.")
-    if len(set(plan.words)) < len(plan.words) or bool(plan.words) != (plan.kind == "words"):
-        raise ValueError("The words of a column of words must be distinct; other columns have none.")
-    arrays = (plan.centre, plan.scale)
-    if not all(number_array(1)(one) and one.shape == (len(plan.parts),) for one in arrays) or (plan.scale <= 0).any():
-        raise ValueError("A column must have a mean and a positive scale for each part.")
-    return plan
+    return bool(
+        plan.width
+        and fitting[plan.kind]
+        and len({*plan.parts}) == len(plan.parts)
+        and len({*plan.words}) == len(plan.words)
+        and bool(plan.words) == (plan.kind == "words")
+        and (not plan.other or plan.kind == "words")
+        and plan.centre.shape == plan.scale.shape == (len(plan.parts),)
+        and (plan.scale > 0).all()
+    )
 
 
 def _is_consistent_encoder(encoder: Any) -> bool:
@@ -94,54 +66,65 @@ def _is_binary_classifier(value: Any) -> bool:
     return hasattr(value, "predict_proba") and np.size(getattr(value, "classes_", ())) == 2
 
 
-_NAMES = any_of(list_of(is_text), tuple_of(is_text))
-
 VALUE_TYPES = (
-    ValueType("column", ColumnPlan, attributes_of(*(one.name for one in fields(ColumnPlan))), _plan_from_parts),
+    record(
+        "column",
+        ColumnPlan,
+        _is_plan,
+        name=check.text,
+        kind=check.one_of("number", "date", "words"),
+        pattern=check.one_of(*DATE_PATTERNS),
+        parts=check.tuple_of(check.one_of("", "days", "month", "weekday", "hour")),
+        words=check.tuple_of(check.text),
+        centre=check.array(1),
+        scale=check.array(1),
+        other=check.boolean,
+        missing=check.boolean,
+    ),
 )
 
 RECIPES = (
     Recipe(
         "fairtransport.tabular.TableEncoder",
-        attributes={
-            **FEATURE_NAMES,
-            "left_out_": dict_of(is_text),
-            "plans_": list_of(instance_of(ColumnPlan)),
-            "unreadable_": dict_of(is_count),
+        fitted={**check.COLUMNS, "plans_": check.list_of(check.instance_of(ColumnPlan))},
+        optional={
+            **check.COLUMN_NAMES,
+            "left_out_": check.dict_of(check.text),
+            "unreadable_": check.dict_of(check.count),
         },
-        required=("n_features_in_", "plans_"),
         params={
-            "categorical": _NAMES,
-            "decimal": is_word,
-            "max_categories": is_count,
-            "min_frequency": is_count,
-            "sparse_output": is_bool,
+            "categorical": check.names,
+            "decimal": check.word,
+            "max_categories": check.count,
+            "min_frequency": check.count,
+            "sparse_output": check.boolean,
         },
         is_consistent=_is_consistent_encoder,
     ),
     Recipe(
         "fairtransport.tabular.TableModel",
-        attributes={
-            "classes_": label_array(1),
-            "encoder_": lambda value: type(value).__name__ == "TableEncoder",
-            "estimator_": is_estimator,
-            "leaking_columns_": list_of(is_text),
-            "numeric_strata_": list_of(is_text),
-            "set_aside_": dict_of(is_count),
+        fitted={
+            "encoder_": check.class_named("TableEncoder"),
+            "estimator_": check.estimator,
+            "numeric_strata_": check.list_of(check.text),
         },
-        required=("encoder_", "estimator_", "numeric_strata_"),
+        optional={
+            "classes_": check.labels(1),
+            "leaking_columns_": check.list_of(check.text),
+            "set_aside_": check.dict_of(check.count),
+        },
         params={
-            "aware": is_bool,
-            "categorical": _NAMES,
-            "decimal": is_word,
-            "drop": _NAMES,
-            "estimator": is_estimator,
-            "label": is_text,
-            "max_disparity": any_of(is_none, number_in(0.0, 1e300)),
-            "groups": any_of(is_none, instance_of(GroupPolicy)),
-            "positive": is_plain,
-            "sensitive_features": any_of(is_text, _NAMES),
-            "strata": _NAMES,
+            "aware": check.boolean,
+            "categorical": check.names,
+            "decimal": check.word,
+            "drop": check.names,
+            "estimator": check.estimator,
+            "groups": check.policy,
+            "label": check.text,
+            "max_disparity": check.or_none(check.amount),
+            "pos_label": check.plain,
+            "sensitive_features": check.any_of(check.text, check.names),
+            "strata": check.names,
         },
         not_stored=("verbose",),
         is_consistent=_is_consistent_model,

@@ -1,8 +1,7 @@
-"""Recipes of the classifiers and regressors by continuous and discrete optimal transport (COT, DOT)."""
+"""Recipes of the classifiers and regressors by optimal transport: linear models, and boosted trees."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,40 +13,23 @@ from fairtransport.criteria import (
     EqualizedOdds,
     EqualOpportunity,
 )
-from fairtransport.criteria.penalty import Duals
+from fairtransport.criteria.penalty import SCALES, Duals
 from fairtransport.groups import GroupPolicy, Groups
 from fairtransport.linear.online import OnlineMemory
-from fairtransport.linear.settings import OnlineSettings, SgdSettings
+from fairtransport.linear.settings import SgdSettings
 from fairtransport.linear.sketches import POINTS, Sketches
-from fairtransport.persistence._values import ValueType, attributes_of
-from fairtransport.persistence.recipes._registry import (
-    FEATURE_NAMES,
-    GROUP_PARAMS,
-    Check,
-    Recipe,
-    any_of,
-    count_up_to,
-    dict_of,
-    instance_of,
-    is_bool,
-    is_count,
-    is_criterion,
-    is_estimator,
-    is_finite,
-    is_none,
-    is_seed,
-    is_text,
-    is_word,
-    label_array,
-    number_array,
-    number_in,
-    summarize_target,
-    tuple_of,
-)
+from fairtransport.persistence.recipes import _checks as check
+from fairtransport.persistence.recipes._registry import Recipe, ValueType, record, summarize_target
+from fairtransport.persistence.trees import TreeClassifier, TreeRegressor
+from fairtransport.repair import QuantileRepair
 from fairtransport.strata import Strata
+from fairtransport.training.online import OnlineSettings
 from fairtransport.training.responses import LOSSES, BinaryResponse, RealResponse, Response
 from fairtransport.training.weight_path import PATH_COLUMNS
 from fairtransport.transport.fourier import FourierFeatures
+
+_MOST_UPDATES, _MOST_ROWS = 1_000_000_000, 1_000_000  # of the stochastic solver, and of each update
+_MOST_FEATURES = 100_000
 
 
 def _is_consistent_classifier(model: Any) -> bool:
@@ -75,8 +57,6 @@ def _is_consistent(model: Any, response: type[Response]) -> bool:
     named = getattr(model, "feature_names_in_", None)
     state = getattr(model, "adjusting_", None)
     shaped = shaped and (state is None or (_is_memory_of(state, model) and state.loss is response.loss))
-    spread = getattr(model, "spread_", None)
-    shaped = shaped and (spread is None or _is_increasing_map(spread))
     shaped = shaped and _is_consistent_path(model, response.loss_name)
     return bool(shaped and shared and (named is None or len(named) == model.n_features_in_))
 
@@ -95,12 +75,8 @@ def _is_consistent_path(model: Any, loss_name: str) -> bool:
         and theta.shape[2] == model.n_features_in_ + 1
         and (theta.shape[1] == 2 if n_models == 1 else 2 < theta.shape[1] <= n_models + 1)
         and spread.ndim == 3
-        and all(map(_is_increasing_map, spread))
+        and all(map(check.increasing_map, spread))
     )
-
-
-def _is_increasing_map(points: Any) -> bool:
-    return bool(points.shape[0] == 2 and points.shape[1] >= 2 and (np.diff(points) >= 0.0).all())
 
 
 def _is_memory_of(state: OnlineMemory, model: Any) -> bool:
@@ -114,201 +90,229 @@ def _is_memory_of(state: OnlineMemory, model: Any) -> bool:
     )
 
 
-def _is_pair(value: Any) -> bool:
-    return tuple_of(is_finite)(value) and len(value) == 2
+def _is_consistent_boosted(model: Any) -> bool:
+    repair = model.repair_
+    columns = {model.estimator_.n_features_in_, model.initial_estimator_.n_features_in_}
+    return len(columns) == 1 and (repair is None or repair.groups_.labels == model.groups_.labels)
+
+
+def _is_consistent_boosted_classifier(model: Any) -> bool:
+    inside = model.spread_.min() >= 0.0 and model.spread_.max() <= 1.0
+    return bool(inside and model.classes_.size == 2 and _is_consistent_boosted(model))
+
+
+def _is_weight(value: Any) -> bool:
+    return check.finite(value) and value >= 0.0
 
 
 def _is_path(value: Any) -> bool:
     """Return whether these are columns of equal length, one of them the weights."""
-    if not isinstance(value, dict) or not number_array(1)(value.get("weight")):
+    if not isinstance(value, dict) or not check.array(1)(value.get("weight")):
         return False
     return all(
         isinstance(name, str)
-        and number_array(3 if len(column) and name in {"theta", "spread"} else 1)(column)
+        and check.array(3 if len(column) and name in {"theta", "spread"} else 1)(column)
         and len(column) == len(value["weight"])
         for name, column in value.items()
     )
 
 
-def _is_linear_model(value: Any) -> bool:
-    return hasattr(value, "coef_") and hasattr(value, "intercept_")
+# ------------------------------------------------------------------------------------------- what the models consist of
 
 
-_ATTRIBUTES = {
-    **FEATURE_NAMES,
-    "duals_": instance_of(Duals),
-    "adjusting_": instance_of(OnlineMemory),
-    "before_after_": dict_of(_is_pair),
-    "coef_": number_array(2),
-    "common_coef_": number_array(1),
-    "common_intercept_": is_finite,
-    "group_sizes_": number_array(1),
-    "groups_": instance_of(Groups),
-    "history_": dict_of(number_array(1, finite=False)),
-    "information_kept_": is_finite,
-    "initial_estimator_": _is_linear_model,
-    "intercept_": number_array(1),
-    "n_iter_": is_count,
-    "outcome_": is_text,
-    "parity_weight_": lambda value: isinstance(value, float) and value >= 0.0,
-    "path_": _is_path,
-    "spread_": number_array(2),
-    "strata_": any_of(is_none, instance_of(Strata)),
-    "target_": number_array(1),
-}
-_CLASSIFIER_ATTRIBUTES = {**_ATTRIBUTES, "classes_": label_array(1)}
-_REGRESSOR_ATTRIBUTES = {**_ATTRIBUTES, "y_mean_": is_finite, "y_std_": is_finite}
-_AMOUNT = number_in(0.0, 1e300)
-_PARAMS = {
-    **GROUP_PARAMS,
-    "amount": number_in(0.0, 1.0),
-    "criterion": is_criterion,
-    "distance": any_of(is_word, instance_of((ContinuousDistance, DiscreteDistance))),
-    "estimator": any_of(is_none, is_estimator),
-    "group_specific": is_bool,
-    "max_disparity": any_of(is_none, _AMOUNT),
-    "max_iter": count_up_to(1_000_000_000),
-    "online": any_of(is_none, instance_of(OnlineSettings)),
-    "parity_weight": any_of(is_word, _AMOUNT),
-    "scale": is_word,
-    "solver": any_of(is_word, instance_of(SgdSettings)),
-    "spread": is_word,
-    "tol": _AMOUNT,
-}
-_MOST = (1_000_000_000, 1_000_000)  # updates of the stochastic solver, and rows of each
-_MOST_FEATURES = 100_000
-_REQUIRED = ("coef_", "groups_", "initial_estimator_", "intercept_", "n_features_in_")
+def _are_duals(duals: Duals) -> bool:
+    shape = (len(duals.groups), len(duals.features))
+    return duals.group_weights.shape == duals.target_weights.shape == shape and duals.unit > 0.0
 
 
-def _duals_from_parts(parts: dict[str, Any]) -> Duals:
-    features, own, target = parts["features"], parts["group_weights"], parts["target_weights"]
-    groups = parts["groups"]
-    if not isinstance(features, FourierFeatures) or not isinstance(groups, Groups):
-        raise TypeError("Dual potentials must have features and groups.")
-    if not all(number_array(2)(one) and one.shape == (len(groups), len(features)) for one in (own, target)):
-        raise ValueError("Dual potentials must have the shape of their groups and features.")
-    if not is_finite(parts["center"]) or not is_finite(parts["unit"]) or not parts["unit"] > 0.0:
-        raise ValueError("Dual potentials must have a center and a positive unit of the scores.")
-    return Duals(features, own, target, groups, parts["center"], parts["unit"])
+def _are_sketches(sketches: Sketches) -> bool:
+    """Return whether the arrays have the shapes of empty sketches, and masses and spreads that there can be."""
+    n_groups, means = len(sketches.masses), sketches.means
+    if not check.array(2)(means) or len(means) != n_groups:  # before arrays of the same shape are allocated
+        return False
+    for name, empty in vars(Sketches.empty(n_groups, means.shape[1])).items():
+        array = getattr(sketches, name)
+        if not check.array(1, 2)(array) or array.shape != empty.shape:
+            return False
+    sums = (sketches.masses, sketches.recent, sketches.weights, sketches.variances)
+    positive = all((array >= 0.0).all() for array in sums) and (sketches.stretches > 0.0).all()
+    return bool(positive and sketches.masses.any(axis=1).all())
 
 
-def _features_from_parts(parts: dict[str, Any]) -> FourierFeatures:
-    frequency, phase = parts["frequency"], parts["phase"]
-    if not number_array(1)(frequency) or not number_array(1)(phase) or frequency.shape != phase.shape:
-        raise ValueError("Fourier features must have as many phases as frequencies.")
-    return FourierFeatures(frequency, phase)
-
-
-def _sgd_from_parts(parts: dict[str, Any]) -> SgdSettings:
-    settings = SgdSettings(**parts)
-    sizes = zip((settings.n_updates, settings.batch_size or 0), _MOST, strict=True)
-    if not is_seed(settings.random_state) or any(size > most for size, most in sizes):
-        raise ValueError("The settings of the stochastic solver must be within limits.")
-    return settings
-
-
-def _distance_from_parts(parts: dict[str, Any]) -> ContinuousDistance:
-    distance = ContinuousDistance(**parts)
-    if distance.n_fourier_features > _MOST_FEATURES:
-        raise ValueError("The number of Fourier features must be within limits.")
-    return distance
-
-
-def _sketches_from_parts(parts: dict[str, Any]) -> Sketches:
-    n_groups, means = len(parts["masses"]), parts["means"]
-    if not number_array(2)(means) or len(means) != n_groups:  # before arrays of the same shape are allocated
-        raise ValueError("The parts of sketches must agree in shape.")
-    empty = Sketches.empty(n_groups, means.shape[1])
-    for name, array in vars(empty).items():
-        if not number_array(1, 2)(parts[name]) or parts[name].shape != array.shape:
-            raise ValueError("The parts of sketches must agree in shape.")
-    positive = all((parts[name] >= 0.0).all() for name in ("masses", "recent", "weights", "variances"))
-    if not positive or not (parts["stretches"] > 0.0).all() or not parts["masses"].any(axis=1).all():
-        raise ValueError("The parts of sketches must be neither negative nor empty.")
-    return Sketches(**parts)
-
-
-def _memory_from_parts(parts: dict[str, Any]) -> OnlineMemory:
-    state = OnlineMemory(**parts)
-    if state.loss_name not in LOSSES:
-        raise ValueError("The memory of a stream must name a known loss.")
-    if not isinstance(state.sketches, Sketches) or not all(map(is_count, (state.n_batches, state.n_rows))):
-        raise TypeError("The memory of a stream must have sketches and counts.")
-    floats = (state.parity, state.anchor, state.curvature, state.size, state.trace)
-    if not all(isinstance(one, float) and 0.0 <= one < np.inf for one in floats):
-        raise ValueError("The memory of a stream must have finite weights.")
-    if not number_array(2)(state.blocks) or state.blocks.shape[1:] != (3,) or not len(state.blocks):
-        raise ValueError("The memory of a stream must say where groups are compared.")
-    labels, strata, weights = state.blocks.T
+def _is_memory(memory: OnlineMemory) -> bool:
+    """Return whether a stream's memory says where groups are compared, in arrays that agree in shape."""
+    if memory.blocks.shape[1:] != (3,) or not len(memory.blocks):
+        return False
+    labels, strata, weights = memory.blocks.T
     if not np.isin(labels, (-1, 0, 1)).all() or (strata < -1).any() or (strata % 1).any() or not (weights > 0).all():
-        raise ValueError("The memory of a stream must have labels, strata and weights.")
-    n_columns = state.sketches.means.shape[1]
-    shapes: dict[str, set[tuple[int, ...]]] = {
-        "origin": {(n_columns,)},
-        "unit": {(n_columns,)},
-        "scale": {(n_columns + 1,)},
-        "matrix": {(0, 0), (n_columns + 1, n_columns + 1)},
-        "target": {(len(state.blocks), POINTS)},
-    }
-    arrays = [getattr(state, name) for name in (*shapes, "centre")]
-    if not all(number_array(1, 2)(one) for one in arrays):
-        raise ValueError("The memory of a stream must have arrays of finite numbers.")
-    if not all(getattr(state, name).shape in allowed for name, allowed in shapes.items()) or (state.unit == 0).any():
-        raise ValueError("The arrays of the memory of a stream must agree in shape.")
-    return state
-
-
-def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(kind))
-
-
-def _settings_type(tag: str, kind: Any) -> ValueType:
-    """Return the value type of a dataclass that checks its own fields."""
-    return ValueType(tag, kind, attributes_of(*_field_names(kind)), lambda parts: kind(**parts))
+        return False
+    n_columns = memory.sketches.means.shape[1]
+    return bool(
+        memory.origin.shape == memory.unit.shape == (n_columns,)
+        and memory.scale.shape == (n_columns + 1,)
+        and memory.matrix.shape in {(0, 0), (n_columns + 1, n_columns + 1)}
+        and memory.target.shape == (len(memory.blocks), POINTS)
+        and (memory.unit != 0).all()
+    )
 
 
 VALUE_TYPES = (
-    ValueType(
-        "groups", Groups, lambda groups: {"spec": groups.to_spec()}, lambda parts: Groups.from_spec(parts["spec"])
+    ValueType("groups", Groups, lambda one: {"spec": one.to_spec()}, lambda parts: Groups.from_spec(parts["spec"])),
+    ValueType("strata", Strata, lambda one: {"spec": one.to_spec()}, lambda parts: Strata.from_spec(parts["spec"])),
+    record("group_policy", GroupPolicy),
+    *(record(one.name, one) for one in (DemographicParity, EqualizedOdds, EqualOpportunity)),
+    record("online", OnlineSettings),
+    record("discrete", DiscreteDistance),
+    record("continuous", ContinuousDistance, n_fourier_features=check.count_up_to(_MOST_FEATURES)),
+    record(
+        "sgd",
+        SgdSettings,
+        n_updates=check.count_up_to(_MOST_UPDATES),
+        batch_size=check.or_none(check.count_up_to(_MOST_ROWS)),
+        random_state=check.seed,
     ),
-    ValueType(
-        "group_policy",
-        GroupPolicy,
-        attributes_of(*(one.name for one in fields(GroupPolicy))),
-        lambda parts: GroupPolicy(**parts),
+    record(
+        "fourier",
+        FourierFeatures,
+        lambda features: features.frequency.shape == features.phase.shape,
+        frequency=check.array(1),
+        phase=check.array(1),
     ),
-    ValueType(
-        "strata", Strata, lambda strata: {"spec": strata.to_spec()}, lambda parts: Strata.from_spec(parts["spec"])
-    ),
-    ValueType("sketches", Sketches, attributes_of(*_field_names(Sketches)), _sketches_from_parts),
-    ValueType("adjustment", OnlineMemory, attributes_of(*_field_names(OnlineMemory)), _memory_from_parts),
-    ValueType("sgd", SgdSettings, attributes_of(*_field_names(SgdSettings)), _sgd_from_parts),
-    *(_settings_type(one.name, one) for one in (DemographicParity, EqualizedOdds, EqualOpportunity)),
-    _settings_type("online", OnlineSettings),
-    _settings_type("discrete", DiscreteDistance),
-    ValueType("continuous", ContinuousDistance, attributes_of(*_field_names(ContinuousDistance)), _distance_from_parts),
-    ValueType("fourier", FourierFeatures, attributes_of("frequency", "phase"), _features_from_parts),
-    ValueType(
+    record(
         "duals",
         Duals,
-        attributes_of("features", "group_weights", "target_weights", "groups", "center", "unit"),
-        _duals_from_parts,
+        _are_duals,
+        features=check.instance_of(FourierFeatures),
+        group_weights=check.array(2),
+        target_weights=check.array(2),
+        groups=check.groups,
+        center=check.finite,
+        unit=check.finite,
+    ),
+    record("sketches", Sketches, _are_sketches),
+    record(
+        "adjustment",
+        OnlineMemory,
+        _is_memory,
+        loss_name=check.one_of(*LOSSES),
+        sketches=check.instance_of(Sketches),
+        blocks=check.array(2),
+        **dict.fromkeys(("n_batches", "n_rows"), check.count),
+        **dict.fromkeys(("parity", "anchor", "curvature", "size", "trace"), _is_weight),
+        **dict.fromkeys(("origin", "unit", "scale", "matrix", "target", "centre"), check.array(1, 2)),
     ),
 )
 
-_KINDS: tuple[tuple[str, dict[str, Check], tuple[str, ...], Check], ...] = (
-    ("Classifier", _CLASSIFIER_ATTRIBUTES, ("classes_",), _is_consistent_classifier),
-    ("Regressor", _REGRESSOR_ATTRIBUTES, ("y_mean_", "y_std_"), _is_consistent_regressor),
-)
-RECIPES = tuple(
-    Recipe(
-        f"fairtransport.Transport{kind}",
-        attributes=attributes,
-        required=(*_REQUIRED, *required),
-        params=_PARAMS,
-        not_stored=("verbose",),
-        is_consistent=is_consistent,
-        summarize=summarize_target,
+# ------------------------------------------------------------------------------------------------------------- recipes
+
+_FITTED = {"groups_": check.groups}
+_OPTIONAL = {
+    "before_after_": check.dict_of(check.tuple_of(check.finite, 2)),
+    "group_sizes_": check.array(1),
+    "history_": check.dict_of(check.array(1, finite=False)),
+    "information_kept_": check.finite,
+    "n_iter_": check.count,
+    "outcome_": check.text,
+    "parity_weight_": check.number_in(0.0, np.inf),
+}
+_PARAMS = {
+    "amount": check.share,
+    "criterion": check.criterion,
+    "distance": check.distance,
+    "estimator": check.or_none(check.estimator),
+    "groups": check.policy,
+    "max_disparity": check.or_none(check.amount),
+    "parity_weight": check.any_of(check.amount, check.one_of("auto")),
+    "scale": check.one_of(*SCALES),
+    "spread": check.one_of("trained", "initial"),
+    "target": check.target,
+}
+
+_LINEAR_FITTED = {
+    **_FITTED,
+    **check.COLUMNS,
+    "coef_": check.array(2),
+    "initial_estimator_": check.having("coef_", "intercept_"),
+    "intercept_": check.array(1),
+}
+_LINEAR_OPTIONAL = {
+    **_OPTIONAL,
+    **check.COLUMN_NAMES,
+    "adjusting_": check.instance_of(OnlineMemory),
+    "common_coef_": check.array(1),
+    "common_intercept_": check.finite,
+    "duals_": check.instance_of(Duals),
+    "path_": _is_path,
+    "spread_": check.increasing_map,
+    "strata_": check.strata,
+    "target_": check.array(1),
+}
+_LINEAR_PARAMS = {
+    **_PARAMS,
+    "group_specific": check.boolean,
+    "max_iter": check.count_up_to(1_000_000_000),
+    "online": check.or_none(check.instance_of(OnlineSettings)),
+    "solver": check.any_of(check.word, check.instance_of(SgdSettings)),
+    "tol": check.amount,
+}
+
+_BOOSTED_OPTIONAL = {**_OPTIONAL, "path_": check.dict_of(check.array(1)), "unit_": check.instance_of(float)}
+_BOOSTED_PARAMS = {
+    **_PARAMS,
+    "n_iter_no_change": check.or_none(check.count, check.one_of("auto")),
+    "random_state": check.seed,
+    "repair": check.or_none(check.instance_of(QuantileRepair)),
+    "smooth_groups": check.boolean,
+    "validation_fraction": check.or_none(check.share),
+}
+
+
+def _boosted_fitted(trees: type) -> dict[str, check.Check]:
+    def is_fitted(value: Any) -> bool:
+        return isinstance(value, trees) and hasattr(value, "trees_")
+
+    return {
+        **_FITTED,
+        "estimator_": is_fitted,
+        "initial_estimator_": is_fitted,
+        "repair_": check.or_none(lambda value: isinstance(value, QuantileRepair) and hasattr(value, "maps_")),
+        "spread_": check.increasing_map,
+        "strata_": check.strata,
+    }
+
+
+def _recipes(name: str, classifier: Any, regressor: Any, **others: Any) -> tuple[Recipe, Recipe]:
+    """Return the recipes of a classifier and a regressor, each by its fitted attributes and what must agree."""
+    kinds = (("Classifier", *classifier), ("Regressor", *regressor))
+    one, other = (
+        Recipe(f"{name}{kind}", fitted, is_consistent=is_consistent, summarize=summarize_target, **others)
+        for kind, fitted, is_consistent in kinds
     )
-    for kind, attributes, required, is_consistent in _KINDS
+    return one, other
+
+
+RECIPES = (
+    *_recipes(
+        "fairtransport.Transport",
+        ({**_LINEAR_FITTED, "classes_": check.labels(1)}, _is_consistent_classifier),
+        ({**_LINEAR_FITTED, "y_mean_": check.finite, "y_std_": check.finite}, _is_consistent_regressor),
+        optional=_LINEAR_OPTIONAL,
+        params=_LINEAR_PARAMS,
+        not_stored=("verbose",),
+    ),
+    *_recipes(
+        "fairtransport.boosting.TransportBoosting",
+        ({**_boosted_fitted(TreeClassifier), "classes_": check.labels(1)}, _is_consistent_boosted_classifier),
+        (
+            {
+                **_boosted_fitted(TreeRegressor),
+                "loss_": check.one_of("squared_error", "absolute_error", "poisson", "tweedie"),
+                "y_center_": check.finite,
+                "y_scale_": check.amount,
+            },
+            _is_consistent_boosted,
+        ),
+        optional=_BOOSTED_OPTIONAL,
+        params=_BOOSTED_PARAMS,
+    ),
 )

@@ -24,8 +24,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._extras import load_extra
-from fairtransport.persistence._values import ValueType
-from fairtransport.persistence.recipes._registry import FEATURE_NAMES, Recipe, label_array
+from fairtransport.persistence.recipes import _checks as check
+from fairtransport.persistence.recipes._registry import Recipe, ValueType
 from fairtransport.persistence.trees import (
     CATEGORIES,
     MISSING_LEFT,
@@ -377,20 +377,20 @@ def _checked_model(parts: dict[str, Any]) -> Any:
     if classes is None:
         agrees = n_outputs == 1 and trees.link in {"identity", "exp", "mean"}
     else:
-        is_known = label_array(1)(classes) and 1 <= classes.size <= _MAX_CLASSES
+        is_known = check.labels(1)(classes) and 1 <= classes.size <= _MAX_CLASSES
         require(is_known and len(set(classes.tolist())) == classes.size, "the classes are not distinct labels")
         agrees = (n_outputs, trees.link) in {(classes.size, "mean"), (classes.size, "softmax")}
         agrees |= (n_outputs, trees.link, classes.size) == (1, "logistic", 2)
     require(agrees, "the classes do not agree with the trees")
     names = parts["feature_names"]
-    are_names = names is None or (FEATURE_NAMES["feature_names_in_"](names) and names.size == trees.n_columns)
+    are_names = names is None or (check.COLUMN_NAMES["feature_names_in_"](names) and names.size == trees.n_columns)
     require(are_names, "there is not one name for each column")
     return make_model(trees, classes, names, _checked_categories(parts, trees.n_columns))
 
 
 def _checked_categories(parts: dict[str, Any], n_columns: int) -> dict[int, tuple[Any, ...]]:
     categories, columns = parts["categories"], parts["category_columns"]
-    are_arrays = isinstance(categories, list) and all(map(label_array(1), categories))
+    are_arrays = isinstance(categories, list) and all(map(check.labels(1), categories))
     require(are_arrays and sum(one.size for one in categories) <= _MAX_CATEGORIES, "categories are not arrays")
     is_vector = isinstance(columns, np.ndarray) and columns.dtype == np.int64 and columns.shape == (len(categories),)
     in_range = is_vector and (columns >= 0).all() and (columns < n_columns).all() and (np.diff(columns) > 0).all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +12,15 @@ from sklearn import config_context
 from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, get_tags
-from sklearn.utils.validation import has_fit_parameter
 
-from fairtransport._columns import say_columns
 from fairtransport._sklearn import last_step, make_folds, model_scores, n_rows, needs_groups, take_rows
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
-from fairtransport.criteria import (
-    DemographicParity,
-    as_criterion,
-    criterion_name,
-    needs_labels,
-    resolve_criterion,
-)
+from fairtransport.criteria import DemographicParity
+from fairtransport.criteria.criterion import as_criterion, criterion_name, needs_labels, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import check_policy, read_groups
+from fairtransport.repair._repaired_model import weight_options
 from fairtransport.repair.blind.group_model import (
     GroupModelReport,
     calibrate,
@@ -37,6 +30,7 @@ from fairtransport.repair.blind.group_model import (
     without_information,
 )
 from fairtransport.repair.blind.potentials import LOSSES, Potentials, make_cells, score_nodes, solve_potentials
+from fairtransport.repair.group_checks import stratum_codes
 from fairtransport.strata import count_ranges, make_strata
 
 if TYPE_CHECKING:
@@ -45,10 +39,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport._sklearn import Fold
+    from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.groups import Groups
     from fairtransport.repair.blind.group_model import Calibration
     from fairtransport.repair.blind.potentials import Cells
+    from fairtransport.repair.blind.settings import BlindRepair
     from fairtransport.strata import Strata
 
 # The dual problem of blind repair: out-of-fold predictions, the slack of a limit, and held-out disparities.
@@ -91,11 +87,12 @@ class Problem:
         return np.clip(found, self.low, self.high) if self.clip else found
 
     def disparity(self, scores: NDArray[np.float64]) -> float:
-        return float(_EXACT.value_and_gradient(scores, self.pairs).value)
+        """Return the mean distance between the pairs, by weight."""
+        return float(_EXACT.value_and_gradient(scores, self.pairs).value / self.pairs.weights.sum())
 
     def noise_floor(self, scores: NDArray[np.float64], rng: np.random.Generator) -> float:
         shuffled = [_EXACT.value_and_gradient(scores, self.pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
-        return float(np.mean(shuffled))
+        return float(np.mean(shuffled) / self.pairs.weights.sum())
 
     def choose(
         self,
@@ -152,7 +149,7 @@ def _none(problem: Problem, n_cells: int) -> Potentials:
 # Fits of the two models of blind repair, on all rows and without each fold, and their predictions.
 
 
-def check_base_estimator(estimator: Any, *, regression: bool) -> None:
+def _check_base_estimator(estimator: Any, *, regression: bool) -> None:
     """Raise unless the model predicts what is asked for, from features alone."""
     kind, method = ("regressor", "predict") if regression else ("classifier", "predict_proba")
     last = last_step(estimator)[1] if hasattr(estimator, "fit") else estimator
@@ -180,7 +177,7 @@ def _needs_groups(model: Any) -> bool:
     return groups is not None and groups.default is inspect.Parameter.empty
 
 
-def check_group_estimator(estimator: Any) -> None:
+def _check_group_estimator(estimator: Any) -> None:
     """Raise unless the model of the groups gives probabilities."""
     if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, "predict_proba"):
         raise TypeError(
@@ -220,14 +217,8 @@ def cross_fit(
 
 
 def _fit(model: Any, X: Any, target: NDArray[Any], weights: NDArray[np.float64] | None) -> Any:
-    options = {}
-    if weights is not None:
-        prefix, last = last_step(model)
-        if not has_fit_parameter(last, "sample_weight"):
-            raise ValueError(f"{type(last).__name__} cannot be fitted with sample_weight; leave the weights out.")
-        options[f"{prefix}sample_weight"] = weights
     with config_context(enable_metadata_routing=False):  # weights are passed by step name
-        return model.fit(X, target, **options)
+        return model.fit(X, target, **weight_options(model, weights, "; leave the weights out."))
 
 
 def predictions(model: Any, X: Any) -> NDArray[np.float64]:
@@ -270,6 +261,7 @@ def _name(value: Any) -> str:
 
 MAX_ROWS = 100_000  # rows that potentials are computed from
 _MOST_BINS = 5  # ranges of a real-valued label
+_KNOWN = 0.95  # share of the groups' entropy above which features as good as contain the groups
 _LEAST_GAIN = 2.0  # of the group model's log-loss over a constant, in standard errors
 
 
@@ -279,6 +271,7 @@ class BlindRows:
 
     X: Any
     target: NDArray[Any]
+    is_high: NDArray[np.bool_]
     labels: NDArray[np.int64] | None
     groups: Groups
     known: NDArray[np.bool_]
@@ -287,27 +280,44 @@ class BlindRows:
 
 
 @dataclass(frozen=True, eq=False)
-class BlindFit:
-    """Everything that a prediction needs, and the report; groups and strata without rows."""
+class Solution:
+    """The map for a slack, what it leaves on held-out rows, and whether a limit on the disparity was reached."""
 
-    estimator: Any
-    group_estimator: Any
-    calibration: Calibration
-    cells: Cells
     potentials: Potentials
     report: GroupModelReport
-    groups: Groups
-    strata: Strata | None
     reached: bool
 
+    def warn(self, max_disparity: float | None) -> None:
+        """Warn where blind repair is not what it seems, or a limit was not reached."""
+        report = self.report
+        if not report.is_predictable:
+            warn_caller(
+                "The features do not tell the groups better than chance does, so that predictions from them cannot "
+                "differ between groups by more: nothing is repaired.",
+                FairnessWarning,
+            )
+        elif report.information > _KNOWN:
+            warn_caller(
+                f"The features tell {report.information:.0%} of what there is to know about the groups. Repair without "
+                "the group then treats people as if their group were known; leave out columns that tell it if that is "
+                "not intended.",
+                FairnessWarning,
+            )
+        if not self.reached:
+            warn_caller(
+                f"max_disparity={max_disparity:g} was not reached: the disparity of held-out rows is "
+                f"{report.disparity:.4g}, and chance alone shows {report.noise_floor:.4g}.",
+                FairnessWarning,
+            )
 
-def check_options(model: Any) -> None:
+
+def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:
     """Raise for parameters that are not valid, before anything is fitted."""
-    as_criterion(model.criterion)
-    check_choice(getattr(model, "loss", "squared"), LOSSES, name="loss")
+    as_criterion(repair.criterion)
+    check_choice(repair.loss, LOSSES, name="loss")
     check_real(model.amount, name="amount", most=1.0)
-    if model.max_disparity is not None:
-        check_real(model.max_disparity, name="max_disparity")
+    if repair.max_disparity is not None:
+        check_real(repair.max_disparity, name="max_disparity")
         if model.slack != "auto":
             raise ValueError("max_disparity chooses the slack: leave slack at 'auto', or max_disparity at None.")
     if isinstance(model.slack, str):
@@ -315,15 +325,24 @@ def check_options(model: Any) -> None:
     else:
         check_real(model.slack, name="slack", most=1.0)
     if model.group_estimator is not None:
-        check_group_estimator(model.group_estimator)
+        _check_group_estimator(model.group_estimator)
+    _check_base_estimator(model.estimator, regression=not classifies)
+    if not classifies and criterion_name(repair.criterion) == "equal_opportunity":
+        raise ValueError(
+            "criterion='equal_opportunity' compares people with a positive label, which real-valued y has not; use "
+            "'demographic_parity' or 'equalized_odds'."
+        )
+    if not classifies and repair.loss != "squared":
+        raise ValueError(f"loss={repair.loss!r} is for classifiers; a regressor has loss='squared'.")
 
 
 def read_rows(
-    model: Any,
     X: Any,
     target: NDArray[Any],
     *,
-    labels: NDArray[np.int64] | None = None,
+    model: Any,
+    criterion: str | Criterion,
+    classifies: bool,
     sensitive_features: Any,
     strata: Any,
     weights: NDArray[np.float64] | None,
@@ -356,10 +375,14 @@ def read_rows(
     cells = None if strata is None else make_strata(strata, n_groups=len(groups))
     if cells is not None:
         check_length(range(cells.n_rows), size=size, name="strata")
-    return BlindRows(X, target, labels, groups, known, cells, weights)
+    halves = np.unique(target, return_inverse=True)[1] if classifies else target > np.median(target)
+    labels = None
+    if needs_labels(criterion):
+        labels = halves if classifies else _label_ranges(target, len(groups))
+    return BlindRows(X, target, halves == 1, labels, groups, known, cells, weights)
 
 
-def label_ranges(target: NDArray[np.float64], n_groups: int) -> NDArray[np.int64]:
+def _label_ranges(target: NDArray[np.float64], n_groups: int) -> NDArray[np.int64]:
     """Return the range of each real-valued label, for equalized odds: at most five, cut at quantiles."""
     n_ranges = max(min(count_ranges(target.size, n_groups), _MOST_BINS), 2)
     cuts = np.unique(np.quantile(target, np.linspace(0.0, 1.0, n_ranges + 1)[1:-1]))
@@ -395,7 +418,7 @@ class CrossFit:
     strata: Strata | None
     seed: int
 
-    def fit(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> BlindFit:
+    def solve(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> Solution:
         """Solve the potentials for a slack, or for a limit on the disparity."""
         problem, rng = self.problem, np.random.default_rng(self.seed)
         each, potentials, reached = problem.choose(slack, max_disparity, self.chance, self.label_weights, start)
@@ -406,24 +429,15 @@ class CrossFit:
             disparity=problem.disparity(held_out), noise_floor=problem.noise_floor(held_out, rng),
             is_predictable=self.is_predictable,
         )  # fmt: skip
-        return BlindFit(
-            self.estimator, self.group_estimator, self.calibration, self.cells, potentials, report, self.groups,
-            self.strata, reached,
-        )  # fmt: skip
+        return Solution(potentials, report, reached)
 
 
-def cross_fit_models(
-    model: Any, rows: BlindRows, *, bounds: tuple[float, float] | None, predicts_label: bool
-) -> CrossFit:
+def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classifies: bool) -> CrossFit:
     """Fit both models, on all rows and without each fold."""
-    rng = np.random.default_rng(model.random_state)
+    rng, criterion = np.random.default_rng(repair.random_state), as_criterion(repair.criterion)
     n_labels = 1 if rows.labels is None else int(rows.labels.max()) + 1
-    if predicts_label:
-        positive = np.unique(rows.target, return_inverse=True)[1] == 1
-    else:
-        positive = rows.target > np.median(rows.target)
     remedy = " (small='pool' or 'drop')"
-    folds = make_folds(model.cv, rows.X, positive, rows.groups, rng=rng, weights=rows.weights, remedy=remedy)
+    folds = make_folds(model.cv, rows.X, rows.is_high, rows.groups, rng=rng, weights=rows.weights, remedy=remedy)
     classes = rows.groups.codes * n_labels + (0 if rows.labels is None else rows.labels)
     n_classes = len(rows.groups) * n_labels
     _check_cells(classes[rows.known], folds, n_labels)
@@ -431,7 +445,7 @@ def cross_fit_models(
     base, predicted = cross_fit(model.estimator, rows.X, rows.target, folds, predictions, weights=rows.weights)
     group_estimator = model.group_estimator
     if group_estimator is None:
-        group_estimator = default_group_estimator(model.estimator, rows.target.size, model.random_state)
+        group_estimator = default_group_estimator(model.estimator, rows.target.size, repair.random_state)
     group_model, shown = cross_fit(
         group_estimator, rows.X, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
         rows=rows.known, weights=rows.weights,
@@ -444,7 +458,7 @@ def cross_fit_models(
         used = np.sort(rng.choice(used, MAX_ROWS, replace=False))
     weights = None if rows.weights is None else rows.weights[used]
     shown, predicted = shown[used], predicted[used]
-    linear = linear_scale(predicted, are_probabilities=predicts_label)
+    linear = linear_scale(predicted, are_probabilities=classifies)
     calibration = calibrate(shown, classes[used], linear, weights)
     calibrated = calibration.apply(shown, linear)
     labels = None if rows.labels is None else rows.labels[used]
@@ -453,23 +467,21 @@ def cross_fit_models(
     if gain < _LEAST_GAIN:
         calibration = without_information(classes[used], n_classes, weights)
         calibrated = calibration.apply(shown, linear)
-    joint = joint_probabilities(calibrated, predicted if predicts_label else None, n_labels)
+    joint = joint_probabilities(calibrated, predicted if classifies else None, n_labels)
     codes = None if rows.strata is None else rows.strata.codes[used]
-    compared = {"equalized_odds": tuple(range(n_labels)), "equal_opportunity": (1,)}.get(
-        criterion_name(model.criterion), (0,)
-    )
+    compared = {"equalized_odds": tuple(range(n_labels)), "equal_opportunity": (1,)}.get(criterion.name, (0,))
     cells, chance = make_cells(
         joint, groups=groups, labels=labels, compared=compared, codes=codes,
         n_strata=0 if rows.strata is None else len(rows.strata), weights=weights,
     )  # fmt: skip
-    low, high = np.quantile(predicted, (0.005, 0.995)).tolist() if bounds is None else bounds
+    low, high = (0.0, 1.0) if classifies else np.quantile(predicted, (0.005, 0.995)).tolist()
     problem = Problem(
-        predicted, cells.contrasts(joint, codes), cells.centering, getattr(model, "loss", "squared"), low, high,
-        weights, _comparisons(model, rows, used, labels), clip=bounds is not None,
+        predicted, cells.contrasts(joint, codes), cells.centering, repair.loss, low, high,
+        weights, _comparisons(criterion, rows, used, labels), clip=classifies,
     )  # fmt: skip
     nobody = np.arange(0)
     return CrossFit(
-        base, group_model, calibration, cells, chance, _label_weights(model, cells, labels), problem, information,
+        base, group_model, calibration, cells, chance, _label_weights(criterion, cells, labels), problem, information,
         error, is_predictable=gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
         strata=None if rows.strata is None else rows.strata.select(nobody), seed=int(rng.integers(1 << 32)),
     )  # fmt: skip
@@ -513,11 +525,12 @@ def _check_seen(probabilities: NDArray[np.float64], n_labels: int) -> None:
         )
 
 
-def _comparisons(model: Any, rows: BlindRows, used: NDArray[np.int64], labels: NDArray[np.int64] | None) -> Comparisons:
+def _comparisons(
+    criterion: Criterion, rows: BlindRows, used: NDArray[np.int64], labels: NDArray[np.int64] | None
+) -> Comparisons:
     """Return the pairs of groups whose disparity is reported; ranges of a real-valued label are strata."""
     strata = None if rows.strata is None else rows.strata.select(used)
-    criterion, ranges = as_criterion(model.criterion), labels is not None and int(labels.max()) > 1
-    if ranges:
+    if labels is not None and int(labels.max()) > 1:
         columns = {"label": labels} if strata is None else {"label": labels, "stratum": strata.codes}
         criterion, strata = DemographicParity(criterion.stratum_weight), make_strata(columns)
     return resolve_criterion(
@@ -526,46 +539,15 @@ def _comparisons(model: Any, rows: BlindRows, used: NDArray[np.int64], labels: N
     ).comparisons()  # fmt: skip
 
 
-def _label_weights(model: Any, cells: Cells, labels: NDArray[np.int64] | None) -> NDArray[np.float64]:
+def _label_weights(criterion: Criterion, cells: Cells, labels: NDArray[np.int64] | None) -> NDArray[np.float64]:
     """Return by what the slack of each cell is divided: the label's share, relative to an equal one, or 1."""
-    if labels is None or as_criterion(model.criterion).stratum_weight != "share":
+    if labels is None or criterion.stratum_weight != "share":
         return np.ones(len(cells))
     shares = np.bincount(labels, minlength=int(labels.max()) + 1) / labels.size
     return np.asarray(shares[cells.labels] * shares.size)
 
 
-# Predictions of a fitted blind repair, and what its fit has to say.
-
-#: Share of the groups' entropy above which features as good as contain the groups.
-_KNOWN = 0.95
-
-
-def store_fit(model: Any, fitted: BlindFit) -> None:
-    """Set the fitted attributes of an estimator; none of them contains a row."""
-    model.estimator_ = fitted.estimator
-    model.group_estimator_ = fitted.group_estimator
-    model.group_calibration_ = fitted.calibration
-    model.cells_ = fitted.cells
-    model.potentials_ = fitted.potentials
-    model.report_ = fitted.report
-    model.groups_ = fitted.groups
-    model.strata_ = fitted.strata
-
-
-def fit_slacks(model: Any, cross_fit: CrossFit, slacks: Sequence[float]) -> list[Any]:
-    """Return a fitted copy of an estimator for each slack, from the largest; each solution starts from the last."""
-    values = [check_real(slack, name="slacks", most=1.0) for slack in slacks]
-    if not values or values != sorted(values, reverse=True):
-        raise ValueError("slacks must descend, from little parity to much: each solution starts from the one before.")
-    models, start = [], None
-    for slack in values:
-        fitted = cross_fit.fit(slack, None, start=start)
-        start = fitted.potentials
-        one = copy(model).set_params(slack=slack, max_disparity=None)
-        store_fit(one, fitted)
-        models.append(one)
-    warn_of_fit(models[-1], fitted)
-    return models
+# Predictions of a fitted blind repair.
 
 
 def describe_blind_repair(model: Any) -> list[str]:
@@ -581,7 +563,7 @@ def describe_blind_repair(model: Any) -> list[str]:
 def repaired_predictions(model: Any, X: Any, strata: Any, *, predicts_label: bool) -> NDArray[np.float64]:
     """Return the mixture of predictions and repaired predictions: two model calls and one evaluation of the map."""
     amount = check_real(model.amount, name="amount", most=1.0)
-    codes = _stratum_codes(model.strata_, strata, n_rows(X))
+    codes = stratum_codes(model.strata_, strata, n_rows(X))
     predicted = predictions(model.estimator_, X)
     if amount == 0.0:
         return predicted
@@ -592,47 +574,3 @@ def repaired_predictions(model: Any, X: Any, strata: Any, *, predicts_label: boo
     joint = joint_probabilities(calibrated, np.clip(predicted, 0.0, 1.0) if predicts_label else None, n_labels)
     moved = model.potentials_.move(predicted, model.cells_.contrasts(joint, codes))
     return (1.0 - amount) * predicted + amount * moved
-
-
-def _stratum_codes(known: Strata | None, strata: Any, size: int) -> NDArray[np.int64] | None:
-    if known is None:
-        if strata is not None:
-            raise ValueError("This repair was fitted without strata; leave strata out, or fit it with them.")
-        return None
-    if strata is None:
-        raise ValueError(
-            f"This repair was fitted within strata of {say_columns(known.columns)}; pass strata, with the same columns."
-        )
-    codes = known.encode(strata).codes
-    check_length(codes, size=size, name="strata")
-    n_unseen = int(np.count_nonzero(codes == len(known)))
-    if n_unseen:
-        raise ValueError(
-            f"{n_unseen} of {size} rows belong to a stratum that was not seen in fit, so there is no map for them. "
-            "Fit with rows of every stratum, or assign these rows to one that was seen."
-        )
-    return codes
-
-
-def warn_of_fit(model: Any, fitted: BlindFit) -> None:
-    """Warn where blind repair is not what it seems, or a limit was not reached."""
-    report = fitted.report
-    if not report.is_predictable:
-        warn_caller(
-            "The features do not tell the groups better than chance does, so that predictions from them cannot differ "
-            "between groups by more: nothing is repaired.",
-            FairnessWarning,
-        )
-    elif report.information > _KNOWN:
-        warn_caller(
-            f"The features tell {report.information:.0%} of what there is to know about the groups. Repair without "
-            "the group then treats people as if their group were known; leave out columns that tell it if that is not "
-            "intended.",
-            FairnessWarning,
-        )
-    if not fitted.reached:
-        warn_caller(
-            f"max_disparity={model.max_disparity:g} was not reached: the disparity of held-out rows is "
-            f"{report.disparity:.4g}, and chance alone shows {report.noise_floor:.4g}.",
-            FairnessWarning,
-        )

@@ -3,66 +3,55 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin
+from sklearn.base import RegressorMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn import RowScoring, fitted_summary_html, n_rows, real_targets, two_classes
-from fairtransport._validation import check_weights
-from fairtransport.criteria import criterion_name, needs_labels
+from fairtransport._labels import real_targets, two_classes
+from fairtransport._sklearn import BinaryClassifierMixin, fitted_summary_html, n_rows
+from fairtransport._validation import check_real, check_weights
+from fairtransport.repair._repaired_model import RepairedModel
 from fairtransport.repair.blind._fitting import (
-    check_base_estimator,
     check_options,
     cross_fit_models,
     describe_blind_repair,
-    fit_slacks,
-    label_ranges,
     read_rows,
     repaired_predictions,
-    store_fit,
-    warn_of_fit,
 )
+from fairtransport.repair.blind.settings import BlindRepair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.criteria import Criterion
-    from fairtransport.groups import GroupPolicy
-    from fairtransport.repair.blind._fitting import CrossFit
+    from fairtransport.repair.blind._fitting import CrossFit, Solution
 
 
-class _BlindRepair(RowScoring, MetaEstimatorMixin, BaseEstimator):
+class _BlindRepairModel(RepairedModel):
     """A fitted model, a model of the groups, and the map of both."""
 
-    estimator: Any
-    slack: Any
-    max_disparity: float | None
+    _settings_class = BlindRepair
 
-    def _cross_fit(
-        self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None
-    ) -> CrossFit:
-        raise NotImplementedError
-
-    def _html_repr(self) -> str:
-        groups = self.groups_ if hasattr(self, "groups_") else None
-        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_blind_repair(self))
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features seen in ``fit``."""
-        return int(self.estimator_.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features seen in ``fit``."""
-        return np.asarray(self.estimator_.feature_names_in_)
+    def __init__(
+        self,
+        estimator: Any,
+        group_estimator: Any = None,
+        repair: BlindRepair | None = None,
+        *,
+        slack: Any = "auto",
+        cv: Any = 5,
+        amount: float = 1.0,
+    ) -> None:
+        self.estimator = estimator
+        self.group_estimator = group_estimator
+        self.repair = repair
+        self.slack = slack
+        self.cv = cv
+        self.amount = amount
 
     def fit(
         self,
@@ -92,9 +81,11 @@ class _BlindRepair(RowScoring, MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
-        fitted = self._cross_fit(X, y, sensitive_features, strata, sample_weight).fit(self.slack, self.max_disparity)
-        store_fit(self, fitted)
-        warn_of_fit(self, fitted)
+        models = self._cross_fit(X, y, sensitive_features, strata, sample_weight)
+        limit = self._settings().max_disparity
+        solution = models.solve(self.slack, limit)
+        self._store(models, solution)
+        solution.warn(limit)
         return self
 
     def fit_path(
@@ -119,19 +110,57 @@ class _BlindRepair(RowScoring, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         list of estimators
-            Fitted copies, one for each slack, which share both models.
+            Fitted copies, one for each slack, which share both models. They have no ``max_disparity``.
         """
-        model = copy(self)
-        return fit_slacks(model, model._cross_fit(X, y, sensitive_features, strata, sample_weight), slacks)  # noqa: SLF001 - of this class
+        values = [check_real(slack, name="slacks", most=1.0) for slack in slacks]
+        if not values or values != sorted(values, reverse=True):
+            raise ValueError("slacks must descend, from little parity to much: each solution starts from the last one.")
+        template = copy(self)
+        models = template._cross_fit(X, y, sensitive_features, strata, sample_weight)  # noqa: SLF001 - of this class
+        if self._settings().max_disparity is not None:
+            template.repair = clone(self.repair).set_params(max_disparity=None)
+        fitted, start = [], None
+        for slack in values:
+            solution = models.solve(slack, None, start=start)
+            start = solution.potentials
+            fitted.append(copy(template).set_params(slack=slack))
+            fitted[-1]._store(models, solution)  # noqa: SLF001 - of this class
+        solution.warn(None)
+        return fitted
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):  # it takes what the model takes
-            tags.input_tags = get_tags(self.estimator).input_tags
-        return tags
+    def _cross_fit(
+        self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None
+    ) -> CrossFit:
+        """Return the two models with their out-of-fold predictions."""
+        settings, classifies = self._settings(), self._classifies
+        check_options(self, settings, classifies=classifies)
+        target, classes = self._targets(X, y)
+        rows = read_rows(
+            X, target, model=self, criterion=settings.criterion, classifies=classifies, strata=strata,
+            sensitive_features=sensitive_features, weights=check_weights(sample_weight, size=target.size),
+        )  # fmt: skip
+        models = cross_fit_models(self, settings, rows, classifies=classifies)
+        if classes is not None:
+            self.classes_ = classes
+        return models
+
+    def _store(self, models: CrossFit, solution: Solution) -> None:
+        """Set the fitted attributes; none of them contains a row."""
+        self.estimator_ = models.estimator
+        self.group_estimator_ = models.group_estimator
+        self.group_calibration_ = models.calibration
+        self.cells_ = models.cells
+        self.groups_ = models.groups
+        self.strata_ = models.strata
+        self.potentials_ = solution.potentials
+        self.report_ = solution.report
+
+    def _html_repr(self) -> str:
+        groups = self.groups_ if hasattr(self, "groups_") else None
+        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_blind_repair(self))
 
 
-class BlindRepairClassifier(ClassifierMixin, _BlindRepair):
+class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
     r"""Binary classifier whose probabilities are repaired without the group at prediction.
 
     A second model estimates the probability of each group from the features, and one function of both models'
@@ -146,29 +175,17 @@ class BlindRepairClassifier(ClassifierMixin, _BlindRepair):
         A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
         default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
         same preprocessing.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or instance, default="demographic_parity"
-        Among whom scores should have the same distribution in all groups: everyone, people with the same label, or
-        people with a positive label.
-    loss : {"squared", "log", "zero_one"}, default="squared"
-        What the repair keeps as low as it can: the squared or the logarithmic loss of the scores, with groups alike at
-        every threshold; or the error of decisions at one half, with groups alike at that threshold only.
+    repair : BlindRepair, optional
+        Criterion, loss, limit on the disparity, groups and seed; the default ones when omitted.
     slack : "auto" or float, default="auto"
         Difference that the repair leaves between the share of each group above any score and a common one, so that
         two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
         rows; 0 is full parity on the training rows.
-    max_disparity : float, optional
-        Choose the largest slack at which the disparity of the criterion between the true groups of out-of-fold rows is
-        at most this. Leave ``slack`` at ``"auto"``.
-    amount : float, default=1.0
-        How much to repair, from 0 (no change) to 1. It may be set after ``fit``.
     cv : int, splitter or iterable of splits, default=5
         Folds by which both models are cross-fitted: the map is learned from predictions of rows that the models were
         not trained on. Predictions come from models fitted on all rows.
-    groups : GroupPolicy, optional
-        How sensitive columns become groups; several must be crossed. Every group needs at least as many rows as there
-        are folds.
-    random_state : int or None, default=0
-        Seed of the folds and of the default ``group_estimator``.
+    amount : float, default=1.0
+        How much to repair, from 0 (no change) to 1. It may be set after ``fit``.
 
     Attributes
     ----------
@@ -223,7 +240,7 @@ class BlindRepairClassifier(ClassifierMixin, _BlindRepair):
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from fairtransport import BlindRepairClassifier
-    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> from fairtransport.metrics import pairwise_disparity
     >>> rng = np.random.default_rng(0)
     >>> group = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.5]
@@ -231,50 +248,13 @@ class BlindRepairClassifier(ClassifierMixin, _BlindRepair):
     >>> model = BlindRepairClassifier(LogisticRegression(), LogisticRegression())
     >>> model = model.fit(X, y, sensitive_features=group)
     >>> before, after = model.estimator_.predict_proba(X)[:, 1], model.predict_proba(X)[:, 1]
-    >>> [round(strong_pairwise_disparity(scores, sensitive_features=group), 1) for scores in (before, after)]
+    >>> [round(pairwise_disparity(scores, sensitive_features=group), 1) for scores in (before, after)]
     [0.2, 0.0]
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        group_estimator: Any = None,
-        *,
-        criterion: str | Criterion = "demographic_parity",
-        loss: str = "squared",
-        slack: Any = "auto",
-        max_disparity: float | None = None,
-        amount: float = 1.0,
-        cv: Any = 5,
-        groups: GroupPolicy | None = None,
-        random_state: int | None = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.group_estimator = group_estimator
-        self.criterion = criterion
-        self.loss = loss
-        self.slack = slack
-        self.max_disparity = max_disparity
-        self.amount = amount
-        self.cv = cv
-        self.groups = groups
-        self.random_state = random_state
-
-    def _cross_fit(
-        self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None
-    ) -> CrossFit:
-        """Return the two models with their out-of-fold predictions."""
-        check_options(self)
-        check_base_estimator(self.estimator, regression=False)
-        labels, classes = two_classes(y, type(self).__name__)
-        weights = check_weights(sample_weight, size=labels.size)
-        positive = (labels == classes[1]).astype(np.int64) if needs_labels(self.criterion) else None
-        rows = read_rows(
-            self, X, labels, labels=positive, sensitive_features=sensitive_features, strata=strata, weights=weights
-        )
-        models = cross_fit_models(self, rows, bounds=(0.0, 1.0), predicts_label=True)
-        self.classes_ = classes
-        return models
+    def _targets(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        del X
+        return two_classes(y, type(self).__name__)
 
     def predict_proba(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
         """Return the repaired probabilities of the two classes.
@@ -303,13 +283,8 @@ class BlindRepairClassifier(ClassifierMixin, _BlindRepair):
         """Return the accuracy of ``predict``."""
         return float(accuracy_score(y, self.predict(X, strata=strata), sample_weight=sample_weight))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
-
-class BlindRepairRegressor(RegressorMixin, _BlindRepair):
+class BlindRepairRegressor(RegressorMixin, _BlindRepairModel):
     r"""Regressor whose predictions are repaired without the group at prediction.
 
     A second model estimates the probability of each group from the features, and one function of both models'
@@ -324,26 +299,17 @@ class BlindRepairRegressor(RegressorMixin, _BlindRepair):
         A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
         default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
         same preprocessing.
-    criterion : {"demographic_parity", "equalized_odds"} or instance, default="demographic_parity"
-        Among whom predictions should have the same distribution in all groups: everyone, or people in the same range
-        of y, which is cut at quantiles. Equal opportunity needs a positive label, which real-valued y has not.
+    repair : BlindRepair, optional
+        Criterion, loss, limit on the disparity, groups and seed; the default ones when omitted.
     slack : "auto" or float, default="auto"
         Difference that the repair leaves between the share of each group above any prediction and a common one, so that
         two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
         rows; 0 is full parity on the training rows.
-    max_disparity : float, optional
-        Choose the largest slack at which the disparity of the criterion between the true groups of out-of-fold rows is
-        at most this, in units of y. Leave ``slack`` at ``"auto"``.
-    amount : float, default=1.0
-        How much to repair, from 0 (no change) to 1. It may be set after ``fit``.
     cv : int, splitter or iterable of splits, default=5
         Folds by which both models are cross-fitted: the map is learned from predictions of rows that the models were
         not trained on. Predictions come from models fitted on all rows.
-    groups : GroupPolicy, optional
-        How sensitive columns become groups; several must be crossed. Every group needs at least as many rows as there
-        are folds.
-    random_state : int or None, default=0
-        Seed of the folds and of the default ``group_estimator``.
+    amount : float, default=1.0
+        How much to repair, from 0 (no change) to 1. It may be set after ``fit``.
 
     Attributes
     ----------
@@ -370,26 +336,8 @@ class BlindRepairRegressor(RegressorMixin, _BlindRepair):
 
     See Also
     --------
+    BlindRepairClassifier : The same for probabilities, with the formula of the map.
     QuantileRepairRegressor : Repairs with the group at prediction, which costs less accuracy.
-
-    Notes
-    -----
-    With the prediction :math:`\eta(x)` of the model and the probabilities of the groups, the repaired prediction is
-
-    .. math:: f(x) = \mathrm{argmin}_s \ell(\eta(x), s) + \sum_a \Big(\frac{P(a \mid x)}{P(a)} - 1\Big) \phi_a(s),
-
-    which has the least expected loss among all functions of x whose distribution is the same in all groups; the dual
-    potentials :math:`\phi_a` are piecewise linear functions and maximise a concave function. For two groups and
-    squared loss this is the optimal map of [1]_; with :math:`P(a, y \mid x)` for equalized odds and decisions instead
-    of scores, it is the rule of [2]_. A partial repair is
-    :math:`(1 - \mathrm{amount})\, \eta(x) + \mathrm{amount}\, f(x)`.
-
-    References
-    ----------
-    .. [1] Divol and Gaucher (2024), "Demographic parity in regression and classification within the unawareness
-           framework", arXiv:2409.02471.
-    .. [2] Xian and Zhao (2024), "A unified post-processing framework for group fairness in classification",
-           arXiv:2405.04025.
 
     Examples
     --------
@@ -407,48 +355,10 @@ class BlindRepairRegressor(RegressorMixin, _BlindRepair):
     [1.3, 0.1]
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        group_estimator: Any = None,
-        *,
-        criterion: str | Criterion = "demographic_parity",
-        slack: Any = "auto",
-        max_disparity: float | None = None,
-        amount: float = 1.0,
-        cv: Any = 5,
-        groups: GroupPolicy | None = None,
-        random_state: int | None = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.group_estimator = group_estimator
-        self.criterion = criterion
-        self.slack = slack
-        self.max_disparity = max_disparity
-        self.amount = amount
-        self.cv = cv
-        self.groups = groups
-        self.random_state = random_state
-
-    def _cross_fit(
-        self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None
-    ) -> CrossFit:
-        """Return the two models with their out-of-fold predictions."""
-        check_options(self)
-        check_base_estimator(self.estimator, regression=True)
-        if criterion_name(self.criterion) == "equal_opportunity":
-            raise ValueError(
-                "criterion='equal_opportunity' compares people with a positive label, which real-valued y has not; use "
-                "'demographic_parity' or 'equalized_odds'."
-            )
+    def _targets(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
         if n_rows(X) == 1:
             raise ValueError("BlindRepairRegressor needs several rows; n_samples=1.")
-        target = real_targets(y, type(self).__name__)
-        weights = check_weights(sample_weight, size=target.size)
-        rows = read_rows(self, X, target, sensitive_features=sensitive_features, strata=strata, weights=weights)
-        if needs_labels(self.criterion):
-            rows = replace(rows, labels=label_ranges(target, len(rows.groups)))
-        return cross_fit_models(self, rows, bounds=None, predicts_label=False)
+        return real_targets(y, type(self).__name__), None
 
     def predict(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
         """Return the repaired predictions.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,11 +15,13 @@ from fairtransport.report.style.figures import THEMES, GroupStyle, add_grid, gro
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    Entries = Sequence[tuple[Any, str]]
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.auditing import Audit
     from fairtransport.groups import Groups
+
+    Entries = Sequence[tuple[Any, str]]
+    Legend = tuple[Callable[[int], Entries], Entries]  # groups by the characters of a label, and what comes after
 
 # Axes of the displays: font sizes that fit their width, labels, and a legend above them.
 
@@ -28,21 +31,10 @@ _LEGEND_SHARE = 0.4  # largest share of the height that a legend takes from a fi
 _GROWTH_SHARE = 0.22  # share of the height above which a new figure grows with its legend
 
 
-def get_axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return ``ax``, or the axes of a new figure if it is None."""
-    if ax is not None:
-        return ax
-    return load_extra("matplotlib.pyplot").subplots(figsize=size, layout="constrained")[1]
-
-
-def axes_width(ax: Any) -> float:
-    """Return the width that the figure has for these axes and their labels, in inches."""
-    return float(ax.figure.get_size_inches()[0] * max(ax.get_position(original=True).width / 0.775, 0.05))
-
-
 def is_narrow(ax: Any) -> bool:
     """Return whether the axes are so narrow that fonts and lines have to be smaller, as in a column of 6 cm."""
-    return axes_width(ax) < _NARROW
+    share = max(ax.get_position(original=True).width / 0.775, 0.05)  # of the figure, with the labels
+    return bool(ax.figure.get_size_inches()[0] * share < _NARROW)
 
 
 def font_size(ax: Any) -> float:
@@ -50,23 +42,30 @@ def font_size(ax: Any) -> float:
     return 7.0 if is_narrow(ax) else 9.0
 
 
-def label_axes(ax: Any, *, xlabel: str, ylabel: str, grid: bool = True) -> None:
-    """Label the axes, with a light grid."""
+def label_axes(
+    ax: Any, *, xlabel: str, ylabel: str, grid: bool = True, few_ticks: bool = False, percent: bool = False
+) -> None:
+    """Label the axes, with a light grid, as many ticks as there is room for, and percentages on the vertical axis."""
     size = font_size(ax)
+    if few_ticks:
+        ax.locator_params(nbins=4 if is_narrow(ax) else 6)
+    if percent:
+        percent_axis(ax.yaxis)
     ax.set_xlabel(xlabel, fontsize=size)
     ax.set_ylabel(ylabel, fontsize=size)
     ax.tick_params(labelsize=size - 0.5)
     add_grid(ax, THEME, width=0.5, visible=grid)
 
 
-def set_tick_count(ax: Any) -> None:
-    """Limit the number of ticks to what the width of the axes has room for."""
-    ax.locator_params(nbins=4 if is_narrow(ax) else 6)
+def percent_axis(axis: Any) -> None:
+    """Write the shares on an axis as percentages."""
+    axis.set_major_formatter(load_extra("matplotlib.ticker").PercentFormatter(1.0, decimals=0))
 
 
-def percent_axis(ax: Any) -> None:
-    """Write the shares on the vertical axis as percentages."""
-    ax.yaxis.set_major_formatter(load_extra("matplotlib.ticker").PercentFormatter(1.0, decimals=0))
+def error_bars(estimates: Sequence[Any]) -> NDArray[np.float64]:
+    """Return the distances of values to the ends of their intervals, as matplotlib's ``errorbar`` takes them."""
+    ends = [[one.value - one.low for one in estimates], [one.high - one.value for one in estimates]]
+    return np.maximum(ends, 0.0)
 
 
 def empty_handle() -> Any:
@@ -106,26 +105,22 @@ def _first_entries(entries: Entries, n_entries: int) -> list[tuple[Any, str]]:
 
 
 def _legend(ax: Any, entries: Entries, left: float, columns: int) -> Any:
-    legend = ax.legend(
-        [handle for handle, _ in entries],
-        [""] * len(entries),
-        loc="lower left",
-        bbox_to_anchor=(left, 1.01),
-        ncols=columns,
-        frameon=False,
-        fontsize=font_size(ax),
-        handlelength=2.6,
-        borderpad=0.2,
-        borderaxespad=0.0,
-        labelspacing=0.25,
-        columnspacing=1.2,
-    )
+    anchor = {"loc": "lower left", "bbox_to_anchor": (left, 1.01), "borderpad": 0.2, "borderaxespad": 0.0}
+    spacing = {"handlelength": 2.6, "labelspacing": 0.25, "columnspacing": 1.2}
+    legend = plain_legend(ax, entries, ncols=columns, fontsize=font_size(ax), **anchor, **spacing)
+    for text in legend.get_texts():
+        text.set_color(THEME.ink)
+    return legend
+
+
+def plain_legend(owner: Any, entries: Entries, **options: Any) -> Any:
+    """Add a legend without a frame to axes or a figure, whatever characters its labels have."""
+    legend = owner.legend([handle for handle, _ in entries], [""] * len(entries), frameon=False, **options)
     # Set one by one, and as plain text: matplotlib omits labels that begin with an underscore and parses dollar signs
     # as mathematics.
     for text, (_, label) in zip(legend.get_texts(), entries, strict=True):
         text.set_text(label)
         text.set_parse_math(False)
-        text.set_color(THEME.ink)
     return legend
 
 
@@ -148,9 +143,11 @@ class Display(ABC):
         Display
         """
         size = self._check_and_size()
-        self.ax_ = get_axes(ax, size)
+        self.ax_ = load_extra("matplotlib.pyplot").subplots(figsize=size, layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
-        self._draw(new_figure=ax is None)
+        legend = self._draw()
+        if legend is not None:
+            legend_above(self.ax_, *legend, grow=ax is None)
         return self
 
     def _check_and_size(self) -> tuple[float, float]:
@@ -158,15 +155,15 @@ class Display(ABC):
         return (5.6, 3.8)
 
     @abstractmethod
-    def _draw(self, *, new_figure: bool) -> None:
-        """Draw on ``ax_``; a new figure may grow with its legend."""
+    def _draw(self) -> Legend | None:
+        """Draw on ``ax_``; return the entries of a legend above it, if any."""
 
 
+@dataclass(eq=False, repr=False)
 class AuditDisplay(Display):
     """Base class of the displays that keep an audit and draw its groups."""
 
-    def __init__(self, audit: Audit) -> None:
-        self.audit = audit
+    audit: Audit
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Any = None, **options: Any) -> Self:
@@ -201,9 +198,8 @@ _FAINT = 0.45
 
 def line_options(style: GroupStyle) -> dict[str, Any]:
     """Return the options of matplotlib for the line of a group."""
-    dashes = (0, style.dashes) if style.dashes else "solid"
     width, layer = (1.9, 4) if style.named else (0.8, 3)
-    return {"color": style.colour, "linestyle": dashes, "linewidth": width, "zorder": layer}
+    return {"color": style.colour, "linestyle": style.line_style, "linewidth": width, "zorder": layer}
 
 
 class GroupLines:
@@ -228,15 +224,10 @@ class GroupLines:
 
     def entries(self, max_chars: int) -> list[tuple[Any, str]]:
         """Return the entries of a legend: groups with a style of their own by name, the others as one."""
-        entries, others = [], []
-        for index, (style, line) in enumerate(zip(self.styles, self.lines, strict=True)):
-            if style.named:
-                entries.append((line, self._label(index, max_chars)))
-            else:
-                others.append(line)
-        if others:
-            entries.append((others[0], f"{len(others):,} smaller groups"))
-        return entries
+        drawn = list(enumerate(zip(self.lines, self.styles, strict=True)))
+        entries = [(line, self._label(index, max_chars)) for index, (line, style) in drawn if style.named]
+        others = [line for _, (line, style) in drawn if not style.named]
+        return [*entries, (others[0], f"{len(others):,} smaller groups")] if others else entries
 
     def _label(self, index: int, max_chars: int) -> str:
         remarks = [] if self.counts is None else [f"n = {self.counts[index]:,}"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line, shorten
+from fairtransport.auditing.proportions import Estimate
 from fairtransport.groups import make_groups
 from fairtransport.histograms import display_points
 from fairtransport.metrics import pairwise_distances
@@ -16,11 +18,11 @@ from fairtransport.report.displays._base import (
     THEME,
     Display,
     GroupLines,
+    error_bars,
     font_size,
     is_narrow,
     label_axes,
-    legend_above,
-    percent_axis,
+    plain_legend,
 )
 from fairtransport.report.displays._distributions import ScoreDisplay
 from fairtransport.report.style.figures import MOST_NAMED
@@ -32,11 +34,13 @@ if TYPE_CHECKING:
 
     from fairtransport.auditing import Audit, AuditSeries
     from fairtransport.causal import CounterfactualAudit, GroupEffects
+    from fairtransport.report.displays._base import Legend
 
 _DARK, _LIGHT = "#0b5cad", "#ffffff"
 _NUMBER_WIDTH = 0.34  # inches of a cell that has room for a number of 9 points
 
 
+@dataclass(eq=False, repr=False)
 class PairwiseDisparityDisplay(ScoreDisplay):
     """Heat map of the Wasserstein-1 distances between all pairs of groups, in percentage points.
 
@@ -57,10 +61,8 @@ class PairwiseDisparityDisplay(ScoreDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     image_ : matplotlib.image.AxesImage
         The heat map.
     indices_ : ndarray of int
@@ -71,38 +73,24 @@ class PairwiseDisparityDisplay(ScoreDisplay):
     See Also
     --------
     CdfDisplay : The distance of two groups as an area.
-    fairtransport.metrics.strong_pairwise_disparity : Sum of the distances.
+    fairtransport.metrics.pairwise_disparity : Mean of the distances.
     fairtransport.Audit.plot : Draws this display with ``kind="pairs"``.
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from fairtransport.report import PairwiseDisparityDisplay
     >>> display = PairwiseDisparityDisplay.from_predictions([0.1, 0.3, 0.7], sensitive_features=["a", "b", "c"])
     >>> display.image_.get_array().round(1).tolist()
     [[0.0, 20.0, 60.0], [20.0, 0.0, 40.0], [60.0, 40.0, 0.0]]
     """
 
-    title: str = "Distance, percentage points"
-    image_: Any
-    indices_: NDArray[np.int64]
-    texts_: list[Any]
-
-    def __init__(
-        self,
-        distances: ArrayLike,
-        names: Sequence[str],
-        *,
-        counts: ArrayLike,
-        judged: ArrayLike,
-        most: int | None = MOST_NAMED,
-    ) -> None:
-        self.distances = distances
-        self.names = names
-        self.counts = counts
-        self.judged = judged
-        self.most = most
+    distances: ArrayLike
+    names: Sequence[str]
+    _: KW_ONLY
+    counts: ArrayLike
+    judged: ArrayLike
+    most: int | None = MOST_NAMED
+    title: str = field(default="Distance, percentage points", init=False)
 
     @classmethod
     def from_audit(cls, audit: Audit, *, most: int | None = MOST_NAMED, ax: Any = None) -> Self:
@@ -172,7 +160,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         self.indices_ = np.sort(np.argsort(-counts, kind="stable")[:most])
         return (min(9.0, 3.2 + 0.42 * self.indices_.size), min(7.6, 1.5 + 0.42 * self.indices_.size))
 
-    def _draw(self, *, new_figure: bool) -> None:  # noqa: ARG002 - there is no legend to grow with
+    def _draw(self) -> None:
         ax, size = self.ax_, font_size(self.ax_)
         points = 100 * np.asarray(self.distances, dtype=np.float64)[np.ix_(self.indices_, self.indices_)]
         colours = load_extra("matplotlib.colors").LinearSegmentedColormap.from_list("distance", [_LIGHT, _DARK])
@@ -221,6 +209,7 @@ _SCORE = "score"
 _MOST_WIDTH = 7.0  # points, of the edge with the largest effect
 
 
+@dataclass(eq=False, repr=False)
 class CausalEffectsDisplay(Display):
     """A causal graph, with the mean effect on the score of the paths that begin with each edge of the sensitive column.
 
@@ -235,10 +224,8 @@ class CausalEffectsDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     positions_ : dict of str to (float, float)
         Where each node is drawn.
 
@@ -254,23 +241,19 @@ class CausalEffectsDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import numpy as np
     >>> import fairtransport as ft
     >>> group = np.arange(200) % 2
     >>> table = {"group": group, "hours": 35 + 4 * group + np.sin(np.arange(200))}
     >>> transport = ft.causal.CounterfactualTransport({"group": ["hours"]}, sensitive="group")
-    >>> effects = ft.causal.audit_counterfactual(lambda rows: rows["hours"], table, transport, n_bootstrap=0)
+    >>> effects = ft.causal.audit_counterfactual(lambda rows: rows["hours"], table, transport, n_orders=0)
     >>> sorted(ft.report.CausalEffectsDisplay.from_effects(effects).positions_)
     ['group', 'hours', 'score']
     """
 
-    positions_: dict[str, tuple[float, float]]
-
-    def __init__(self, effects: CounterfactualAudit, *, group: Any = None) -> None:
-        self.effects = effects
-        self.group = group
+    effects: CounterfactualAudit
+    _: KW_ONLY
+    group: Any = None
 
     @classmethod
     def from_effects(cls, effects: CounterfactualAudit, *, group: Any = None, ax: Any = None) -> Self:
@@ -292,9 +275,7 @@ class CausalEffectsDisplay(Display):
         return cls(effects, group=group).plot(ax)
 
     def _check_and_size(self) -> tuple[float, float]:
-        self._of_group()
-        n_mediators = len(self._of_group().paths)
-        return (7.6, 1.9 + 0.62 * max(n_mediators, 2))
+        return (7.6, 1.9 + 0.62 * max(len(self._of_group().paths), 2))
 
     def _of_group(self) -> GroupEffects:
         if self.group is None:
@@ -304,13 +285,13 @@ class CausalEffectsDisplay(Display):
             raise ValueError("group must be one of the groups of the audit, other than the one that people move to.")
         return found[0]
 
-    def _draw(self, *, new_figure: bool) -> None:  # noqa: ARG002 - of the base class
+    def _draw(self) -> None:
         ax, audit, effects = self.ax_, self.effects, self._of_group()
         ax.set_axis_off()
         through = {one.name.removeprefix("through "): one.mean for one in effects.paths if one.name != "direct"}
         direct = effects.effects["direct"].mean
         mediators = [node for node in audit.graph.nodes if node in through]
-        self.positions_ = {audit.sensitive: (0.0, 0.0), _SCORE: (2.0, 0.0)}
+        self.positions_: dict[str, tuple[float, float]] = {audit.sensitive: (0.0, 0.0), _SCORE: (2.0, 0.0)}
         middle = (len(mediators) - 1) / 2
         self.positions_ |= {node: (1.0, middle - index) for index, node in enumerate(mediators)}
         unit = max(abs(direct), *map(abs, through.values())) or 1.0
@@ -386,6 +367,7 @@ _POINTS = 257
 _OUTSIDE = "#b3261e"
 
 
+@dataclass(eq=False, repr=False)
 class AuditSeriesDisplay(Display):
     """Control chart of the mean distance between groups, for each value of a column.
 
@@ -398,10 +380,8 @@ class AuditSeriesDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     points_ : matplotlib.container.ErrorbarContainer
         The distances with their confidence intervals.
 
@@ -416,21 +396,16 @@ class AuditSeriesDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import fairtransport as ft
     >>> from fairtransport.report import AuditSeriesDisplay
     >>> table = {"s": [0.1, 0.4, 0.3, 0.8] * 20, "g": ["a", "b"] * 40, "month": [1, 1, 2, 2] * 20}
     >>> import polars as pl
-    >>> series = ft.audit_table(pl.DataFrame(table), by="month", score="s", sensitive_features="g", random_state=0)
+    >>> series = ft.audit_table(pl.DataFrame(table), by="month", score="s", sensitive_features="g")
     >>> AuditSeriesDisplay.from_series(series).ax_.get_xlabel()
     'month'
     """
 
-    points_: Any
-
-    def __init__(self, series: AuditSeries) -> None:
-        self.series = series
+    series: AuditSeries
 
     @classmethod
     def from_series(cls, series: AuditSeries, *, ax: Any = None) -> Self:
@@ -451,20 +426,18 @@ class AuditSeriesDisplay(Display):
     def _check_and_size(self) -> tuple[float, float]:
         return (min(12.0, max(5.6, 0.32 * len(self.series.points))), 3.8)
 
-    def _draw(self, *, new_figure: bool) -> None:
+    def _draw(self) -> Legend:
         ax, points, centre = self.ax_, self.series.points, self.series.centre
         x = np.arange(len(points))
         edges = np.append(x - 0.5, x[-1] + 0.5)
         lower, upper = ([getattr(point, name) for point in points] for name in ("lower_limit", "upper_limit"))
-        band = ax.fill_between(
-            edges, [*lower, lower[-1]], [*upper, upper[-1]], step="post", color=THEME.target, linewidth=0, zorder=1
-        )
+        limits = [*lower, lower[-1]], [*upper, upper[-1]]
+        band = ax.fill_between(edges, *limits, step="post", color=THEME.target, linewidth=0, zorder=1)
         (line,) = ax.plot(edges[[0, -1]], [centre, centre], color=THEME.quiet, linewidth=1, zorder=2)
+        estimates = [Estimate(point.distance, point.low, point.high) for point in points]
         values = np.array([point.distance for point in points])
-        errors = np.array([(point.distance - point.low, point.high - point.distance) for point in points]).T
-        self.points_ = ax.errorbar(
-            x, values, yerr=np.maximum(errors, 0), fmt="o", color=THEME.ink, markersize=4.5, linewidth=1, zorder=4
-        )
+        style = {"fmt": "o", "color": THEME.ink, "markersize": 4.5, "linewidth": 1, "zorder": 4}
+        self.points_ = ax.errorbar(x, values, yerr=error_bars(estimates), **style)
         outside = np.array([point.outside for point in points])
         last = [(band, "Control limits"), (line, f"All rows, {100 * centre:.1f} points")]
         if outside.any():
@@ -474,16 +447,12 @@ class AuditSeriesDisplay(Display):
         ax.set_ylim(bottom=0)
         names = [shorten(point.value, 18) for point in points]
         step = math.ceil(len(names) / 40)
-        ax.set_xticks(x[::step], names[::step], rotation=45 if max(map(len, names)) > 4 else 0, ha="right")
-        for text in ax.get_xticklabels():
-            text.set_parse_math(False)
-        if max(map(len, names)) <= 4:
-            for text in ax.get_xticklabels():
-                text.set_horizontalalignment("center")
-        percent_axis(ax)
-        label_axes(ax, xlabel=shorten(self.series.by, 40), ylabel="Mean distance of two groups")
+        turned = max(map(len, names)) > 4
+        direction = {"rotation": 45, "ha": "right"} if turned else {"rotation": 0, "ha": "center"}
+        ax.set_xticks(x[::step], names[::step], parse_math=False, **direction)
+        label_axes(ax, xlabel=shorten(self.series.by, 40), ylabel="Mean distance of two groups", percent=True)
         ax.xaxis.label.set_parse_math(False)
-        legend_above(ax, lambda _: [(self.points_, "Distance and interval")], last, grow=new_figure)
+        return lambda _: [(self.points_, "Distance and interval")], last
 
 
 def small_multiples(series: AuditSeries, *, n_columns: int = 4) -> Any:
@@ -495,7 +464,7 @@ def small_multiples(series: AuditSeries, *, n_columns: int = 4) -> Any:
     everyone = series.overall.histograms.groups
     order = {label: index for index, label in enumerate(everyone.labels)}
     outside = {point.value for point in series.points if point.outside}
-    handles = None
+    handles: list[tuple[Any, str]] = []
     for ax, (value, audit) in zip(axes.flat, audits, strict=False):
         points = display_points(audit.histograms, _POINTS)
         curves = np.full((len(everyone), _POINTS), np.nan)
@@ -510,15 +479,8 @@ def small_multiples(series: AuditSeries, *, n_columns: int = 4) -> Any:
             shorten(one_line(value), 26) + mark, fontsize=font_size(ax) + 0.5, color=_OUTSIDE if mark else THEME.ink
         )
         title.set_parse_math(False)
-        label_axes(ax, xlabel="", ylabel="")
-        percent_axis(ax)
+        label_axes(ax, xlabel="", ylabel="", percent=True)
     for ax in axes.flat[len(audits) :]:
         ax.set_visible(False)
-    legend = figure.legend(
-        [handle for handle, _ in handles or ()], [""] * len(handles or ()), loc="outside upper left", ncols=4,
-        frameon=False, fontsize=8,
-    )  # fmt: skip
-    for text, (_, label) in zip(legend.get_texts(), handles or (), strict=True):
-        text.set_text(label)
-        text.set_parse_math(False)
+    plain_legend(figure, handles, loc="outside upper left", ncols=4, fontsize=8)
     return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -11,17 +12,7 @@ from fairtransport._text import score_text, shorten
 from fairtransport._validation import check_choice, check_count, check_vector
 from fairtransport.histograms import GroupHistograms, count_scores
 from fairtransport.report._what_if import score_title, shown_histograms
-from fairtransport.report.displays._base import (
-    THEME,
-    Display,
-    GroupLines,
-    font_size,
-    is_narrow,
-    label_axes,
-    legend_above,
-    percent_axis,
-    set_tick_count,
-)
+from fairtransport.report.displays._base import THEME, Display, GroupLines, font_size, is_narrow, label_axes
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
@@ -30,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.auditing import Audit
+    from fairtransport.report.displays._base import Legend
 
 # Kernel density estimates of scores.
 
@@ -95,15 +87,16 @@ class ScoreDisplay(Display):
         return cls.from_predictions(scores, sensitive_features=sensitive_features, ax=ax, **options)
 
 
+@dataclass(eq=False, repr=False)
 class HistogramDisplay(ScoreDisplay):
     """Base class of the displays of score histograms."""
 
-    score_title: str = "Score"
-    in_units: bool = False  # whether distances are in units of the score, rather than shares of its range
-
-    def __init__(self, histograms: GroupHistograms, *, min_size: int = 30) -> None:
-        self.histograms = histograms
-        self.min_size = min_size
+    histograms: GroupHistograms
+    _: KW_ONLY
+    min_size: int = 30
+    score_title: str = field(default="Score", init=False)
+    # Whether distances are in units of the score, rather than shares of its range.
+    in_units: bool = field(default=False, init=False)
 
     @property
     def judged(self) -> NDArray[np.bool_]:
@@ -167,9 +160,8 @@ class HistogramDisplay(ScoreDisplay):
         """
         values = check_vector(scores, name="scores")
         in_units = range is None and bool(values.min() < 0 or values.max() > 1)
-        shown_range = (float(values.min()), float(values.max())) if in_units else range
-        if in_units and shown_range is not None and shown_range[0] == shown_range[1]:
-            shown_range = (shown_range[0] - 1.0, shown_range[1])
+        low, high = float(values.min()), float(values.max())
+        shown_range = (low if low < high else low - 1.0, high) if in_units else range
         histograms = count_scores(
             values, sensitive_features=sensitive_features, sample_weight=sample_weight, range=shown_range
         )
@@ -192,6 +184,7 @@ class HistogramDisplay(ScoreDisplay):
         return int(judged[one]), int(judged[other])
 
 
+@dataclass(eq=False, repr=False)
 class GroupDistributionDisplay(HistogramDisplay):
     """Distribution of the scores of each group, with the target distribution shaded.
 
@@ -212,10 +205,8 @@ class GroupDistributionDisplay(HistogramDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
     target_ : matplotlib.collections.PolyCollection or None
@@ -228,8 +219,6 @@ class GroupDistributionDisplay(HistogramDisplay):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from fairtransport.report import GroupDistributionDisplay
     >>> rng = np.random.default_rng(0)
     >>> scores, sex = rng.beta(2, 5, size=300), np.repeat(["F", "M"], 150)
@@ -238,29 +227,17 @@ class GroupDistributionDisplay(HistogramDisplay):
     (2, 'Score')
     """
 
-    lines_: list[Any]
-    target_: Any
-
-    def __init__(
-        self,
-        histograms: GroupHistograms,
-        *,
-        min_size: int = 30,
-        kind: str = "density",
-        target: Any = "barycenter",
-        n_bins: int = 20,
-    ) -> None:
-        super().__init__(histograms, min_size=min_size)
-        self.kind = kind
-        self.target = target
-        self.n_bins = n_bins
+    _: KW_ONLY
+    kind: str = "density"
+    target: Any = "barycenter"
+    n_bins: int = 20
 
     def _check_and_size(self) -> tuple[float, float]:
         check_choice(self.kind, ("density", "histogram"), name="kind")
         check_count(self.n_bins, name="n_bins")
         return super()._check_and_size()
 
-    def _draw(self, *, new_figure: bool) -> None:
+    def _draw(self) -> Legend:
         ax, histograms = self.ax_, self.histograms
         drawn = GroupLines(histograms.groups, histograms.group_rows, self.judged)
         self.target_ = self._draw_target()
@@ -268,13 +245,12 @@ class GroupDistributionDisplay(HistogramDisplay):
             drawn.draw(ax, *self._curve(sample.values, sample.weights, float(size)))
         self.lines_ = drawn.lines
         self._set_limits()
-        set_tick_count(ax)
-        if self.in_units and self.kind == "density":
+        histogram, width = self.kind == "histogram", (histograms.grid.high - histograms.grid.low) / self.n_bins
+        ylabel = f"Share in {width:.3g}" if histogram else "Density"
+        label_axes(ax, xlabel=self.score_title, ylabel=ylabel, few_ticks=True, percent=histogram)
+        if self.in_units and not histogram:
             ax.set_yticks([])  # shares per unit: a factor of ten would overlap the legend, and says nothing
-        width = (histograms.grid.high - histograms.grid.low) / self.n_bins
-        label_axes(ax, xlabel=self.score_title, ylabel="Density" if self.kind == "density" else f"Share in {width:.3g}")
-        target = [] if self.target_ is None else [(self.target_, "Target")]
-        legend_above(ax, drawn.entries, target, grow=new_figure)
+        return drawn.entries, [] if self.target_ is None else [(self.target_, "Target")]
 
     def _curve(self, scores: Any, masses: Any, size: float) -> tuple[Any, Any]:
         grid = self.histograms.grid
@@ -312,8 +288,6 @@ class GroupDistributionDisplay(HistogramDisplay):
         if self.target_ is not None:
             heights.append(float(self.target_.get_datalim(ax.transData).y1))
         ax.set_ylim(0, 1.05 * max(heights))
-        if self.kind == "histogram":
-            percent_axis(ax)
 
 
 # Display of the cumulative distribution functions of groups.
@@ -321,6 +295,7 @@ class GroupDistributionDisplay(HistogramDisplay):
 _MAX_POINTS = 1024
 
 
+@dataclass(eq=False, repr=False)
 class CdfDisplay(HistogramDisplay):
     r"""Cumulative distribution function of the scores of each group, with the distance of two groups as an area.
 
@@ -337,10 +312,8 @@ class CdfDisplay(HistogramDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
     area_ : matplotlib.collections.PolyCollection
@@ -360,27 +333,20 @@ class CdfDisplay(HistogramDisplay):
 
     .. math:: W_1 = \int |F_a(v) - F_b(v)| \, dv,
 
-    and the sum over all pairs of groups is the strong pairwise demographic disparity (SPDD).
+    and the mean over all pairs of groups is the pairwise disparity.
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from fairtransport.report import CdfDisplay
     >>> display = CdfDisplay.from_predictions([0.1, 0.3, 0.5, 0.9], sensitive_features=["a", "a", "b", "b"])
     >>> round(display.distance_, 3)
     0.5
     """
 
-    lines_: list[Any]
-    area_: Any
-    distance_: float
+    _: KW_ONLY
+    pair: tuple[Any, Any] | None = None
 
-    def __init__(self, histograms: GroupHistograms, *, min_size: int = 30, pair: tuple[Any, Any] | None = None) -> None:
-        super().__init__(histograms, min_size=min_size)
-        self.pair = pair
-
-    def _draw(self, *, new_figure: bool) -> None:
+    def _draw(self) -> Legend:
         ax, histograms, grid = self.ax_, self.histograms, self.histograms.grid
         one, other = self._pair_indices(self.pair)
         self.distance_ = float(np.abs(histograms.cdf[one] - histograms.cdf[other])[:-1].sum() / grid.n_bins)
@@ -395,28 +361,17 @@ class CdfDisplay(HistogramDisplay):
             drawn.draw(ax, points, values)
         self.lines_ = drawn.lines
         ax.set(xlim=(grid.low, grid.high), ylim=(0, 1))
-        set_tick_count(ax)
-        percent_axis(ax)
-        label_axes(ax, xlabel=self.score_title, ylabel="Share at or below")
+        label_axes(ax, xlabel=self.score_title, ylabel="Share at or below", few_ticks=True, percent=True)
         self._label_area(one, other)
-        legend_above(ax, drawn.entries, [(self.area_, f"Distance {score_text(self.distance_)}")], grow=new_figure)
+        return drawn.entries, [(self.area_, f"Distance {score_text(self.distance_)}")]
 
     def _label_area(self, one: int, other: int) -> None:
         """Name the two groups in the corner that distribution functions leave free."""
-        names = self.histograms.groups.names
+        names, max_chars = self.histograms.groups.names, 20 if is_narrow(self.ax_) else 36
         if len(names) == 2:
             return
-        max_chars = 20 if is_narrow(self.ax_) else 36
-        self.ax_.text(
-            0.985,
-            0.03,
-            "\n".join(["Area between", shorten(names[one], max_chars), shorten(names[other], max_chars)]),
-            transform=self.ax_.transAxes,
-            ha="right",
-            va="bottom",
-            fontsize=font_size(self.ax_) - 1,
-            color=THEME.quiet,
-            bbox={"facecolor": THEME.paper, "edgecolor": "none", "alpha": 0.75, "pad": 1.5},
-            zorder=6,
-            parse_math=False,
-        )
+        text = "\n".join(["Area between", shorten(names[one], max_chars), shorten(names[other], max_chars)])
+        box = {"facecolor": THEME.paper, "edgecolor": "none", "alpha": 0.75, "pad": 1.5}
+        font = {"fontsize": font_size(self.ax_) - 1, "color": THEME.quiet, "parse_math": False}
+        corner = {"transform": self.ax_.transAxes, "ha": "right", "va": "bottom"}
+        self.ax_.text(0.985, 0.03, text, bbox=box, zorder=6, **font, **corner)

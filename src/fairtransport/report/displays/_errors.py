@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._extras import load_extra
 from fairtransport.histograms import display_points
 from fairtransport.report._what_if import ERROR_RATES
-from fairtransport.report.displays._base import (
-    THEME,
-    AuditDisplay,
-    label_axes,
-    legend_above,
-    percent_axis,
-    set_tick_count,
-)
+from fairtransport.report.displays._base import THEME, AuditDisplay, error_bars, label_axes, percent_axis
 
 if TYPE_CHECKING:
-    from fairtransport.auditing import Audit
+    from fairtransport.report.displays._base import Legend
 
 _TITLES = {
     "true_positive_rate": "True positive rate",
@@ -31,6 +24,7 @@ _TITLES = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class ErrorRateDisplay(AuditDisplay):
     """Error rates of each group at a threshold, with their confidence intervals.
 
@@ -45,10 +39,8 @@ class ErrorRateDisplay(AuditDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     points_ : list of matplotlib.container.ErrorbarContainer
         One for each group that has a style of its own.
 
@@ -59,20 +51,14 @@ class ErrorRateDisplay(AuditDisplay):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import fairtransport as ft
     >>> scores, labels, group = [0.1, 0.8, 0.3, 0.9], [0, 1, 1, 0], ["a", "a", "b", "b"]
-    >>> audit = ft.audit(scores, labels, sensitive_features=group, n_bootstrap=99)
+    >>> audit = ft.audit(scores, labels, sensitive_features=group)
     >>> len(ft.report.ErrorRateDisplay.from_audit(audit).points_)
     2
     """
 
-    points_: list[Any]
-
-    def __init__(self, audit: Audit, *, threshold: float | None = None) -> None:
-        super().__init__(audit)
-        self.threshold = threshold
+    threshold: float | None = field(default=None, kw_only=True)
 
     @property
     def _rates(self) -> Any:
@@ -88,37 +74,33 @@ class ErrorRateDisplay(AuditDisplay):
         n_shown = min(len(self._rates.groups), 12)
         return (5.8, 2.2 + 0.12 * len(ERROR_RATES) * n_shown)
 
-    def _draw(self, *, new_figure: bool) -> None:
+    def _draw(self) -> Legend:
         ax, rates = self.ax_, self._rates
         drawn = self._group_lines()
         shown = [index for index, style in enumerate(drawn.styles) if style.named]
         offsets = np.linspace(-0.32, 0.32, len(shown)) if len(shown) > 1 else np.zeros(1)
-        self.points_ = []
-        for index in range(len(rates.groups)):
+        self.points_: list[Any] = []
+        for index, group in enumerate(rates.groups):
             drawn.draw(ax, [], [])  # the entry in the legend
             if index not in shown:
                 continue
-            found = [(at, rates.groups[index].rates[name]) for at, name in enumerate(ERROR_RATES)]
-            defined = [(at, one) for at, one in found if one is not None]
-            values = np.array([one.value for _, one in defined])
-            ends = [[one.value - one.low for _, one in defined], [one.high - one.value for _, one in defined]]
-            self.points_.append(
-                ax.errorbar(
-                    values,
-                    [at + offsets[shown.index(index)] for at, _ in defined],
-                    xerr=np.maximum(ends, 0.0),
-                    fmt="o",
-                    color=drawn.styles[index].colour,
-                    alpha=1.0 if drawn.judged[index] else 0.45,
-                    markersize=4,
-                    linewidth=1.2,
-                )
+            defined = {at: group.rates[name] for at, name in enumerate(ERROR_RATES) if group.rates[name] is not None}
+            points = ax.errorbar(
+                [one.value for one in defined.values()],
+                [at + offsets[shown.index(index)] for at in defined],
+                xerr=error_bars(list(defined.values())),
+                fmt="o",
+                color=drawn.styles[index].colour,
+                alpha=1.0 if drawn.judged[index] else 0.45,
+                markersize=4,
+                linewidth=1.2,
             )
+            self.points_.append(points)
         ax.set_yticks(range(len(ERROR_RATES)), [_TITLES[name] for name in ERROR_RATES])
         ax.set(xlim=(0, 1), ylim=(len(ERROR_RATES) - 0.5, -0.5))
-        ax.xaxis.set_major_formatter(load_extra("matplotlib.ticker").PercentFormatter(1.0, decimals=0))
+        percent_axis(ax.xaxis)
         label_axes(ax, xlabel=f"Rate above {rates.threshold:g}", ylabel="")
-        legend_above(ax, drawn.entries, grow=new_figure)
+        return drawn.entries, ()
 
 
 # Display of the reliability curves of groups.
@@ -136,10 +118,8 @@ class ReliabilityDisplay(AuditDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
 
@@ -155,45 +135,35 @@ class ReliabilityDisplay(AuditDisplay):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import fairtransport as ft
     >>> scores, labels, group = [0.1, 0.3, 0.5, 0.9], [0, 1, 0, 1], ["a", "a", "b", "b"]
-    >>> audit = ft.audit(scores, labels, sensitive_features=group, n_bootstrap=99)
+    >>> audit = ft.audit(scores, labels, sensitive_features=group)
     >>> len(ft.report.ReliabilityDisplay.from_audit(audit).lines_)
     2
     """
-
-    lines_: list[Any]
 
     def _check_and_size(self) -> tuple[float, float]:
         if self.audit.calibration is None:
             raise ValueError("The audit has no labels, so that there are no reliability curves; pass y_true to audit.")
         return (5.0, 4.6)
 
-    def _draw(self, *, new_figure: bool) -> None:
+    def _draw(self) -> Legend:
         ax, audit = self.ax_, self.audit
         low, high = audit.settings.range
         (diagonal,) = ax.plot([low, high], [0, 1], color=THEME.quiet, linewidth=1, linestyle=(0, (4, 3)), zorder=2)
         drawn = self._group_lines()
         groups = () if audit.calibration is None else audit.calibration.groups
-        for index, group in enumerate(groups):
-            scores = [part.mean_score for part in group.bins]
-            rates = [part.rate.value for part in group.bins]
-            drawn.draw(ax, scores, rates)
-            style = drawn.styles[index]
-            if style.named and drawn.judged[index]:
-                ends = [[part.rate.value - part.rate.low for part in group.bins]]
-                ends.append([part.rate.high - part.rate.value for part in group.bins])
-                ax.errorbar(
-                    scores, rates, yerr=np.maximum(ends, 0.0), fmt="o", color=style.colour, markersize=3.5, linewidth=1
-                )
+        for group, style, judged in zip(groups, drawn.styles, drawn.judged, strict=False):
+            scores, rates = [part.mean_score for part in group.bins], [part.rate for part in group.bins]
+            values = [rate.value for rate in rates]
+            drawn.draw(ax, scores, values)
+            if style.named and judged:
+                points = {"fmt": "o", "color": style.colour, "markersize": 3.5, "linewidth": 1}
+                ax.errorbar(scores, values, yerr=error_bars(rates), **points)
         self.lines_ = drawn.lines
         ax.set(xlim=(low, high), ylim=(0, 1))
-        set_tick_count(ax)
-        percent_axis(ax)
-        label_axes(ax, xlabel="Mean score", ylabel="Share that is positive")
-        legend_above(ax, drawn.entries, [(diagonal, "Calibrated")], grow=new_figure)
+        label_axes(ax, xlabel="Mean score", ylabel="Share that is positive", few_ticks=True, percent=True)
+        return drawn.entries, [(diagonal, "Calibrated")]
 
 
 # Display of the distribution functions of groups among people with the same outcome.
@@ -215,12 +185,10 @@ class SeparationDisplay(AuditDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     axes_ : dict of int to matplotlib.axes.Axes
         The panel of label 0 and that of label 1.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
     lines_ : dict of int to list of matplotlib.lines.Line2D
         For each label, one line for each group.
 
@@ -237,47 +205,33 @@ class SeparationDisplay(AuditDisplay):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import fairtransport as ft
     >>> scores, labels, group = [0.1, 0.8, 0.3, 0.9], [0, 1, 0, 1], ["a", "a", "b", "b"]
-    >>> audit = ft.audit(scores, labels, sensitive_features=group, criterion="equalized_odds", n_bootstrap=99)
+    >>> audit = ft.audit(scores, labels, sensitive_features=group, criterion="equalized_odds")
     >>> len(ft.report.SeparationDisplay.from_audit(audit).lines_[1])
     2
     """
-
-    axes_: dict[int, Any]
-    lines_: dict[int, list[Any]]
 
     def _check_and_size(self) -> tuple[float, float]:
         if not self.audit.histograms.has_labels:
             raise ValueError("The audit has no labels, so that outcomes are not known; pass y_true to audit.")
         return (7.6, 3.8)
 
-    def _draw(self, *, new_figure: bool) -> None:
+    def _draw(self) -> Legend:
         outer, audit = self.ax_, self.audit
         outer.set_axis_off()
         points = display_points(audit.histograms, _N_POINTS)
         curves = audit.error_curves(points)
-        self.axes_, self.lines_ = {}, {}
+        self.axes_: dict[int, Any] = {}
+        self.lines_: dict[int, list[Any]] = {}
         for label, rate in ((0, "false_positive_rate"), (1, "true_positive_rate")):
             panel = outer.inset_axes([label * (_PANEL_WIDTH + _GAP), 0, _PANEL_WIDTH, 1])
             drawn = self._group_lines()
             for values in curves[rate]:
                 drawn.draw(panel, points, 1 - values)
             panel.set(xlim=(points[0], points[-1]), ylim=(0, 1))
-            set_tick_count(panel)
-            percent_axis(panel)
-            label_axes(panel, xlabel="Score", ylabel="" if label else "Share at or below")
-            # Distribution functions leave this corner free.
-            panel.text(
-                0.97,
-                0.04,
-                _SEPARATION_TITLES[label],
-                transform=panel.transAxes,
-                ha="right",
-                va="bottom",
-                color=THEME.quiet,
-            )
+            label_axes(panel, xlabel="Score", ylabel="" if label else "Share at or below", few_ticks=True, percent=True)
+            corner = {"transform": panel.transAxes, "ha": "right", "va": "bottom"}  # which these functions leave free
+            panel.text(0.97, 0.04, _SEPARATION_TITLES[label], color=THEME.quiet, **corner)
             self.axes_[label], self.lines_[label] = panel, drawn.lines
-        legend_above(outer, drawn.entries, grow=new_figure)
+        return drawn.entries, ()

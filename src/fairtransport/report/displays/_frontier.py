@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,7 +20,6 @@ from fairtransport.report.displays._base import (
     is_narrow,
     label_axes,
     legend_above,
-    set_tick_count,
 )
 from fairtransport.report.style.figures import group_styles
 from fairtransport.selection import Frontier, frontier
@@ -50,10 +48,11 @@ def label_points(
     figure = ax.figure
     for _ in range(2):  # a layout that makes room for a legend settles in the second pass
         figure.draw_without_rendering()
+    transforms, path = load_extra("matplotlib.transforms"), load_extra("matplotlib.path").Path
     scale = figure.dpi / 72.0
     centres = [ax.transData.transform((x, y)) for x, y, _ in points]
-    taken = [np.array([*(centre - 2.5 * scale), *(centre + 2.5 * scale)]) for centre in centres]
-    edges = [ax.transData.transform(line) for line in lines]
+    taken = [transforms.Bbox([centre - 2.5 * scale, centre + 2.5 * scale]) for centre in centres]
+    drawn = [path(ax.transData.transform(line)) for line in lines]
     window = ax.get_window_extent()
     labels = []
     for (x, y, label), centre, colour in zip(points, centres, colours, strict=True):
@@ -64,9 +63,9 @@ def label_points(
         half = text.get_window_extent().size / 2.0
         for across, up in _DIRECTIONS:
             shift = np.array([across, up]) * (half + 3.0 * scale / (math.sqrt(2.0) if across and up else 1.0))
-            box = np.array([*(centre + shift - half), *(centre + shift + half)])
-            inside = box[0] >= window.x0 and box[1] >= window.y0 and box[2] <= window.x1 and box[3] <= window.y1
-            free = not any(_overlap(box, other) for other in taken) and not _is_crossed(box, edges)
+            box = transforms.Bbox([centre + shift - half, centre + shift + half])
+            inside = window.contains(*box.p0) and window.contains(*box.p1)
+            free = not box.count_overlaps(taken) and not any(line.intersects_bbox(box, filled=False) for line in drawn)
             if inside and free and _is_nearest(box, centre, centres):
                 text.set_position(tuple(shift / scale))
                 labels.append(text)
@@ -77,32 +76,14 @@ def label_points(
     return labels
 
 
-def _overlap(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
-    return bool((one[:2] < other[2:]).all() and (other[:2] < one[2:]).all())
-
-
-def _gap(box: NDArray[np.float64], point: NDArray[np.float64]) -> float:
-    """Return the distance between a box and a point outside it."""
-    return float(np.hypot(*np.maximum(0.0, np.maximum(box[:2] - point, point - box[2:]))))
-
-
-def _is_nearest(box: NDArray[np.float64], centre: NDArray[np.float64], centres: Sequence[NDArray[np.float64]]) -> bool:
+def _is_nearest(box: Any, centre: NDArray[np.float64], centres: Sequence[NDArray[np.float64]]) -> bool:
     """Return whether all points at other positions are clearly farther from the box than its own point."""
-    limit = _CLEARLY_FARTHER * _gap(box, centre)
-    near = sum(_gap(box, other) < limit for other in centres)
+
+    def gap(point: NDArray[np.float64]) -> float:
+        return float(np.hypot(*np.maximum(0.0, np.maximum(box.p0 - point, point - box.p1))))
+
+    near = sum(gap(other) < _CLEARLY_FARTHER * gap(centre) for other in centres)
     return near <= sum(np.array_equal(other, centre) for other in centres)
-
-
-def _is_crossed(box: NDArray[np.float64], lines: Sequence[NDArray[np.float64]]) -> bool:
-    """Return whether a line passes through the box, tested at points closer than the box is wide."""
-    step = max(1.0, float(min(box[2:] - box[:2])) / 4.0)
-    for line in lines:
-        for begin, end in pairwise(line):
-            n_steps = max(2, int(np.hypot(*(end - begin)) / step) + 1)
-            points = begin + np.linspace(0.0, 1.0, n_steps)[:, None] * (end - begin)
-            if ((points > box[:2]) & (points < box[2:])).all(axis=1).any():
-                return True
-    return False
 
 
 _LABELS = {
@@ -115,7 +96,7 @@ _LABELS = {
     "r2": "R2",
     "wasserstein_disparity": "Disparity to the target (Wass1)",
     "strong_demographic_disparity": "Disparity to everyone (SDD)",
-    "strong_pairwise_disparity": "Pairwise disparity (SPDD)",
+    "pairwise_disparity": "Disparity, mean over pairs",
     "rank_disparity": "Rank disparity",
     "criterion_disparity": "Disparity of the criterion",
 }
@@ -133,24 +114,22 @@ class FrontierDisplay(Display):
     ----------
     frontiers : dict of str to Frontier
         The curves, by their names in the legend.
-    x, y : str, default="strong_pairwise_disparity" and None
+    x, y : str, default="pairwise_disparity" and None
         Metrics on the two axes: ``"error_rate"``, ``"log_loss"``, ``"auc"`` (of regressors ``"rmse"``, ``"mae"``,
         ``"r2"``), ``"information_kept"``,
-        ``"wasserstein_disparity"``, ``"strong_demographic_disparity"``, ``"strong_pairwise_disparity"`` or
+        ``"wasserstein_disparity"``, ``"strong_demographic_disparity"``, ``"pairwise_disparity"`` or
         ``"rank_disparity"``.
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each frontier.
     bands_ : list of matplotlib.collections.PolyCollection
         Bands of one standard error of ``y`` on either side.
     floor_ : matplotlib.patches.Rectangle or None
-        Shaded area below the noise floor of the strong pairwise demographic disparity (SPDD).
+        Shaded area below the noise floor of the pairwise disparity.
     labels_ : list of matplotlib.text.Annotation
         Values of the parameter beside their points: the two ends first, then as many others as there is room for.
 
@@ -161,8 +140,6 @@ class FrontierDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import numpy as np
     >>> import fairtransport as ft
     >>> from fairtransport.report import FrontierDisplay
@@ -175,16 +152,11 @@ class FrontierDisplay(Display):
     >>> curve = ft.frontier(repair, X, y, sensitive_features=group, amounts=[0, 0.5, 1], random_state=0)
     >>> display = FrontierDisplay.from_frontier({"Quantile repair": curve})
     >>> display.ax_.get_xlabel(), len(display.lines_)
-    ('Pairwise disparity (SPDD)', 1)
+    ('Disparity, mean over pairs', 1)
     """
 
-    lines_: list[Any]
-    bands_: list[Any]
-    floor_: Any
-    labels_: list[Any]
-
     def __init__(
-        self, frontiers: Mapping[str, Frontier], *, x: str = "strong_pairwise_disparity", y: str | None = None
+        self, frontiers: Mapping[str, Frontier], *, x: str = "pairwise_disparity", y: str | None = None
     ) -> None:
         self.frontiers = frontiers
         self.x = x
@@ -195,7 +167,7 @@ class FrontierDisplay(Display):
         cls,
         frontier: Frontier | Mapping[str, Frontier],
         *,
-        x: str = "strong_pairwise_disparity",
+        x: str = "pairwise_disparity",
         y: str | None = None,
         ax: Any = None,
     ) -> Self:
@@ -205,7 +177,7 @@ class FrontierDisplay(Display):
         ----------
         frontier : Frontier or dict of str to Frontier
             Result of `fairtransport.frontier`, or several by their names in the legend.
-        x, y : str, default="strong_pairwise_disparity" and None
+        x, y : str, default="pairwise_disparity" and None
             Metrics on the two axes, as for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
@@ -229,7 +201,7 @@ class FrontierDisplay(Display):
         y: Any,
         *,
         sensitive_features: Any,
-        x_metric: str = "strong_pairwise_disparity",
+        x_metric: str = "pairwise_disparity",
         y_metric: str | None = None,
         ax: Any = None,
         **options: Any,
@@ -240,7 +212,7 @@ class FrontierDisplay(Display):
         ----------
         estimator, X, y, sensitive_features, **options
             As in `fairtransport.frontier`.
-        x_metric, y_metric : str, default="strong_pairwise_disparity" and None
+        x_metric, y_metric : str, default="pairwise_disparity" and None
             Metrics on the two axes, as for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
@@ -262,19 +234,19 @@ class FrontierDisplay(Display):
         check_choice(self.y, _METRICS, name="y")
         return (5.6, 4.0)
 
-    def _draw(self, *, new_figure: bool) -> None:  # noqa: ARG002 - few entries: no figure grows with them
+    def _draw(self) -> None:
         ax, curves = self.ax_, list(self.frontiers.values())
-        self.lines_, self.bands_ = [], []
+        self.lines_: list[Any] = []
+        self.bands_: list[Any] = []
         # The colours that groups have elsewhere; here they distinguish curves.
         for index, style in enumerate(group_styles(make_groups(list(range(len(curves)))))):
             self._draw_curve(curves[index], style.colour, _MARKERS[index % len(_MARKERS)])
         self.floor_ = self._draw_floor()
-        label_axes(ax, xlabel=_LABELS[self.x], ylabel=_LABELS[self.y])
-        set_tick_count(ax)
+        label_axes(ax, xlabel=_LABELS[self.x], ylabel=_LABELS[self.y], few_ticks=True)
         ax.margins(y=0.12)
         if self.x in DISPARITIES:
             ax.set_xlim(left=0.0)
-        legend_above(ax, self._entries)
+        legend_above(ax, self._entries)  # before the labels, which need to know where the axes are
         self.labels_ = label_points(
             ax,
             [(*point, value) for curve in curves for point, value in self._points(curve)],
@@ -309,7 +281,7 @@ class FrontierDisplay(Display):
 
     def _draw_floor(self) -> Any:
         """Shade disparities below the noise floor; of several curves, the lowest floor."""
-        if self.x != "strong_pairwise_disparity":
+        if self.x != "pairwise_disparity":
             return None
         floor = min(float(curve.mean("noise_floor")[-1]) for curve in self.frontiers.values())
         left = min(0.0, self.ax_.get_xlim()[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import numpy as np
 from fairtransport._extras import load_extra
 from fairtransport._text import shorten
 from fairtransport._validation import check_choice
-from fairtransport.report.displays._base import line_options
-from fairtransport.report.style.figures import RC_PARAMS, THEMES, GroupStyle, Theme, add_grid, group_styles
+from fairtransport.report.displays._base import line_options, plain_legend
+from fairtransport.report.style.figures import RC_PARAMS, THEMES, Theme, add_grid, group_styles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,26 +24,18 @@ if TYPE_CHECKING:
 # Legend above the panels of methods: groups with their numbers of rows, and the target.
 
 _CHAR_WIDTH, _HANDLE_WIDTH, _COLUMN_GAP = 0.075, 0.42, 0.175  # inches
-_FONT_SIZE = 9.0
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A label with the line of a group, or with the area of the target."""
-
-    label: str
-    style: GroupStyle | Theme
-
-
-def legend_entries(groups: Groups, theme: Theme) -> list[Entry]:
+def _legend_entries(groups: Groups, theme: Theme) -> list[tuple[Any, str]]:
     """List the groups with a style of their own, the others as one, and the target."""
+    line, patch = load_extra("matplotlib.lines").Line2D, load_extra("matplotlib.patches").Patch
     styles = group_styles(groups)
-    named = zip(groups.names, groups.counts.tolist(), styles, strict=True)
-    entries = [Entry(f"{shorten(name, 28)} (n = {count:,})", style) for name, count, style in named if style.named]
+    named = [entry for entry in zip(groups.names, groups.counts.tolist(), styles, strict=True) if entry[2].named]
     others = [style for style in styles if not style.named]
-    if others:
-        entries.append(Entry(f"{len(others):,} smaller groups", others[0]))
-    return [*entries, Entry("Target", theme)]
+    labels = [(f"{shorten(name, 28)} (n = {count:,})", style) for name, count, style in named]
+    labels += [(f"{len(others):,} smaller groups", style) for style in others[:1]]
+    entries = [(line([], [], **line_options(style)), label) for label, style in labels]
+    return [*entries, (patch(facecolor=theme.target, edgecolor=theme.line), "Target")]
 
 
 def legend_columns(labels: Sequence[str], width: float) -> int:
@@ -55,29 +46,6 @@ def legend_columns(labels: Sequence[str], width: float) -> int:
         if _CHAR_WIDTH * chars + _HANDLE_WIDTH * columns + _COLUMN_GAP * (columns - 1) <= width:
             return columns
     return 1
-
-
-def add_legend(figure: Any, entries: Sequence[Entry], columns: int) -> None:
-    """Place the legend above the panels."""
-    legend = figure.legend(
-        [_handle(entry.style) for entry in entries],
-        [""] * len(entries),
-        loc="outside upper left",
-        ncols=columns,
-        frameon=False,
-        fontsize=_FONT_SIZE,
-        handlelength=2.4,
-        columnspacing=1.4,
-    )
-    # Set one by one: matplotlib omits labels that begin with an underscore.
-    for text, entry in zip(legend.get_texts(), entries, strict=True):
-        text.set_text(entry.label)
-
-
-def _handle(style: GroupStyle | Theme) -> Any:
-    if isinstance(style, Theme):
-        return load_extra("matplotlib.patches").Patch(facecolor=style.target, edgecolor=style.line)
-    return load_extra("matplotlib.lines").Line2D([], [], **line_options(style))
 
 
 # Closer near 0, where most scores are.
@@ -98,26 +66,23 @@ def distribution_figure(comparison: Comparison, *, layout: str = "wide", theme: 
     check_choice(layout, ("wide", "tall"), name="layout")
     check_choice(theme, tuple(THEMES), name="theme")
     mpl = load_extra("matplotlib")
-    wide = layout == "wide" and len(comparison.outcomes) <= _MAX_WIDE_METHODS
-    width, height = _panel_size(len(comparison.outcomes), wide=wide)
-    entries = legend_entries(comparison.groups, THEMES[theme])
-    columns = legend_columns([entry.label for entry in entries], width)
-    height += _LEGEND_LINE * math.ceil(len(entries) / columns)
+    n_methods = len(comparison.outcomes)
+    wide = layout == "wide" and n_methods <= _MAX_WIDE_METHODS
+    width, height = (max(6.4, 2.85 * n_methods + 0.6), 5.3) if wide else (4.4, 1.95 * n_methods + 0.6)
     with mpl.rc_context():
         mpl.rcdefaults()  # the style of the caller must not change this figure
         mpl.rcParams.update({**RC_PARAMS, **_theme_rc(THEMES[theme])})
+        entries = _legend_entries(comparison.groups, THEMES[theme])
+        columns = legend_columns([label for _, label in entries], width)
+        height += _LEGEND_LINE * math.ceil(len(entries) / columns)
         figure = load_extra("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
-        panels = _panels(figure, len(comparison.outcomes), wide=wide)
+        panels = _panels(figure, n_methods, wide=wide)
         for outcome, (above, gap) in zip(comparison.outcomes, panels, strict=True):
             _draw_method(comparison, outcome, above, gap, THEMES[theme])
         _label(panels, comparison, THEMES[theme], wide=wide)
-        add_legend(figure, entries, columns)
+        options = {"ncols": columns, "fontsize": 9.0, "handlelength": 2.4, "columnspacing": 1.4}
+        plain_legend(figure, entries, loc="outside upper left", **options)
     return figure
-
-
-def _panel_size(methods: int, *, wide: bool) -> tuple[float, float]:
-    """Return width and height in inches, without the legend."""
-    return (max(6.4, 2.85 * methods + 0.6), 5.3) if wide else (4.4, 1.95 * methods + 0.6)
 
 
 def _panels(figure: Any, methods: int, *, wide: bool) -> list[tuple[Any, Any]]:

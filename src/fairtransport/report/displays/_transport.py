@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,29 +12,23 @@ from fairtransport._sklearn import last_step
 from fairtransport._validation import check_choice, check_length, check_real, check_scores, check_vector
 from fairtransport.groups import Groups, make_groups
 from fairtransport.report._what_if import reduce_histograms, shown_histograms
-from fairtransport.report.displays._base import (
-    THEME,
-    Display,
-    GroupLines,
-    is_narrow,
-    label_axes,
-    legend_above,
-    set_tick_count,
-)
+from fairtransport.report.displays._base import THEME, Display, GroupLines, is_narrow, label_axes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.auditing import Audit
+    from fairtransport.report.displays._base import Legend
+    from fairtransport.transport.dual import DualSolution
 
     Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
-    from fairtransport.transport.dual import DualSolution
 
 _N_POINTS = 256
 _MIN_BIN_ROWS = 5
 _MAX_BINS = 40
 
 
+@dataclass(eq=False, repr=False)
 class TransportMapDisplay(Display):
     """Score after repair as a function of the score before, for each group.
 
@@ -56,10 +51,8 @@ class TransportMapDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
     bands_ : list of matplotlib.collections.PolyCollection
@@ -73,8 +66,6 @@ class TransportMapDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import fairtransport as ft
     >>> from fairtransport.report import TransportMapDisplay
     >>> scores, sex = [0.1, 0.3, 0.5, 0.7], ["F", "F", "M", "M"]
@@ -85,25 +76,13 @@ class TransportMapDisplay(Display):
     (array([0.1, 0.3]), array([0.3, 0.5]))
     """
 
-    lines_: list[Any]
-    bands_: list[Any]
-
-    def __init__(
-        self,
-        curves: Sequence[Curve],
-        groups: Groups,
-        *,
-        bands: Sequence[Curve] = (),
-        counts: ArrayLike | None = None,
-        judged: ArrayLike | None = None,
-        score_range: tuple[float, float] = (0.0, 1.0),
-    ) -> None:
-        self.curves = curves
-        self.groups = groups
-        self.bands = bands
-        self.counts = counts
-        self.judged = judged
-        self.score_range = score_range
+    curves: Sequence[Curve]
+    groups: Groups
+    _: KW_ONLY
+    bands: Sequence[Curve] = ()
+    counts: ArrayLike | None = None
+    judged: ArrayLike | None = None
+    score_range: tuple[float, float] = (0.0, 1.0)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
@@ -133,8 +112,7 @@ class TransportMapDisplay(Display):
         for transport_map in repair.maps_:
             before = np.linspace(transport_map.knots[0], transport_map.knots[-1], _N_POINTS)
             curves.append((before, (1 - amount) * before + amount * transport_map(before)))
-        score_range = repair.range_
-        return cls(curves, repair.groups_, score_range=score_range).plot(ax)
+        return cls(curves, repair.groups_, score_range=repair.range_).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -217,11 +195,11 @@ class TransportMapDisplay(Display):
     def _check_and_size(self) -> tuple[float, float]:
         return (4.8, 4.8)
 
-    def _draw(self, *, new_figure: bool) -> None:
+    def _draw(self) -> Legend:
         ax, (low, high) = self.ax_, self.score_range
         drawn = GroupLines(self.groups, self.counts, self.judged)
         (unchanged,) = ax.plot([low, high], [low, high], color=THEME.quiet, linewidth=0.8, dashes=(3, 2), zorder=2)
-        self.bands_ = []
+        self.bands_: list[Any] = []
         for index, (before, after) in enumerate(self.curves):
             style = drawn.styles[index]
             if self.bands and style.named and drawn.judged[index]:
@@ -230,9 +208,8 @@ class TransportMapDisplay(Display):
             drawn.draw(ax, before, after)
         self.lines_ = drawn.lines
         ax.set(xlim=(low, high), ylim=(low, high))
-        set_tick_count(ax)
-        label_axes(ax, xlabel="Score before", ylabel="Score after")
-        legend_above(ax, drawn.entries, [(unchanged, "Unchanged")], grow=new_figure)
+        label_axes(ax, xlabel="Score before", ylabel="Score after", few_ticks=True)
+        return drawn.entries, [(unchanged, "Unchanged")]
 
 
 def _binned_quantiles(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
@@ -249,6 +226,7 @@ def _binned_quantiles(before: NDArray[np.float64], after: NDArray[np.float64]) -
 _POINTS = np.linspace(0.0, 1.0, 201)
 
 
+@dataclass(eq=False, repr=False)
 class DualDisplay(Display):
     """Dual variables of continuous optimal transport (COT), as functions of the score.
 
@@ -265,10 +243,8 @@ class DualDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
 
@@ -288,8 +264,6 @@ class DualDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import fairtransport as ft
     >>> from fairtransport.report import DualDisplay
     >>> rng = np.random.default_rng(0)
@@ -298,12 +272,9 @@ class DualDisplay(Display):
     2
     """
 
-    lines_: list[Any]
-
-    def __init__(self, points: ArrayLike, duals: ArrayLike, groups: Groups) -> None:
-        self.points = points
-        self.duals = duals
-        self.groups = groups
+    points: ArrayLike
+    duals: ArrayLike
+    groups: Groups
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, points: ArrayLike | None = None, ax: Any = None) -> Self:
@@ -366,7 +337,7 @@ class DualDisplay(Display):
         duals = dict(zip(labels, (solution.x_dual(scores), solution.y_dual(scores)), strict=True))
         return cls(scores, np.array([duals[name] for name in groups.names]), groups).plot(ax)
 
-    def _draw(self, *, new_figure: bool) -> None:
+    def _draw(self) -> Legend:
         ax, points = self.ax_, np.asarray(self.points)
         drawn = GroupLines(self.groups)
         ax.axhline(0.0, color=THEME.quiet, linewidth=0.8, zorder=2)
@@ -374,9 +345,8 @@ class DualDisplay(Display):
             drawn.draw(ax, points, values)
         self.lines_ = drawn.lines
         ax.set_xlim(float(points.min()), float(points.max()))
-        set_tick_count(ax)
-        label_axes(ax, xlabel="Score", ylabel="Dual variable")
-        legend_above(ax, drawn.entries, grow=new_figure)
+        label_axes(ax, xlabel="Score", ylabel="Dual variable", few_ticks=True)
+        return drawn.entries, ()
 
 
 def _check_points(points: ArrayLike | None) -> NDArray[np.float64]:
@@ -395,6 +365,7 @@ _Y_LABELS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class AdjustmentDisplay(Display):
     """Disparity along a stream, with its noise floor and alarms.
 
@@ -412,10 +383,8 @@ class AdjustmentDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        Axes with the display, and the figure that contains them.
     line_ : matplotlib.lines.Line2D
         The quantity along the stream.
     floor_ : matplotlib.collections.PolyCollection or None
@@ -430,8 +399,6 @@ class AdjustmentDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from fairtransport.report import AdjustmentDisplay
     >>> history = [
     ...     {"batch": k, "disparity": 0.2 / k, "noise_floor": 0.03, "alarm": k == 1} for k in range(1, 9)
@@ -441,14 +408,10 @@ class AdjustmentDisplay(Display):
     ('Disparity', [1.0])
     """
 
-    line_: Any
-    floor_: Any
-    alarms_: Any
-
-    def __init__(self, history: Sequence[Mapping[str, Any]], *, x: str = "batch", y: str = "disparity") -> None:
-        self.history = history
-        self.x = x
-        self.y = y
+    history: Sequence[Mapping[str, Any]]
+    _: KW_ONLY
+    x: str = "batch"
+    y: str = "disparity"
 
     @classmethod
     def from_history(
@@ -510,7 +473,7 @@ class AdjustmentDisplay(Display):
             raise ValueError(f"No entry of the history has numbers for both {self.x!r} and {self.y!r}.")
         return super()._check_and_size()
 
-    def _draw(self, *, new_figure: bool) -> None:
+    def _draw(self) -> Legend:
         x, y = self._column(self.x), self._column(self.y)
         width = 1.0 if is_narrow(self.ax_) else 1.5
         marker = "o" if np.count_nonzero(np.isfinite(y)) == 1 else ""
@@ -518,7 +481,7 @@ class AdjustmentDisplay(Display):
         self.floor_ = self._draw_floor(x)
         self._set_limits(x, y)
         self.alarms_ = self._draw_alarms(x)
-        legend_above(self.ax_, self._entries, grow=new_figure)
+        return self._entries, ()
 
     def _column(self, key: str) -> Any:
         values = [batch.get(key) for batch in self.history]
@@ -536,21 +499,11 @@ class AdjustmentDisplay(Display):
         alarms = alarms[np.isfinite(alarms)]
         if not alarms.size:
             return None
-        transform = self.ax_.get_xaxis_transform()
-        self.ax_.vlines(
-            alarms, 0, 1, transform=transform, colors=_ALARM, linewidth=0.7, linestyles=(0, (2.0, 2.0)), zorder=3
-        )
-        (markers,) = self.ax_.plot(
-            alarms,
-            np.full(alarms.size, 0.97),  # below the legend
-            transform=transform,
-            color=_ALARM,
-            linestyle="none",
-            marker="v",
-            markersize=4.0 if is_narrow(self.ax_) else 6.0,
-            clip_on=False,
-            zorder=5,
-        )
+        line = {"color": _ALARM, "transform": self.ax_.get_xaxis_transform()}
+        self.ax_.vlines(alarms, 0, 1, linewidth=0.7, linestyles=(0, (2.0, 2.0)), zorder=3, **line)
+        marker = {"marker": "v", "markersize": 4.0 if is_narrow(self.ax_) else 6.0, "linestyle": "none"}
+        height = np.full(alarms.size, 0.97)  # below the legend
+        (markers,) = self.ax_.plot(alarms, height, clip_on=False, zorder=5, **marker, **line)
         return markers
 
     def _set_limits(self, x: Any, y: Any) -> None:

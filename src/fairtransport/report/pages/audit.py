@@ -25,7 +25,15 @@ from fairtransport.report.pages.audit_sections import (
     collect_panels,
 )
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
-from fairtransport.report.pages.tables import collect_method_notes, collect_sheets, collect_tables, pair_distances
+from fairtransport.report.pages.tables import (
+    collect_method_notes,
+    collect_sheets,
+    collect_tables,
+    interval_head,
+    judged_groups,
+    largest_groups,
+    pair_distances,
+)
 from fairtransport.report.style.figures import MOST_NAMED, GroupStyle, group_styles
 from fairtransport.report.style.web_pages import date_text, software_versions
 
@@ -49,16 +57,10 @@ def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:
     return [*points, _repair(audit, what_if)] if what_if.reduced.can_repair else points
 
 
-def compared_groups(audit: Audit) -> list[int]:
-    """Return the indices of the groups that the disparities refer to: those that are judged, or all."""
-    judged = [index for index, group in enumerate(audit.groups) if group.judged]
-    return judged if len(judged) >= 2 else list(range(len(audit.groups)))
-
-
 def _repair(audit: Audit, what_if: WhatIf) -> str:
     threshold = audit.thresholds[0].threshold
-    before, after = what_if.at(threshold), what_if.at(threshold, amount=1.0, chosen=compared_groups(audit))
-    left = 100 * after.disparity / audit.verdict.n_pairs
+    before, after = what_if.at(threshold), what_if.at(threshold, amount=1.0, chosen=judged_groups(audit))
+    left = 100 * after.disparity
     text = f"Full repair, measured on the rows it is fitted to, leaves {left:.1f} percentage points between two groups"
     if before.error is None or after.error is None:
         return f"{text}."
@@ -77,10 +79,8 @@ def _repair(audit: Audit, what_if: WhatIf) -> str:
 def collect_cards(audit: Audit) -> list[dict[str, str]]:
     """Return the average and the largest gap, the ratio of selection rates, and the error rate if there are labels."""
     shown: Audit | WithinStrata = audit if audit.within is None else audit.within
-    pairs, first, farthest = shown.readings[audit.settings.pairs_metric], audit.thresholds[0], shown.farthest
-    interval = f"{audit.settings.confidence:.0%} interval"
-    n_pairs = audit.verdict.n_pairs if audit.within is None else audit.within.n_pairs
-    points, mean = 100 / n_pairs, shown.mean_pairwise_distance
+    pairs, first, farthest = shown.mean_readings[audit.settings.pairs_metric], audit.thresholds[0], shown.farthest
+    interval, mean = interval_head(audit), shown.mean_pairwise_distance
     criterion = "" if audit.within is None else f", {audit.settings.criterion_text}"
     widest = farthest.estimate or Estimate(farthest.distance, 0.0, 1.0)
     between = " and ".join(score_text(score) for score in farthest.most_between)
@@ -89,7 +89,7 @@ def collect_cards(audit: Audit) -> list[dict[str, str]]:
             f"Average gap between two groups{criterion}",
             points_text(mean.value),
             f"{interval} {points_text(mean.low)} to {points_text(mean.high)}",
-            f"uncorrected {points * pairs.value:.1f}, by chance alone {points * (pairs.floor or 0):.1f}",
+            f"uncorrected {100 * pairs.value:.1f}, by chance alone {100 * (pairs.floor or 0):.1f}",
             unit="points",
         ),
         _card(
@@ -176,12 +176,11 @@ LEVELS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 
 def collect_distance_matrix(audit: Audit) -> dict[str, Any]:
     """Return the distances between the largest groups, at most twelve; of ranks, where scores have no known bounds."""
-    rows = audit.histograms.group_rows
-    indices = np.sort(np.argsort(-rows, kind="stable")[:MOST_NAMED])
+    indices = largest_groups(audit)
     distances = pair_distances(audit)[np.ix_(indices, indices)]
     levels = np.searchsorted(LEVELS, distances, side="right")
-    shown = {"indices": indices, "distances": distances, "levels": levels}
-    return {name: values.tolist() for name, values in shown.items()} | {"left_out": len(rows) - indices.size}
+    left_out = len(audit.groups) - len(indices)
+    return {"indices": indices, "distances": distances.tolist(), "levels": levels.tolist(), "left_out": left_out}
 
 
 # Data of the page's script: histograms, names and colours, as one JSON value.
@@ -205,10 +204,7 @@ def collect_script_data(
         "minJudgedRows": settings.small_groups.min_size,
         "z": float(ndtri((1 + settings.confidence) / 2)),
         "labelled": all(what_if.reduced.has_labels for what_if in what_ifs),
-        "groups": [
-            {"name": one_line(group.name), "colour": style.colour, "dashes": style.dash_array, "named": style.named}
-            for group, style in zip(first.groups, audit_styles(first), strict=True)
-        ],
+        "groups": _styled_groups(first),
         "tukey": [round(value, 6) for value in critical_values(len(first.groups), first.settings.confidence)],
         "audits": [_audit_data(*audit) for audit in zip(what_ifs, names, indices, strict=True)],
     }
@@ -219,13 +215,20 @@ def audit_styles(audit: Audit) -> tuple[GroupStyle, ...]:
     return group_styles(audit.histograms.groups, audit.histograms.group_rows)
 
 
+def _styled_groups(audit: Audit) -> list[dict[str, Any]]:
+    return [
+        {"name": one_line(group.name), "colour": style.colour, "dashes": style.dash_array, "named": style.named}
+        for group, style in zip(audit.groups, audit_styles(audit), strict=True)
+    ]
+
+
 def _audit_data(what_if: WhatIf, name: str, indices: Sequence[int]) -> dict[str, Any]:
     reduced, audit = what_if.reduced, what_if.audit
     return {
         "name": one_line(name),
         "bins": reduced.n_bins,
         "fullBins": reduced.full_bins,
-        "disparity": audit.metrics[audit.settings.pairs_metric],
+        "disparity": audit.mean_readings[audit.settings.pairs_metric].value,
         "groups": [
             {
                 "rows": audit.groups[index].rows,
@@ -267,21 +270,17 @@ def collect_threshold_rows(what_ifs: Sequence[WhatIf], indices: Sequence[Sequenc
     rows = []
     for group in range(len(indices[0])):
         pairs = [(outcome, order[group]) for outcome, order in zip(outcomes, indices, strict=True)]
+        rates = [outcome.rates[index] for outcome, index in pairs]
         rows.append(
             {
                 "group": group,
-                "rates": [percent(outcome.rates[index].value) for outcome, index in pairs],
-                "intervals": [_interval(outcome, index) for outcome, index in pairs],
+                "rates": [percent(rate.value) for rate in rates],
+                "intervals": [f"{percent(rate.low)} to {percent(rate.high)}" for rate in rates],
                 "ratios": [_ratio(outcome, index, high_is_favourable=high_is_favourable) for outcome, index in pairs],
                 "errors": [percent(outcome.errors[index]) for outcome, index in pairs if outcome.errors is not None],
             }
         )
     return rows
-
-
-def _interval(outcome: Outcome, index: int) -> str:
-    rate = outcome.rates[index]
-    return f"{percent(rate.low)} to {percent(rate.high)}"
 
 
 def _ratio(outcome: Outcome, index: int, *, high_is_favourable: bool) -> str:
@@ -362,15 +361,8 @@ def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict
         "software": software_versions(),
         "written": date_text(written),
         "groups": [
-            {
-                "name": one_line(group.name),
-                "rows": f"{group.rows:,}",
-                "judged": group.judged,
-                "colour": style.colour,
-                "dashes": style.dash_array,
-                "named": style.named,
-            }
-            for group, style in zip(first.groups, audit_styles(first), strict=True)
+            {**styled, "rows": f"{group.rows:,}", "judged": group.judged}
+            for group, styled in zip(first.groups, _styled_groups(first), strict=True)
         ],
         "many": len(first.groups) > MOST_NAMED,
         "most_named": MOST_NAMED,

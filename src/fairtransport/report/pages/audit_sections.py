@@ -5,18 +5,37 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fairtransport._text import one_line, percent, score_text, shorten, three_digits
 from fairtransport.auditing.records import RATES, cut_text, threshold_heading
 from fairtransport.report._what_if import ERROR_RATES
-from fairtransport.report.pages.tables import EMPTY_CELL, Cell, Row, Table, estimate_cell, interval_cell, number_cell
+from fairtransport.report.pages.tables import (
+    EMPTY_CELL,
+    Cell,
+    Row,
+    Table,
+    estimate_cell,
+    group_cell,
+    interval_cell,
+    interval_head,
+    judged_groups,
+    number_cell,
+    two_digits,
+    with_interval,
+)
 from fairtransport.report.style.figures import MOST_NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairtransport.auditing import Audit, CorrectedEstimate, Estimate, GroupCalibration, Reading
+    from fairtransport.auditing import (
+        Audit,
+        Calibration,
+        CorrectedEstimate,
+        CrossAuc,
+        Estimate,
+        GroupCalibration,
+        Reading,
+    )
     from fairtransport.causal import CounterfactualAudit, GroupEffects, PathEffect
     from fairtransport.report._what_if import WhatIf
 
@@ -27,12 +46,13 @@ def collect_panels(audit: Audit) -> list[dict[str, Any]]:
     """Return the reliability curves of everyone and of the largest groups that are judged; none without labels."""
     if audit.calibration is None:
         return []
-    judged = [index for index, group in enumerate(audit.groups) if group.judged]
-    shown = judged if len(judged) >= 2 else range(len(audit.groups))
-    largest = sorted(sorted(shown, key=lambda index: -audit.groups[index].effective_rows)[:MOST_NAMED])
+    by_size = sorted(judged_groups(audit), key=lambda index: -audit.groups[index].effective_rows)
     everyone = _path(_points(audit, audit.calibration.overall))
     panels = [_panel(audit, audit.calibration.overall, None, everyone)]
-    return [*panels, *(_panel(audit, audit.calibration.groups[index], index, everyone) for index in largest)]
+    return [
+        *panels,
+        *(_panel(audit, audit.calibration.groups[index], index, everyone) for index in sorted(by_size[:MOST_NAMED])),
+    ]
 
 
 def _panel(audit: Audit, one: GroupCalibration, group: int | None, everyone: str) -> dict[str, Any]:
@@ -65,33 +85,24 @@ def collect_calibration_tables(audit: Audit) -> list[Table]:
     """Return the calibration of each group, and the areas under ROC curves between groups; none without labels."""
     if audit.calibration is None or audit.cross_auc is None:
         return []
-    tables = [_calibration_table(audit)]
-    return [*tables, _cross_table(audit)] if len(audit.groups) <= MOST_NAMED else tables
+    tables = [_calibration_table(audit, audit.calibration)]
+    return [*tables, _cross_table(audit, audit.cross_auc)] if len(audit.groups) <= MOST_NAMED else tables
 
 
-def _calibration_table(audit: Audit) -> Table:
-    calibration = audit.calibration
-    if calibration is None:
-        raise ValueError("The audit has no labels.")
-    interval = f"{audit.settings.confidence:.0%} interval"
+def _calibration_table(audit: Audit, calibration: Calibration) -> Table:
     rows = []
-    for index, one in enumerate((*calibration.groups, calibration.overall)):
-        error = one.expected_error
+    areas = [*(group.auc for group in audit.groups), audit.auc]
+    for index, (one, area) in enumerate(zip((*calibration.groups, calibration.overall), areas, strict=True)):
+        error, everyone = one.expected_error, index == len(audit.groups)
         cells = (
             Cell(percent(one.positive_rate.value), one.positive_rate.value),
             estimate_cell(error, three_digits),
             EMPTY_CELL if error is None else interval_cell(error.low, error.high, three_digits),
-            _with_interval(one.intercept),
-            _with_interval(one.slope),
-            estimate_cell(audit.auc if index == len(audit.groups) else audit.groups[index].auc, _two_digits),
+            with_interval(one.intercept, two_digits),
+            with_interval(one.slope, two_digits),
+            estimate_cell(area, two_digits),
         )
-        rows.append(
-            Row(
-                "Everyone" if index == len(audit.groups) else one.name,
-                cells,
-                index if index < len(audit.groups) else None,
-            )
-        )
+        rows.append(Row("Everyone" if everyone else one.name, cells, None if everyone else index))
     return Table(
         key="calibration",
         title="Calibration",
@@ -100,26 +111,15 @@ def _calibration_table(audit: Audit) -> Table:
         "low, a slope below 1 scores that are too extreme. AUC is the area under the ROC curve."
         if calibration.probabilities
         else "Scores outside [0, 1] are not probabilities, so that there is no calibration error.",
-        columns=("Group", "Positive", "Calibration error", interval, "Intercept", "Slope", "AUC"),
+        columns=("Group", "Positive", "Calibration error", interval_head(audit), "Intercept", "Slope", "AUC"),
         rows=tuple(rows),
-        wide=frozenset({3, 4, 5}),
+        wide=(3, 4, 5),
     )
 
 
-def _with_interval(estimate: Estimate | None) -> Cell:
-    if estimate is None:
-        return EMPTY_CELL
-    text = f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})".replace("-", "\N{MINUS SIGN}")
-    return Cell(text, estimate.value)
-
-
-def _cross_table(audit: Audit) -> Table:
-    crossed = audit.cross_auc
-    if crossed is None:
-        raise ValueError("The audit has no labels.")
-    names = [shorten(audit.groups[index].name, 18) for index in crossed.groups]
+def _cross_table(audit: Audit, crossed: CrossAuc) -> Table:
     rows = tuple(
-        Row(audit.groups[index].name, tuple(estimate_cell(area, _two_digits) for area in areas), index)
+        Row(audit.groups[index].name, tuple(estimate_cell(area, two_digits) for area in areas), index)
         for index, areas in zip(crossed.groups, crossed.areas, strict=True)
     )
     return Table(
@@ -128,7 +128,7 @@ def _cross_table(audit: Audit) -> Table:
         caption="The probability that a positive row of the group on the left scores above a negative row of the group "
         "on top (cross-group area under the ROC curve, xAUC). Where a figure and its mirror image differ, errors of "
         "ranking fall on one group more than on the other.",
-        columns=("Positive rows of", *names),
+        columns=("Positive rows of", *(shorten(audit.groups[index].name, 18) for index in crossed.groups)),
         rows=rows,
     )
 
@@ -145,10 +145,6 @@ def collect_calibration_sheets(audit: Audit) -> dict[str, list[list[Any]]]:
     return {"reliability": rows}
 
 
-def _two_digits(value: float) -> str:
-    return f"{value:.2f}" if np.isfinite(value) else "\N{EN DASH}"
-
-
 # Errors by group: the table that follows the sliders, as it is before the reader moves them, and fixed tables.
 
 #: Name of each rate, and its description.
@@ -160,7 +156,6 @@ RATE_NAMES = {
     "negative_predictive_value": ("Negative predictive value", "of those at or below it, the share that is negative"),
     "accuracy": ("Accuracy", "share on the right side of the threshold"),
 }
-_DASH = "\N{EN DASH}"
 
 
 def collect_error_rows(what_if: WhatIf) -> list[dict[str, Any]]:
@@ -172,15 +167,14 @@ def collect_error_rows(what_if: WhatIf) -> list[dict[str, Any]]:
         {"group": group, "cells": [(rate, *_value_and_interval(rates[rate])) for rate in ERROR_RATES]}
         for group, rates in enumerate(outcome.error_rates)
     ]
-    everyone = ((rate, outcome.overall_rates[rate]) for rate in ERROR_RATES)
-    cells = [(rate, _DASH if value is None else percent(value), "") for rate, value in everyone]
-    return [*rows, {"group": None, "cells": cells}]
+    everyone = [(rate, number_cell(outcome.overall_rates[rate], percent).shown, "") for rate in ERROR_RATES]
+    return [*rows, {"group": None, "cells": everyone}]
 
 
 def _value_and_interval(estimate: Estimate | None) -> tuple[str, str]:
     if estimate is None:
-        return _DASH, ""
-    return percent(estimate.value), f"{percent(estimate.low)} to {percent(estimate.high)}"
+        return EMPTY_CELL.shown, ""
+    return percent(estimate.value), interval_cell(estimate.low, estimate.high, percent).shown
 
 
 def collect_rate_tables(audit: Audit) -> list[Table]:
@@ -189,7 +183,7 @@ def collect_rate_tables(audit: Audit) -> list[Table]:
     for number, at in enumerate(audit.error_rates):
         rates = [(group.name, group.rates, index) for index, group in enumerate(at.groups)]
         rows = tuple(
-            Row(name, tuple(_rate_cell(values[rate]) for rate in RATE_NAMES), index)
+            Row(name, tuple(with_interval(values[rate], percent) for rate in RATE_NAMES), index)
             for name, values, index in [*rates, ("Everyone", at.overall, None)]
         )
         title = f"Error rates, {threshold_heading(audit, audit.thresholds[number])}"
@@ -197,13 +191,6 @@ def collect_rate_tables(audit: Audit) -> list[Table]:
         columns = ("Group", *(name for name, _ in RATE_NAMES.values()))
         tables.append(Table(f"errors-{number}", title, caption, columns, rows))
     return tables
-
-
-def _rate_cell(estimate: Estimate | None) -> Cell:
-    if estimate is None:
-        return EMPTY_CELL
-    value, interval = _value_and_interval(estimate)
-    return Cell(f"{value} ({interval})", estimate.value)
 
 
 def collect_error_tables(audit: Audit) -> list[Table]:
@@ -215,14 +202,13 @@ def collect_error_tables(audit: Audit) -> list[Table]:
 
 def _reference_table(audit: Audit) -> Table:
     first = audit.error_rates[0]
-    interval = f"{audit.settings.confidence:.0%} interval"
     shown = ("true_positive_rate", "false_positive_rate", "positive_predictive_value")
     rows = []
     for index, group in enumerate(first.groups):
         estimates = [group.differences[rate] for rate in shown]
         note = "the reference" if group.name == first.reference else ""
         rows.append(Row(group.name, tuple(cell for one in estimates for cell in _point_cells(one)), index, note))
-    heads = [head for rate in shown for head in (RATE_NAMES[rate][0], interval)]
+    heads = [head for rate in shown for head in (RATE_NAMES[rate][0], interval_head(audit))]
     reference = shorten(first.reference, 40)
     return Table(
         key="errors-reference",
@@ -231,19 +217,18 @@ def _reference_table(audit: Audit) -> Table:
         "differences and their ratios at all thresholds of the audit.",
         columns=("Group", *heads),
         rows=tuple(rows),
-        wide=frozenset({2, 4, 6}),
+        wide=(2, 4, 6),
     )
 
 
 def _point_cells(estimate: Estimate | None) -> tuple[Cell, Cell]:
     if estimate is None:
         return EMPTY_CELL, EMPTY_CELL
-    low, high = (_signed(100 * limit) for limit in (estimate.low, estimate.high))
-    return Cell(_signed(100 * estimate.value), estimate.value), Cell(f"{low} to {high}", f"{low} to {high}")
+    return Cell(_signed(estimate.value), estimate.value), interval_cell(estimate.low, estimate.high, _signed)
 
 
-def _signed(points: float) -> str:
-    return f"{points:+.1f}".replace("-", "\N{MINUS SIGN}")
+def _signed(share: float) -> str:
+    return f"{100 * share:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _gap_table(audit: Audit) -> Table:
@@ -251,44 +236,36 @@ def _gap_table(audit: Audit) -> Table:
     rows = []
     for rate, (name, description) in RATE_NAMES.items():
         gap = first.gaps[rate]
-        lowest, highest = (EMPTY_CELL, EMPTY_CELL)
+        ends = [EMPTY_CELL] * 2
         if gap is not None:
-            groups = [audit.groups[index].name for index in (gap.lowest, gap.highest)]
-            lowest, highest = (Cell(shorten(each, 40), one_line(each)) for each in groups)
-        rows.append(
-            Row(name, (*_gap_cells(None if gap is None else gap.difference), lowest, highest), note=description)
-        )
-    rows += [
-        Row(name, (*_gap_cells(estimate), EMPTY_CELL, EMPTY_CELL), note=note) for name, estimate, note in _odds(audit)
-    ]
+            ends = [group_cell(audit.groups[index].name) for index in (gap.lowest, gap.highest)]
+        rows.append(Row(name, (*_gap_cells(None if gap is None else gap.difference), *ends), note=description))
+    for name, estimate, note in _odds(audit):
+        rows.append(Row(name, (*_gap_cells(estimate), EMPTY_CELL, EMPTY_CELL), note=note))
     return Table(
         key="errors-largest",
         title="Largest differences of errors",
         caption="The largest difference between two groups, among those with enough rows for the rate, in percentage "
         f"points above {cut_text(audit, first.threshold)} unless said otherwise. “Corrected” is the value without the "
         "upward bias of the largest of several differences, which the interval takes into account as well.",
-        columns=(
-            "Rate",
-            "Difference",
-            f"{audit.settings.confidence:.0%} interval",
-            "Corrected",
-            "Lowest",
-            "Highest",
-        ),
+        columns=("Rate", "Difference", interval_head(audit), "Corrected", "Lowest", "Highest"),
         rows=tuple(rows),
-        wide=frozenset({3, 4, 5}),
+        wide=(3, 4, 5),
     )
 
 
 def _gap_cells(estimate: CorrectedEstimate | Reading | None) -> tuple[Cell, Cell, Cell]:
     if estimate is None:
         return EMPTY_CELL, EMPTY_CELL, EMPTY_CELL
-    low, high = f"{100 * estimate.low:.1f}", f"{100 * estimate.high:.1f}"
     return (
-        Cell(f"{100 * estimate.value:.1f}", estimate.value),
-        Cell(f"{low} to {high}", f"{estimate.low} to {estimate.high}"),
-        Cell(f"{100 * estimate.corrected:.1f}", estimate.corrected),
+        Cell(_points_text(estimate.value), estimate.value),
+        interval_cell(estimate.low, estimate.high, _points_text),
+        Cell(_points_text(estimate.corrected), estimate.corrected),
     )
+
+
+def _points_text(share: float) -> str:
+    return f"{100 * share:.1f}"
 
 
 def _odds(audit: Audit) -> Iterator[tuple[str, CorrectedEstimate | Reading | None, str]]:
@@ -303,12 +280,12 @@ def _odds(audit: Audit) -> Iterator[tuple[str, CorrectedEstimate | Reading | Non
         yield "Equalized odds, worst threshold", separation.equalized_odds.maximum, f"at {at}, of all thresholds"
         yield "Equalized odds, mean", separation.equalized_odds.mean, "over all thresholds"
     if separation.disparity is not None:
-        name = "Separation"
-        yield name, separation.disparity, "distances between scores with the same outcome, mean of both outcomes"
+        note = "distance between two groups' scores with the same outcome, mean over pairs and both outcomes"
+        yield "Separation", separation.disparity, note
     for part, rows in ((separation.positives, "positive"), (separation.negatives, "negative")):
         if part is not None:
             name = f"Separation of {rows} rows"
-            yield name, part.disparity, "distances between their scores, summed over all pairs of groups"
+            yield name, part.disparity, "distance between two groups' scores, mean over all pairs"
 
 
 def collect_error_sheets(audit: Audit) -> dict[str, list[list[Any]]]:
@@ -417,6 +394,10 @@ def _share(value: float, gap: float) -> str:
     return f"{value / gap:.0%}".replace("-0%", "0%") if abs(gap) >= 0.001 * max(1.0, abs(value)) else ""
 
 
+def _four_digits(value: float) -> str:
+    return f"{value:.4f}"
+
+
 def _signed_effect(value: float) -> str:
     return f"{value:+.3f}" if abs(value) < 100 else f"{value:+,.0f}"
 
@@ -446,25 +427,18 @@ def _table(effects: CounterfactualAudit, index: int, one: GroupEffects) -> Table
         "shuffled groups. Distances are between the distributions of scores, and of ranks among all people; per person "
         f"is the mean absolute change. {_order_sentence(one)}{_support_sentence(one)}"
     )
-    return Table(
-        f"effects-{index}", f"Effects of paths: {name}", caption, tuple(columns), tuple(rows), frozenset({5, 6})
-    )
+    return Table(f"effects-{index}", f"Effects of paths: {name}", caption, tuple(columns), tuple(rows), (5, 6))
 
 
 def _row(effects: CounterfactualAudit, one: GroupEffects, effect: PathEffect) -> Row:
     low, high = effect.intervals["mean"]
-    interval = (
-        Cell(f"{_signed_effect(low)} to {_signed_effect(high)}", f"{low} to {high}")
-        if not math.isnan(low)
-        else EMPTY_CELL
-    )
+    interval = EMPTY_CELL if math.isnan(low) else interval_cell(low, high, _signed_effect)
     cells = [
         number_cell(effect.mean, _signed_effect),
         interval,
-        number_cell(effect.floors["mean"], lambda value: f"{value:.4f}"),
+        number_cell(effect.floors["mean"], _four_digits),
         Cell(_share(effect.mean, one.gap), effect.mean / one.gap if one.gap else ""),
-        *(number_cell(value, lambda value: f"{value:.4f}") for value in (effect.distance, effect.rank_distance)),
-        number_cell(effect.individual, lambda value: f"{value:.4f}"),
+        *(number_cell(value, _four_digits) for value in (effect.distance, effect.rank_distance, effect.individual)),
     ]
     if effects.threshold is not None:
         cells.append(number_cell(effect.rate, lambda value: f"{100 * value:+.1f} pp"))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairtransport._text import isolated, one_line, percent, shorten, three_digits
 from fairtransport.auditing.records import distance_text, threshold_heading
@@ -24,6 +23,8 @@ from fairtransport.report.pages.tables import (
     collect_comparison_notes,
     collect_sheets,
     farthest_pairs,
+    group_cell,
+    interval_head,
     pair_distances,
 )
 
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
 def collect_comparison_tables(comparison: AuditComparison) -> list[Table]:
     """Return the tables of two audits: metrics, selection rates at each common threshold, and farthest pairs."""
     names = tuple(shorten(name, 24) for name in comparison.names)
-    interval = f"{comparison.before.settings.confidence:.0%} interval"
-    columns = (*names, "Change", interval, "Beyond noise")
+    columns = (*names, "Change", interval_head(comparison.before), "Beyond noise")
     tables = [_change_table(comparison, columns)]
     for number, threshold in enumerate(comparison.thresholds):
         rows = tuple(
@@ -54,14 +54,14 @@ def collect_comparison_tables(comparison: AuditComparison) -> list[Table]:
         )
         summary = next(at for at in comparison.before.thresholds if at.threshold == threshold.threshold)
         title = f"Selected {threshold_heading(comparison.before, summary)}"
-        tables.append(Table(f"selected-{number + 1}", title, caption, ("Group", *columns), rows, frozenset({4})))
+        tables.append(Table(f"selected-{number + 1}", title, caption, ("Group", *columns), rows, (4,)))
     tables.append(_pair_table(comparison, names))
     return tables
 
 
 def _change_table(comparison: AuditComparison, columns: tuple[str, ...]) -> Table:
     rows = []
-    for metric, change in comparison.changes.items():
+    for metric, change in comparison.mean_changes.items():
         name, description = METRIC_NAMES[metric]
         text = partial(distance_text, comparison.before, metric=metric)
         cells = _change_cells(change, percents=metric == "error_rate", text=text)
@@ -72,7 +72,7 @@ def _change_table(comparison: AuditComparison, columns: tuple[str, ...]) -> Tabl
     caption = (
         "A change is beyond noise when its interval does not contain 0; the two audits are treated as independent."
     )
-    return Table("changes", "What changed", caption, ("Metric", *columns), tuple(rows), frozenset({4}))
+    return Table("changes", "What changed", caption, ("Metric", *columns), tuple(rows), (4,))
 
 
 def _pair_table(comparison: AuditComparison, names: tuple[str, ...]) -> Table:
@@ -81,11 +81,7 @@ def _pair_table(comparison: AuditComparison, names: tuple[str, ...]) -> Table:
     for one, other, distance in farthest_pairs(before):
         later = float(pair_distances(after)[comparison.positions[one], comparison.positions[other]])
         partner = before.groups[other].name
-        cells = (
-            Cell(shorten(partner, 60), one_line(partner)),
-            Cell(three_digits(distance), distance),
-            Cell(three_digits(later), later),
-        )
+        cells = (group_cell(partner, 60), *(Cell(three_digits(value), value) for value in (distance, later)))
         rows.append(Row(before.groups[one].name, cells, one))
     return Table(
         key="pairs",
@@ -120,8 +116,7 @@ def _change_cells(
 # Two audits in plain words.
 
 
-@dataclass(frozen=True)
-class ComparisonVerdict:
+class ComparisonVerdict(NamedTuple):
     """Verdict on two audits."""
 
     status: str
@@ -132,7 +127,7 @@ class ComparisonVerdict:
 def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
     """State whether the disparity has changed, by how much, and with what uncertainty."""
     settings = comparison.before.settings
-    change = comparison.changes[settings.pairs_metric]
+    change = comparison.mean_changes[settings.pairs_metric]
     status = "same" if not change.beyond_noise else "smaller" if change.value < 0 else "larger"
     opening = {
         "smaller": "The groups are closer together",
@@ -140,13 +135,12 @@ def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
         "same": "No change beyond noise",
     }[status]
     one, other = (isolated(name, 24) for name in comparison.names)
-    points = 100 / comparison.before.verdict.n_pairs
     mean = " on average" if comparison.before.verdict.n_pairs > 1 else ""
     over = "all thresholds" if settings.bounded else "all shares of people selected"
     sentence = (
         f"{opening}: averaged over {over}, the shares of two groups above the threshold lie "
-        f"{points * change.before:.1f} percentage points apart{mean} in {one} and {points * change.after:.1f} in "
-        f"{other}, a change of {_signed(points * change.value)} ({_interval(comparison, change, points)}), "
+        f"{100 * change.before:.1f} percentage points apart{mean} in {one} and {100 * change.after:.1f} in "
+        f"{other}, a change of {_signed(100 * change.value)} ({_interval(comparison, change)}), "
         f"{_noise(change)}."
     )
     return ComparisonVerdict(status, sentence, tuple(_points(comparison)))
@@ -157,7 +151,7 @@ def _points(comparison: AuditComparison) -> Iterator[str]:
         error = comparison.changes["error_rate"]
         yield (
             f"Wrong decisions: {100 * error.before:.1f}% and {100 * error.after:.1f}%, a change of "
-            f"{_signed(100 * error.value)} percentage points ({_interval(comparison, error, 100.0)}), {_noise(error)}."
+            f"{_signed(100 * error.value)} percentage points ({_interval(comparison, error)}), {_noise(error)}."
         )
     for threshold in comparison.thresholds[:1]:
         ratios = [f"{ratio:.2f}" if ratio is not None else "none" for ratio in threshold.ratios]
@@ -169,9 +163,9 @@ def _noise(change: Change) -> str:
     return "beyond noise" if change.beyond_noise else "within noise"
 
 
-def _interval(comparison: AuditComparison, change: Change, factor: float) -> str:
-    low, high = _signed(factor * change.low), _signed(factor * change.high)
-    return f"{comparison.before.settings.confidence:.0%} interval {low} to {high}"
+def _interval(comparison: AuditComparison, change: Change) -> str:
+    low, high = _signed(100 * change.low), _signed(100 * change.high)
+    return f"{interval_head(comparison.before)} {low} to {high}"
 
 
 def _signed(value: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
     from datetime import datetime
 
     from fairtransport.report._comparison import Comparison, MethodOutcome
@@ -35,40 +37,47 @@ def verdict(comparison: Comparison) -> str:
 
     Notes
     -----
-    Groups are scored differently if the strong pairwise demographic disparity (SPDD) is at least twice its noise
-    floor. Errors are counted at threshold 0.5 and compared per 100 people.
+    The disparity is the mean distance over all pairs of groups, the strong pairwise demographic disparity (SPDD) of the
+    table divided by their number. Groups are scored differently if it is at least twice its noise floor. Errors are
+    counted at threshold 0.5 and compared per 100 people.
     """
-    floor = comparison.floor.get(_METRIC, 0.0)
+    floor = _mean(comparison, comparison.floor)
     first = _first(comparison, floor)
     if len(comparison.outcomes) == 1:
         return first
     return f"{first} {_second(comparison, floor)}"
 
 
+def _mean(comparison: Comparison, metrics: Mapping[str, float]) -> float:
+    """Return the mean distance between two groups; 0 where there is none."""
+    return metrics.get(_METRIC, 0.0) / max(math.comb(len(comparison.groups), 2), 1)
+
+
 def _first(comparison: Comparison, floor: float) -> str:
-    value = comparison.baseline.metrics[_METRIC]
+    value = _mean(comparison, comparison.baseline.metrics)
     groups = f"the {count_word(len(comparison.groups))} groups"
     if floor and value < _BEYOND_CHANCE * floor:
-        text = f"scores {groups} alike: pairwise disparity {value:.2f}, noise floor {floor:.2f}."
+        text = f"scores {groups} alike: mean pairwise disparity {value:.3f}, noise floor {floor:.3f}."
     elif floor:
         text = (
-            f"scores {groups} differently: pairwise disparity {value:.2f}, {_times(value / floor)} times the noise "
-            f"floor of {floor:.2f}."
+            f"scores {groups} differently: mean pairwise disparity {value:.3f}, {_times(value / floor)} times "
+            f"the noise floor of {floor:.3f}."
         )
     else:
-        text = f"scores {groups} with a pairwise disparity of {value:.2f}."
+        text = f"scores {groups} with a mean pairwise disparity of {value:.3f}."
     return f"{_method(comparison.baseline)} {text}"
 
 
 def _second(comparison: Comparison, floor: float) -> str:
-    before, after = (round(outcome.metrics[_METRIC], 2) for outcome in (comparison.baseline, comparison.featured))
+    outcomes = comparison.baseline, comparison.featured
+    before, after = (round(_mean(comparison, outcome.metrics), 3) for outcome in outcomes)
     verb = "leaves it at" if after == before else "brings it to" if after < before else "raises it to"
     relation = ""
-    if floor and after <= round(floor, 2):
+    if floor and after <= round(floor, 3):
         relation = ", no more than chance would show,"
     elif floor:
-        relation = f", {_times(comparison.featured.metrics[_METRIC] / floor)} times the floor,"
-    return f"{_method(comparison.featured)} {verb} {after:.2f}{relation} and makes {_errors(comparison)}."
+        relation = f", {_times(_mean(comparison, comparison.featured.metrics) / floor)} times the floor,"
+    return f"{_method(comparison.featured)} {verb} {after:.3f}{relation} and makes {_errors(comparison)}."
 
 
 def _errors(comparison: Comparison) -> str:
@@ -181,7 +190,7 @@ def write_comparison(comparison: Comparison, folder: str | os.PathLike[str]) -> 
 
 def render_comparison_page(context: dict[str, Any]) -> str:
     """Fill the template."""
-    environment = template_environment("fairtransport.report.pages")
+    environment = template_environment()
     page: str = environment.get_template("methods/page.html").render(context, colours=color_scheme())
     return page
 
@@ -252,10 +261,9 @@ def _groups(comparison: Comparison) -> list[dict[str, Any]]:
 def _alternative_text(comparison: Comparison) -> str:
     """Describe the figure for readers who do not see it."""
     values = ", ".join(
-        f"{one_line(outcome.name)} {outcome.metrics['strong_pairwise_disparity']:.2f}"
-        for outcome in comparison.outcomes
+        f"{one_line(outcome.name)} {_mean(comparison, outcome.metrics):.3f}" for outcome in comparison.outcomes
     )
     return (
         "For each method, the share of each group scored above every threshold, drawn over the target, and below "
-        f"it the gap to the target. The closer the lines, the smaller the pairwise disparity: {values}."
+        f"it the gap to the target. The closer the lines, the smaller the mean pairwise disparity: {values}."
     )

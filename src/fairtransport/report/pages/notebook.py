@@ -9,106 +9,62 @@ from fairtransport._text import percent, plain, score_text, shorten, three_digit
 from fairtransport.auditing.errors.summary import errors_sentence
 from fairtransport.auditing.records import threshold_heading
 from fairtransport.report.pages.audit import audit_styles
-from fairtransport.report.style.figures import MOST_NAMED
+from fairtransport.report.pages.comparison import collect_comparison_tables, comparison_verdict
+from fairtransport.report.pages.series import series_table
+from fairtransport.report.pages.tables import largest_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fairtransport.auditing import Audit, AuditComparison, AuditSeries
+    from fairtransport.report.pages.tables import Table
     from fairtransport.selection import Frontier
 
-_CELL = "padding:.15em .6em;text-align:right"
-_HEAD = "padding:.15em .6em;text-align:left"
+_LINE = (
+    '<svg width="28" height="8" style="margin-right:.4em"><line x1="1" y1="4" x2="27" y2="4" stroke="{0.colour}" '
+    'stroke-width="3" stroke-dasharray="{0.dash_array}"/></svg>'
+)
 
 
 def render_notebook_cell(audit: Audit) -> str:
     """Return an audit as an HTML fragment; names are escaped."""
-    first = audit.thresholds[0]
-    heads = ["Group", "Rows", "Mean", "Median", threshold_heading(audit, first).capitalize()]
+    first, styles = audit.thresholds[0], audit_styles(audit)
     score = three_digits if audit.settings.bounded else score_text
-    if first.errors is not None:
-        heads.append("Wrong")
-    rows = _row(heads, "th")
-    largest = sorted(sorted(range(len(audit.groups)), key=lambda index: -audit.groups[index].rows)[:MOST_NAMED])
-    styles = audit_styles(audit)
-    for index in largest:
-        group, style = audit.groups[index], styles[index]
-        line = (
-            '<svg width="28" height="8" style="margin-right:.4em"><line x1="1" y1="4" x2="27" y2="4" '
-            f'stroke="{style.colour}" stroke-width="3" stroke-dasharray="{style.dash_array}"/></svg>'
-        )
+    header = ["Group", "Rows", "Mean", "Median", threshold_heading(audit, first).capitalize()]
+    rows = []
+    for index in (shown := largest_groups(audit)):
+        group = audit.groups[index]
         few = "" if group.judged else " <small>few rows</small>"
-        cells = [
-            f"{line}<bdi>{escape(shorten(group.name, 60))}</bdi>{few}",
-            f"{group.rows:,}",
-            score(group.mean),
-            score(group.quantiles[2]),
-            percent(first.rates[index].value),
-        ]
-        if first.errors is not None:
-            cells.append(percent(first.errors[index].value))
-        rows += _row(cells, "td")
-    left_out = len(audit.groups) - len(largest)
+        name = f"{_LINE.format(styles[index])}<bdi>{escape(shorten(group.name, 60))}</bdi>{few}"
+        cells = [f"{group.rows:,}", score(group.mean), score(group.quantiles[2]), percent(first.rates[index].value)]
+        rows.append([name, *cells, *([] if first.errors is None else [percent(first.errors[index].value)])])
+    if first.errors is not None:
+        header.append("Wrong")
+    left_out = len(audit.groups) - len(shown)
+    sentences = [audit.verdict.sentence, errors_sentence(audit)]
+    paragraphs = "".join(f"<p>{_as_html(sentence)}</p>" for sentence in sentences if sentence is not None)
     more = f"<p><small>{left_out:,} smaller groups are not shown.</small></p>" if left_out else ""
     return (
-        f'<div style="max-width:60em"><p>{_as_html(audit.verdict.sentence)}</p>{_errors(audit)}'
-        f'<table style="border-collapse:collapse">{rows}</table>{more}'
+        f'<div style="max-width:60em">{paragraphs}{_table([escape(name) for name in header], rows)}{more}'
         "<p><small><code>print(audit)</code> shows more, <code>audit.to_html(path)</code> writes the page.</small></p>"
         "</div>"
     )
-
-
-def _errors(audit: Audit) -> str:
-    sentence = errors_sentence(audit)
-    return "" if sentence is None else f"<p>{_as_html(sentence)}</p>"
 
 
 def _as_html(sentence: str) -> str:
     return escape(sentence).replace("\u2068", "<b><bdi>").replace("\u2069", "</bdi></b>")
 
 
-def _row(cells: list[str], tag: str) -> str:
-    first, *others = cells
-    parts = [
-        f'<{tag} style="{_HEAD}">{first}</{tag}>',
-        *(f'<{tag} style="{_CELL}">{cell}</{tag}>' for cell in others),
-    ]
-    return f"<tr>{''.join(parts)}</tr>"
-
-
 # Comparisons and trade-off curves in a notebook: a sentence and a small table, without any script.
 
-_TITLES = {
-    "error_rate": "Error",
-    "wasserstein_disparity": "Distance to the target",
-    "strong_demographic_disparity": "Distance to everyone",
-    "strong_pairwise_disparity": "Distance between pairs",
-    "auc": "Area under the ROC curve",
-}
-_CURVE = ("error_rate", "auc", "strong_pairwise_disparity", "noise_floor", "rank_disparity")
+_CURVE = ("error_rate", "auc", "pairwise_disparity", "noise_floor", "rank_disparity")
 
 
 def comparison_cell(comparison: AuditComparison) -> str:
     """Return a comparison as an HTML fragment."""
-    from fairtransport.report.pages.comparison import comparison_verdict  # noqa: PLC0415 - loads a page
-
-    changes = dict(comparison.changes)
-    if comparison.auc is not None:
-        changes["auc"] = comparison.auc
-    rows = [
-        (
-            _TITLES[name],
-            f"{change.before:.3f}",
-            f"{change.after:.3f}",
-            f"{change.value:+.3f}",
-            f"{change.low:+.3f} to {change.high:+.3f}",
-            "beyond noise" if change.beyond_noise else "within noise",
-        )
-        for name, change in changes.items()
-    ]
-    header = ["", *comparison.names, "change", f"{comparison.before.settings.confidence:.0%} interval", ""]
-    sentence = plain(comparison_verdict(comparison).sentence)
-    return f"<div><p>{escape(sentence)}</p>{table_html(header, rows)}</div>"
+    return _sentence_and_table(
+        plain(comparison_verdict(comparison).sentence), *_texts(collect_comparison_tables(comparison)[0])
+    )
 
 
 def frontier_cell(frontier: Frontier) -> str:
@@ -123,34 +79,30 @@ def frontier_cell(frontier: Frontier) -> str:
         f"Error and disparity on held-out rows: {frontier.n_rows:,} rows, {frontier.n_groups} groups, "
         f"{frontier.n_folds} folds, mean and standard error"
     )
-    return f"<div><p>{escape(title)}</p>{table_html(header, rows)}</div>"
+    return _sentence_and_table(title, header, rows)
 
 
 def series_cell(series: AuditSeries) -> str:
     """Return a series of audits as an HTML fragment."""
-    rows = [
-        (
-            point.value,
-            f"{point.rows:,}",
-            f"{point.distance:.3f}",
-            f"{point.low:.3f} to {point.high:.3f}",
-            f"{point.p_value:.2g}",
-            "outside the control limits" if point.outside else "",
-        )
-        for point in series.points
-    ]
-    header = [series.by, "rows", "distance", f"{series.overall.settings.confidence:.0%} interval", "p (Holm)", ""]
-    return f"<div><p>{escape(series.sentence)}</p>{table_html(header, rows)}</div>"
+    return _sentence_and_table(series.sentence, *_texts(series_table(series)))
 
 
-def table_html(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table whose cells are escaped and whose first column has the headers of the rows."""
-    cell = "padding:.15em .6em;text-align:right"
-    head = "".join(f'<th scope="col" style="{cell}">{escape(name)}</th>' for name in header)
+def _texts(table: Table) -> tuple[Sequence[str], list[Sequence[str]]]:
+    return table.columns, [(row.head, *row.texts) for row in table.rows]
+
+
+def _sentence_and_table(sentence: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a sentence above a table, with all texts escaped."""
+    cells = [[escape(text) for text in row] for row in rows]
+    return f"<div><p>{escape(sentence)}</p>{_table([escape(name) for name in header], cells)}</div>"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of HTML fragments, whose first column has the headers of the rows."""
+    left, right = (f'style="padding:.15em .6em;text-align:{side}"' for side in ("left", "right"))
+    head = "".join(f'<th scope="col" {right if at else left}>{name}</th>' for at, name in enumerate(header))
     body = "".join(
-        f'<tr><th scope="row" style="padding:.15em .6em;text-align:left">{escape(first)}</th>'
-        + "".join(f'<td style="{cell}">{escape(text)}</td>' for text in others)
-        + "</tr>"
+        f'<tr><th scope="row" {left}>{first}</th>{"".join(f"<td {right}>{text}</td>" for text in others)}</tr>'
         for first, *others in rows
     )
     return f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

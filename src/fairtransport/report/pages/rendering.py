@@ -68,7 +68,7 @@ def write_page(page: str, path: Any) -> Path | str:
 
 def render_audit_page(context: dict[str, Any]) -> str:
     """Fill the template; nothing but the style sheet and the script of the page may run."""
-    environment, markup = template_environment(_PACKAGE), load_extra("markupsafe")
+    environment, markup = template_environment(), load_extra("markupsafe")
     environment.filters["isolate"] = lambda text: _isolate(text, markup)
     style = base_style() + environment.get_template("audit/page.css").render(max_rows=_MAX_ROWS)
     script = join_scripts([_template(f"{name}.js") for name in _SCRIPTS])

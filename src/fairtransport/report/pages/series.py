@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from fairtransport import __version__
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line, plain
+from fairtransport.auditing.records import points_text
 from fairtransport.report.displays._differences import MAX_PANELS, AuditSeriesDisplay, small_multiples
 from fairtransport.report.pages.rendering import check_destination, write_page
+from fairtransport.report.pages.tables import Cell, Row, Table, interval_head
 from fairtransport.report.style.figures import figure_bytes, image_address
 from fairtransport.report.style.web_pages import color_scheme, date_text, software_versions, template_environment
 
@@ -31,9 +33,43 @@ _STATUS = {
 def series_page(series: AuditSeries, path: Any = None, *, title: str | None = None) -> Path | str:
     """Write the page of a series of audits."""
     check_destination(path)
-    environment = template_environment("fairtransport.report.pages")
+    environment = template_environment()
     page: str = environment.get_template("series/page.html").render(_collect(series, title), colours=color_scheme())
     return write_page(page, path)
+
+
+def series_table(series: AuditSeries) -> Table:
+    """Return the audit of each value of the column: distance, interval, control limits, p-value and verdict."""
+    rows = []
+    for point in series.points:
+        intervals = ((point.low, point.high, ""), (point.lower_limit, point.upper_limit, " (outside)" * point.outside))
+        cells = (
+            Cell(f"{point.rows:,}", point.rows),
+            Cell(points_text(point.distance), point.distance),
+            *(
+                Cell(f"{points_text(low)} to {points_text(high)}{mark}", f"{low} to {high}")
+                for low, high, mark in intervals
+            ),
+            Cell("< 0.001" if point.p_value < 0.001 else f"{point.p_value:.2g}", point.p_value),
+            Cell(_STATUS[point.status], point.status),
+        )
+        rows.append(Row(point.value, cells, note="outside" if point.outside else ""))
+    return Table(
+        key="values",
+        title=f"The values of {one_line(series.by)}",
+        caption="Distances in percentage points, corrected for the upward bias of small samples. P-values are adjusted "
+        "for the number of values (Holm).",
+        columns=(
+            one_line(series.by),
+            "Rows",
+            "Distance",
+            interval_head(series.overall),
+            "Control limits",
+            "p",
+            "Difference",
+        ),
+        rows=tuple(rows),
+    )
 
 
 def _collect(series: AuditSeries, title: str | None) -> dict[str, Any]:
@@ -48,8 +84,7 @@ def _collect(series: AuditSeries, title: str | None) -> dict[str, Any]:
     outside = [point.value for point in series.points if point.outside]
     return {
         "title": one_line(heading),
-        "sentence": one_line(series.sentence),
-        "by": one_line(series.by),
+        "verdict": one_line(series.sentence),
         "chart": chart,
         "chart_text": (
             f"Control chart of the mean distance between two groups for {len(series.points)} values of "
@@ -59,19 +94,7 @@ def _collect(series: AuditSeries, title: str | None) -> dict[str, Any]:
         "panels_text": f"Distribution functions of the scores of each group, one panel for each {one_line(series.by)}.",
         "n_hidden": max(0, len(series.audits) - MAX_PANELS),
         "level": f"{overall.settings.confidence:.0%}",
-        "points": [
-            {
-                "value": one_line(point.value),
-                "rows": f"{point.rows:,}",
-                "distance": f"{100 * point.distance:.1f}",
-                "interval": f"{100 * point.low:.1f} to {100 * point.high:.1f}",
-                "limits": f"{100 * point.lower_limit:.1f} to {100 * point.upper_limit:.1f}",
-                "p": "< 0.001" if point.p_value < 0.001 else f"{point.p_value:.2g}",
-                "status": _STATUS[point.status],
-                "outside": point.outside,
-            }
-            for point in series.points
-        ],
+        "table": series_table(series),
         "verdicts": [
             (one_line(value), plain(audit.verdict.sentence))
             for value, audit in list(series.audits.items())[:MAX_PANELS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from fairtransport.auditing.records import (
     cut_text,
     distance_text,
     four_fifths_text,
+    n_distances,
     scores_word,
     threshold_heading,
 )
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
 
 METRIC_NAMES = {
     "error_rate": ("Wrong decisions", "Share of people on the wrong side of the first threshold."),
-    "wasserstein_disparity": ("To the target", "Sum of the distances from each group's scores to the target."),
-    "strong_demographic_disparity": ("To everyone", "Sum of the distances from each group's scores to everyone's."),
-    "strong_pairwise_disparity": ("Between all pairs", "Sum of the distances between the scores of every two groups."),
+    "wasserstein_disparity": ("To the target", "Mean distance from a group's scores to the target."),
+    "strong_demographic_disparity": ("To everyone", "Mean distance from a group's scores to everyone's."),
+    "strong_pairwise_disparity": ("Between pairs", "Mean distance between the scores of two groups, over all pairs."),
     "rank_disparity": (
-        "Between ranks",
-        "Sum over pairs of the difference between two groups' selection rates, over all shares of people selected.",
+        "Rank disparity",
+        "Mean over pairs of the difference between two groups' selection rates, over all shares of people selected.",
     ),
     "kolmogorov_smirnov_disparity": (
         "Largest difference",
@@ -90,7 +91,7 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    wide: frozenset[int] = field(default_factory=frozenset)
+    wide: tuple[int, ...] = ()
 
     @property
     def sheet(self) -> list[list[Any]]:
@@ -114,64 +115,87 @@ def estimate_cell(estimate: Estimate | None, show: Callable[[float], str]) -> Ce
     return EMPTY_CELL if estimate is None else number_cell(estimate.value, show)
 
 
+def with_interval(estimate: Estimate | None, show: Callable[[float], str], mark: str = "") -> Cell:
+    """Return the cell of an estimate and its interval; an empty one if there is none."""
+    if estimate is None:
+        return EMPTY_CELL
+    value, low, high = map(show, (estimate.value, estimate.low, estimate.high))
+    return Cell(f"{value}{mark} ({low} to {high})", estimate.value)
+
+
+def two_digits(value: float) -> str:
+    """Format a ratio or an area."""
+    return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+
+
+def group_cell(name: str, width: int = 40) -> Cell:
+    """Return the cell of a group's name."""
+    return Cell(shorten(name, width), one_line(name))
+
+
+def interval_head(audit: Audit) -> str:
+    """Return the head of a column of intervals."""
+    return f"{audit.settings.confidence:.0%} interval"
+
+
+def largest_groups(audit: Audit) -> list[int]:
+    """Return the indices of the largest groups, at most as many as have a colour of their own, in order."""
+    return sorted(sorted(range(len(audit.groups)), key=lambda index: -audit.groups[index].rows)[:MOST_NAMED])
+
+
+def judged_groups(audit: Audit) -> list[int]:
+    """Return the indices of the groups that the disparities refer to: those that are judged, or all."""
+    judged = [index for index, group in enumerate(audit.groups) if group.judged]
+    return judged if len(judged) >= 2 else list(range(len(audit.groups)))
+
+
 # Errors of real-valued predictions, as tables of the page of an audit.
 
 _TITLES = {"rmse": "RMSE", "mae": "MAE", "r2": "R²", "mean_residual": "Mean residual"}
 
 
-def collect_residual_tables(audit: Audit) -> list[Table]:
+def _residual_tables(audit: Audit) -> list[Table]:
     """Return the errors by group, and the mean residuals by decile of the prediction; none without such labels."""
-    if audit.regression is None:
+    errors = audit.regression
+    if errors is None:
         return []
-    return [_figure_table(audit), _decile_table(audit)]
-
-
-def _figure_table(audit: Audit) -> Table:
-    errors = audit.regression
     rows = []
-    if errors is not None:
-        for index, group in enumerate(errors.groups):
-            cells = []
-            for name in REGRESSION_FIGURES:
-                p_value = group.p_values[name]
-                mark = " *" if p_value is not None and p_value <= 1 - audit.settings.confidence else ""
-                cells.append(_estimate(group.figures[name], mark))
-            rows.append(Row(group.name, tuple(cells), index))
-        rows.append(Row("Everyone", tuple(_estimate(errors.overall[name]) for name in REGRESSION_FIGURES)))
-    reference = "" if errors is None else errors.reference
-    return Table(
-        key="residuals",
-        title="Errors of the predictions",
-        caption="Root mean squared error, mean absolute error, coefficient of determination, and mean residual: label "
-        f"minus prediction, positive where predictions are too low. With {audit.settings.confidence:.0%} intervals; * "
-        f"marks a difference from {reference} beyond chance, with p-values adjusted for the number of groups (Holm).",
-        columns=("Group", *_TITLES.values()),
-        rows=tuple(rows),
-        wide=frozenset({2}),
-    )
-
-
-def _decile_table(audit: Audit) -> Table:
-    errors = audit.regression
-    shown = sorted(sorted(range(len(audit.groups)), key=lambda index: -audit.groups[index].rows)[:MOST_NAMED])
-    rows = []
-    for decile in () if errors is None else errors.deciles:
-        cells = (_estimate(decile.overall), *(_estimate(decile.groups[index]) for index in shown))
-        rows.append(Row(f"{number_text(decile.low)} to {number_text(decile.high)}", cells))
-    return Table(
-        key="residual-deciles",
-        title="Mean residuals by prediction",
-        caption="Tenths of all predictions. Where predictions mean the same in all groups, mean residuals agree.",
-        columns=("Prediction", "Everyone", *(audit.groups[index].name for index in shown)),
-        rows=tuple(rows),
-    )
-
-
-def _estimate(estimate: Estimate | None, mark: str = "") -> Cell:
-    if estimate is None:
-        return EMPTY_CELL
-    value, low, high = map(score_text, (estimate.value, estimate.low, estimate.high))
-    return Cell(f"{value}{mark} ({low} to {high})", estimate.value)
+    for index, group in enumerate(errors.groups):
+        p_values = [group.p_values[name] for name in REGRESSION_FIGURES]
+        marks = [" *" if p is not None and p <= 1 - audit.settings.confidence else "" for p in p_values]
+        figures = zip(REGRESSION_FIGURES, marks, strict=True)
+        rows.append(
+            Row(group.name, tuple(with_interval(group.figures[f], score_text, mark) for f, mark in figures), index)
+        )
+    rows.append(Row("Everyone", tuple(with_interval(errors.overall[name], score_text) for name in REGRESSION_FIGURES)))
+    shown = largest_groups(audit)
+    deciles = [
+        Row(
+            f"{number_text(decile.low)} to {number_text(decile.high)}",
+            tuple(with_interval(one, score_text) for one in (decile.overall, *(decile.groups[i] for i in shown))),
+        )
+        for decile in errors.deciles
+    ]
+    return [
+        Table(
+            key="residuals",
+            title="Errors of the predictions",
+            caption="Root mean squared error, mean absolute error, coefficient of determination, and mean residual: "
+            "label minus prediction, positive where predictions are too low. With "
+            f"{audit.settings.confidence:.0%} intervals; * marks a difference from {errors.reference} beyond chance, "
+            "with p-values adjusted for the number of groups (Holm).",
+            columns=("Group", *_TITLES.values()),
+            rows=tuple(rows),
+            wide=(2,),
+        ),
+        Table(
+            key="residual-deciles",
+            title="Mean residuals by prediction",
+            caption="Tenths of all predictions. Where predictions mean the same in all groups, mean residuals agree.",
+            columns=("Prediction", "Everyone", *(audit.groups[index].name for index in shown)),
+            rows=tuple(deciles),
+        ),
+    ]
 
 
 _MAX_PAIRS = 15
@@ -191,23 +215,25 @@ def collect_tables(audit: Audit) -> list[Table]:
         "for any distribution."
     )
     tables = [
-        _metric_table(audit, audit.readings, key="figures", title="The metrics", caption=caption),
+        _metric_table(audit, audit.mean_readings, key="figures", title="The metrics", caption=caption),
         _group_table(audit),
         _threshold_table(audit),
     ]
-    tables += collect_residual_tables(audit)
+    tables += _residual_tables(audit)
     if (rates := _rate_table(audit)).rows:
         tables.append(rates)
     if len(audit.groups) > 2:
         tables.append(_pair_table(audit))
-    if audit.strata:
+    if audit.within is not None:
         tables.append(_stratum_table(audit))
         caption = (
             "The same metrics, averaged over these rows by weight, and groups permuted within them. Outcomes count the "
             "same, strata by their share of the rows."
         )
         title = f"The metrics for {audit.settings.criterion_text}"
-        tables.append(_metric_table(audit, audit.conditional, key="within-strata", title=title, caption=caption))
+        tables.append(
+            _metric_table(audit, audit.within.mean_readings, key="within-strata", title=title, caption=caption)
+        )
     return tables
 
 
@@ -226,8 +252,7 @@ def farthest_pairs(audit: Audit, most: int = _MAX_PAIRS) -> list[tuple[int, int,
 
     Groups that are not judged are left out, unless fewer than two are.
     """
-    enough = np.array([group.judged for group in audit.groups])
-    judged = np.flatnonzero(enough) if enough.sum() >= 2 else np.arange(enough.size)
+    judged = np.array(judged_groups(audit))
     rows, columns = np.triu_indices(judged.size, 1)
     rows, columns = judged[rows], judged[columns]
     distances = pair_distances(audit)[rows, columns]
@@ -241,14 +266,13 @@ def pair_distances(audit: Audit) -> NDArray[np.float64]:
 
 
 def _metric_table(audit: Audit, readings: Mapping[str, Reading], *, key: str, title: str, caption: str) -> Table:
-    interval = f"{audit.settings.confidence:.0%} interval"
     return Table(
         key=key,
         title=title,
         caption=caption,
-        columns=("Metric", "Value", interval, "Corrected", "By chance", "p", "Within"),
+        columns=("Metric", "Value", interval_head(audit), "Corrected", "By chance", "p", "Within"),
         rows=tuple(_metric_row(audit, name, reading) for name, reading in readings.items()),
-        wide=frozenset({3, 4, 6}),
+        wide=(3, 4, 6),
     )
 
 
@@ -282,7 +306,7 @@ def _group_table(audit: Audit) -> Table:
         cells += [Cell(score_text(value), value) for value in group.quantiles]
         cells.append(Cell(distance_text(audit, group.distance_to_everyone), group.distance_to_everyone))
         if labelled:
-            cells += [estimate_cell(group.error, percent), estimate_cell(group.auc, _ratio_text)]
+            cells += [estimate_cell(group.error, percent), estimate_cell(group.auc, two_digits)]
         rows.append(Row(group.name, tuple(cells), index, "" if group.judged else "too few rows to judge"))
     first, word = cut_text(audit, audit.thresholds[0].threshold), scores_word(audit)
     labels = (
@@ -294,29 +318,24 @@ def _group_table(audit: Audit) -> Table:
         caption=f"{word.capitalize()} by group: mean, quantiles, and the distance from everyone's {word}.{labels}",
         columns=tuple(columns),
         rows=tuple(rows),
-        wide=frozenset({3, 4, 6, 7, 8}),
+        wide=(3, 4, 6, 7, 8),
     )
 
 
 def _threshold_table(audit: Audit) -> Table:
     high_is_favourable = audit.settings.favourable == "high"
-    interval = f"{audit.settings.confidence:.0%} interval"
+    selected = "Selected" if high_is_favourable else "Flagged"
     rows = []
     for summary in audit.thresholds:
-        lowest, highest = (
-            Cell(
-                f"{percent(summary.rates[index].value)} of {shorten(audit.groups[index].name, 40)}",
-                one_line(audit.groups[index].name),
-            )
-            for index in (summary.lowest, summary.highest)
-        )
+        extremes = [
+            (summary.rates[index].value, audit.groups[index].name) for index in (summary.lowest, summary.highest)
+        ]
         ratio, defined = summary.ratio, summary.four_fifths is not None
         cells = (
             Cell(percent(summary.overall), summary.overall),
-            lowest,
-            highest,
-            number_cell(ratio.value if defined else None, _ratio_text),
-            interval_cell(ratio.low, ratio.high, _ratio_text) if defined else EMPTY_CELL,
+            *(Cell(f"{percent(rate)} of {shorten(name, 40)}", one_line(name)) for rate, name in extremes),
+            number_cell(ratio.value if defined else None, two_digits),
+            interval_cell(ratio.low, ratio.high, two_digits) if defined else EMPTY_CELL,
             Cell(four_fifths_text(summary).capitalize(), four_fifths_text(summary)),
         )
         note = "" if summary.top_share is None else threshold_heading(audit, summary)
@@ -328,17 +347,9 @@ def _threshold_table(audit: Audit) -> Table:
         if high_is_favourable
         else "Lowest and highest share flagged among the groups with enough rows; the ratio is that of the shares not "
         "flagged.",
-        columns=(
-            "Threshold",
-            "Selected" if high_is_favourable else "Flagged",
-            "Lowest",
-            "Highest",
-            "Ratio",
-            interval,
-            "Four fifths",
-        ),
+        columns=("Threshold", selected, "Lowest", "Highest", "Ratio", interval_head(audit), "Four fifths"),
         rows=tuple(rows),
-        wide=frozenset({1, 5}),
+        wide=(1, 5),
     )
 
 
@@ -350,7 +361,7 @@ def _rate_table(audit: Audit) -> Table:
         cells = (
             Cell(cut_text(audit, comparison.threshold), comparison.threshold),
             Cell(percent(comparison.rate.value), comparison.rate.value),
-            Cell(_ratio_text(comparison.ratio.value), comparison.ratio.value),
+            Cell(two_digits(comparison.ratio.value), comparison.ratio.value),
             Cell("met" if comparison.four_fifths else "not met", comparison.four_fifths),
             Cell(f"{points[0]:.1f} ({points[1]:.1f} to {points[2]:.1f})", comparison.difference.value),
             Cell("p < 0.001" if comparison.p_value < 0.001 else f"p = {comparison.p_value:.2g}", comparison.p_value),
@@ -369,7 +380,7 @@ def _rate_table(audit: Audit) -> Table:
         "whether a difference is lawful.",
         columns=("Group", "Above", "Rate", "Ratio", "Four fifths", "Difference", "p", "Statistically", "Practically"),
         rows=tuple(rows),
-        wide=frozenset({1, 6}),
+        wide=(1, 6),
     )
 
 
@@ -379,7 +390,7 @@ def _pair_table(audit: Audit) -> Table:
         pair = audit.pair(audit.histograms.groups.labels[one], audit.histograms.groups.labels[other])
         between = f"{score_text(pair.most_between[0])} to {score_text(pair.most_between[1])}"
         cells = [
-            Cell(shorten(pair.higher, 60), one_line(pair.higher)),
+            group_cell(pair.higher, 60),
             Cell(three_digits(distance), distance),
             Cell(between, between),
         ]
@@ -394,18 +405,22 @@ def _pair_table(audit: Audit) -> Table:
         if audit.settings.bounded
         else ("Lower", "Higher", "Between ranks", f"Between {scores_word(audit)}", "Half of it between"),
         rows=tuple(rows),
-        wide=frozenset({3 if audit.settings.bounded else 4}),
+        wide=(3 if audit.settings.bounded else 4,),
     )
 
 
 def _stratum_table(audit: Audit) -> Table:
     rows, pairs = [], audit.settings.pairs_metric
     for stratum in audit.strata:
+        metric, floor = (
+            None if pairs not in figures else figures[pairs] / n_distances(pairs, stratum.n_compared)
+            for figures in (stratum.metrics, stratum.floors)
+        )
         cells = (
             Cell(f"{stratum.rows:,}", stratum.rows),
             Cell(str(stratum.n_groups), stratum.n_groups),
-            number_cell(stratum.metrics.get(pairs), three_digits),
-            number_cell(stratum.floors.get(pairs), three_digits),
+            number_cell(metric, three_digits),
+            number_cell(floor, three_digits),
             number_cell(stratum.p_values.get(pairs), _p_value_text),
         )
         note = "" if stratum.metrics else "set aside: fewer than two groups, or not the target"
@@ -414,19 +429,15 @@ def _stratum_table(audit: Audit) -> Table:
     return Table(
         key="strata",
         title=among_whom(audit),
-        caption=f"Distances between all pairs of groups among the rows of each {part}.",
-        columns=(part.capitalize(), "Rows", "Groups", "All pairs", "By chance", "p"),
+        caption=f"Mean distance between two groups, over all pairs, among the rows of each {part}.",
+        columns=(part.capitalize(), "Rows", "Groups", "Between pairs", "By chance", "p"),
         rows=tuple(rows),
-        wide=frozenset({2}),
+        wide=(2,),
     )
 
 
 def _p_value_text(value: float) -> str:
     return f"{value:.2g}"
-
-
-def _ratio_text(value: float) -> str:
-    return f"{value:.2f}"
 
 
 # How an audit was measured: the last section of its page.
@@ -489,8 +500,8 @@ def _resolution(audit: Audit) -> str:
     if settings.exact:
         return "The numbers in the tables are exact: they were computed from the rows"
     if not settings.bounded:
-        error = score_text(audit.readings["strong_pairwise_disparity"].resolution)
-        return f"Scores were counted in {settings.n_bins:,} bins; the sum of distances is exact to {error}"
+        error = score_text(audit.mean_readings["strong_pairwise_disparity"].resolution)
+        return f"Scores were counted in {settings.n_bins:,} bins; the mean distance is exact to {error}"
     return (
         f"Scores were counted in {settings.n_bins:,} bins; each distance is exact to {1 / settings.n_bins:.1g}, shares "
         "are exact for thresholds on the edges of bins"

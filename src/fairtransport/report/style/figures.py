@@ -75,6 +75,11 @@ class GroupStyle:
     named: bool = True
 
     @property
+    def line_style(self) -> Any:
+        """The dashes as matplotlib's ``linestyle``."""
+        return (0, self.dashes) if self.dashes else "solid"
+
+    @property
     def dash_array(self) -> str:
         """The dashes as the value of SVG's ``stroke-dasharray``."""
         return " ".join(f"{2 * length:g}" for length in self.dashes) or "none"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_PAGES = "fairtransport.report.pages"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 _ACCENTS = {
     "light": {
@@ -59,11 +60,14 @@ def join_scripts(parts: Sequence[str]) -> str:
     return '(() => {\n"use strict";\n' + "\n".join([_asset("elements.js"), *parts]) + "})();\n"
 
 
-def template_environment(package: str) -> Any:
-    """Return a Jinja environment that escapes all values and refuses names that are not defined."""
+def template_environment(package: str = _PAGES) -> Any:
+    """Return a Jinja environment that escapes all values and refuses names that are not defined.
+
+    Templates of other packages may extend those of the report's pages.
+    """
     jinja2 = load_extra("jinja2")
     return jinja2.Environment(
-        loader=jinja2.PackageLoader(package),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in dict.fromkeys((package, _PAGES))]),
         autoescape=True,  # names come from the user's data
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

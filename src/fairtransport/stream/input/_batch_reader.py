@@ -3,205 +3,86 @@
 from __future__ import annotations
 
 import json
-import math
-import sys
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fairtransport._columns import short_type
-from fairtransport._sklearn import take_rows
 from fairtransport.stream.input._line_source import MAX_LINE_BYTES
-from fairtransport.tabular.column_plans import group_values, normalize_text, values_of_texts
-from fairtransport.tabular.rows import ReasonKind, RowReason, UnscorableRowError, name_columns, separate_failures
+from fairtransport.tabular.cells import (
+    RowCells,
+    UnreadableRowError,
+    cells_of_fields,
+    cells_of_objects,
+    check_header,
+    decode_object,
+)
+from fairtransport.tabular.rows import failure_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from fairtransport.groups import Groups
     from fairtransport.stream.input._line_source import LineSource
-    from fairtransport.stream.input._schema import InputSchema
+    from fairtransport.stream.input._schema import InputBatch, InputSchema
     from fairtransport.stream.kafka import TopicSource
-
-# Rows of a batch, and their conversion to the input of the model.
-
-
-class Row(NamedTuple):
-    """One line, parsed."""
-
-    line: int
-    numbers: Sequence[float]
-    cells: Sequence[Any]
-    group: tuple[Any, ...]
-
-
-def convert_rows(schema: InputSchema, rows: Sequence[Row]) -> tuple[Any, Groups | dict[str, NDArray[Any]]]:
-    """Return the features of the rows, and their groups or, where new groups are adopted, their sensitive columns."""
-    numbers = np.array([row.numbers for row in rows], dtype=np.float64).reshape(len(rows), len(schema.numeric))
-    columns = dict(zip(schema.numeric, numbers.T, strict=True))
-    columns |= {name: object_array([row.cells[j] for row in rows]) for j, name in enumerate(schema.raw)}
-    features = schema.to_features(columns)
-    if schema.scorer.adopts_groups:
-        return features, {name: object_array([row.group[j] for row in rows]) for j, name in enumerate(schema.sensitive)}
-    groups = schema.scorer.groups
-    codes = np.array([row.group for row in rows], dtype=short_type(len(groups)))
-    return features, replace(groups, memberships=tuple(np.ascontiguousarray(column) for column in codes.T))
-
-
-def object_array(values: Sequence[Any]) -> NDArray[Any]:
-    """Return a one-dimensional array of the values, without converting them."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-# Groups of single rows.
-
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-
-
-class GroupParser:
-    """Finder of the groups of one row, as `Groups.encode` finds those of a table."""
-
-    def __init__(self, schema: InputSchema) -> None:
-        self._names, self._policy = schema.sensitive, schema.unknown_group
-        self._groups, self._adopts = schema.scorer.groups, schema.scorer.adopts_groups
-        self._required = schema.scorer.needs_groups and schema.unknown_group == "error"
-        self._unknown = self._codes_of_unknown(schema.scorer.group_sizes)
-        self._codes: dict[tuple[Any, ...], tuple[int, ...]] = {}  # of known groups, so it cannot grow without limit
-
-    def parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the codes of the row's groups; where new groups are adopted, the values."""
-        if not self._names:
-            return self._unknown
-        scalar = _SCALARS.issuperset(map(type, values))
-        if (
-            not scalar
-            or any(type(value) is float and not math.isfinite(value) for value in values)
-            or (self._groups.missing == "error" and None in values)
-        ):
-            return self._without_group(ReasonKind.NO_GROUP)
-        if self._adopts:
-            return values
-        codes = self._codes.get(values)
-        if codes is None:
-            table = {name: object_array([value]) for name, value in zip(self._names, values, strict=True)}
-            try:
-                groups = self._groups.encode(table)
-            except (ValueError, TypeError):
-                return self._without_group(ReasonKind.UNKNOWN_GROUP)
-            codes = self._codes[values] = tuple(int(codes[0]) for codes in groups.memberships)
-        return codes
-
-    def _without_group(self, kind: ReasonKind) -> tuple[Any, ...]:
-        if self._required:
-            raise UnscorableRowError(name_columns(kind, self._names), kind)
-        return self._unknown
-
-    def _codes_of_unknown(self, sizes: NDArray[np.int64]) -> tuple[int | None, ...]:
-        """Return the codes of rows of no known group: those of no group, or of the largest.
-
-        Where new groups are adopted, a row has values instead of codes, and these rows have none.
-        """
-        groups = self._groups
-        if self._adopts:
-            return (None,) * len(self._names)
-        if self._policy != "common" or not len(groups):
-            return (len(groups),) * len(groups.memberships)
-        missing = {name: object_array([None]) for name in groups.columns}
-        found = groups.encode(missing, unknown_group="common", sizes=sizes)
-        return tuple(int(codes[0]) for codes in found.memberships)
-
-
-# Parsing of input lines into rows.
 
 
 class Parser(ABC):
-    """Base class of the parsers, one for each format."""
+    """Base class of the parsers of lines, one for each format."""
 
     unused: tuple[str, ...] | None = None
 
     def __init__(self, schema: InputSchema, score_column: str) -> None:
-        self.schema, self.score_column = schema, score_column
+        self.wanted, self.score_column = schema.wanted, score_column
         self.max_line_bytes = MAX_LINE_BYTES
         self.absent = frozenset(schema.sensitive)
-        self._groups = GroupParser(schema)
-        largest = sys.float_info.max
-        self._low, self._high = max(schema.low, -largest), min(schema.high, largest)
-        self._unlimited = (self._low, self._high) == (-largest, largest)
 
-    def parse(self, lines: Sequence[bytes]) -> tuple[list[Row], list[tuple[int, RowReason]]]:
-        """Return a row for each line that can be scored, and index and reason for each of the others."""
-        rows, rejected = [], []
-        for index, line in enumerate(lines):
+    def parse(self, lines: Sequence[bytes]) -> RowCells:
+        """Return the cells of the lines, and a reason for each line that cannot be read."""
+        rows: list[Any] = []
+        for line in lines:
             try:
-                rows.append(self.parse_line(line, index))
-            except UnscorableRowError as error:
-                rejected.append((index, error.reason))
+                rows.append(self._row(self._decode(line)))
+            except UnreadableRowError as error:
+                rows.append(error.reason)
             except MemoryError:
                 raise
             except Exception as error:  # noqa: BLE001 - no line may end a stream
-                rejected.append((index, _failure("cannot be read", error)))
-        return rows, rejected
+                rows.append(failure_reason("read", error))
+        return self._cells(rows)
 
-    def parse_line(self, line: bytes, index: int = 0) -> Row:
-        """Return the row of one line; raise `UnscorableRowError` if it cannot be scored."""
+    def _decode(self, line: bytes) -> str:
+        """Return the text of a line."""
         if not line.strip():
-            raise UnscorableRowError("empty line")
+            raise UnreadableRowError("empty line")
         if len(line) > self.max_line_bytes:
-            raise UnscorableRowError(f"longer than {self.max_line_bytes} bytes")
-        if b"\r" in line:
-            raise UnscorableRowError("a carriage return within the line")
-        if b"\n" in line:  # in a message
-            raise UnscorableRowError("a newline within the line")
-        if b"\0" in line:
-            raise UnscorableRowError("a NUL character")
+            raise UnreadableRowError(f"longer than {self.max_line_bytes} bytes")
+        for character, text in _NOT_IN_LINES.items():
+            if character in line:
+                raise UnreadableRowError(text)
         try:
-            text = line.decode()
+            return line.decode()
         except UnicodeDecodeError:
-            raise UnscorableRowError("not UTF-8") from None
-        fields = self._fields(text)
-        numbers = self._numbers(fields, text) if self.schema.numeric else ()
-        if not (self._unlimited and math.isfinite(sum(numbers))):  # a finite sum has finite terms
-            self._check_range(numbers)
-        cells = [self._cell(fields, name) for name in self.schema.raw]
-        group = self._groups.parse(tuple([self._group_value(fields, name) for name in self.schema.sensitive]))
-        return Row(index, numbers, cells, group)
+            raise UnreadableRowError("not UTF-8") from None
 
     @abstractmethod
     def append_score(self, line: bytes, score: bytes) -> bytes:
         """Return the line with the score as its last field, and a newline."""
 
     @abstractmethod
-    def _fields(self, text: str) -> Any:
-        """Return the fields of a line, at least all that the schema needs."""
+    def _row(self, text: str) -> Any:
+        """Return the fields of a line."""
 
     @abstractmethod
-    def _numbers(self, fields: Any, text: str) -> Sequence[float]:
-        """Return the values of the numeric columns."""
-
-    @abstractmethod
-    def _cell(self, fields: Any, name: str) -> str | bool | None:
-        """Return the value of a raw column."""
-
-    @abstractmethod
-    def _group_value(self, fields: Any, name: str) -> Any:
-        """Return the value of a sensitive column, as it is in the labels of the groups."""
-
-    def _check_range(self, numbers: Sequence[float]) -> None:
-        for name, number in zip(self.schema.numeric, numbers, strict=True):
-            if not math.isfinite(number):
-                raise UnscorableRowError(f"column {name!r} is not a finite number", ReasonKind.NOT_A_NUMBER)
-            if not self._low <= number <= self._high:
-                raise UnscorableRowError(f"column {name!r} is outside the range of scores", ReasonKind.NOT_A_NUMBER)
+    def _cells(self, rows: list[Any]) -> RowCells:
+        """Return the cells of lines, from their fields or reasons."""
 
 
-# Parser of CSV with one row per line.
-
+_NOT_IN_LINES = {
+    b"\r": "a carriage return within the line",
+    b"\n": "a newline within the line",  # in a message
+    b"\0": "a NUL character",
+}
 _NO_DELIMITER = frozenset('"\r\n\0.+-_')  # nor letters and digits: they occur in numbers
 
 
@@ -221,30 +102,23 @@ class CsvParser(Parser):
         self._delimiter = delimiter
         try:
             if not header.strip() or b"\r" in header or b"\0" in header:
-                raise UnscorableRowError("not a header")  # noqa: TRY301
-            self.header = self._split(header.decode())
-        except (UnicodeDecodeError, UnscorableRowError):
+                raise UnreadableRowError("not a header")  # noqa: TRY301
+            names = self._row(header.decode())
+        except (UnicodeDecodeError, UnreadableRowError):
             raise ValueError("The first line is not the header of a CSV file in UTF-8.") from None
-        self._check_header()
-        self.unused = tuple(name for name in self.header if name not in schema.columns)
-        self.absent = self.absent.difference(self.header)
-        self._index = {name: self.header.index(name) for name in schema.columns if name in self.header}
-        self._numeric = [self._index[name] for name in schema.numeric]
-        self._parsed_values = {
-            name: values_of_texts(group_values(schema.scorer.groups, j)) for j, name in enumerate(schema.sensitive)
-        }
+        self._n_fields, self._positions = len(names), check_header(names, self.wanted)
+        self._check_names(frozenset(names))
+        self.unused = tuple(name for name in names if name not in self._positions)
+        self.absent = self.absent.difference(self._positions)
 
-    def _check_header(self) -> None:
-        repeated = {name for name in self.header if self.header.count(name) > 1}
-        missing = [name for name in self.schema.required if name not in self.header]
+    def _check_names(self, names: frozenset[str]) -> None:
+        missing = [name for name in self.wanted.needed if name not in names]
         if missing:
             raise ValueError(
-                f"The input lacks {len(missing)} of {len(self.schema.required)} columns that the model needs: "
-                f"{', '.join(map(repr, missing[:10]))}. It has {len(self.header)} columns."
+                f"The input lacks {len(missing)} of {len(self.wanted.needed)} columns that the model needs: "
+                f"{', '.join(map(repr, missing[:10]))}. It has {self._n_fields} columns."
             )
-        if any(name in self.schema.columns for name in repeated):
-            raise ValueError("The header names a column twice that the model needs.")
-        if self.score_column in self.header:
+        if self.score_column in names:
             raise ValueError(f"The input already has a column {self.score_column!r}; name another one with --column.")
         if any(character in self.score_column for character in "\r\n\0"):
             raise ValueError("The name of the added column has a line break; name another one with --column.")
@@ -260,13 +134,10 @@ class CsvParser(Parser):
         """Return the line with the score as its last field, and a newline."""
         return b"%b%b%b\n" % (line, self._delimiter.encode(), score)
 
-    def _fields(self, text: str) -> list[str]:
-        fields = self._split(text)
-        if len(fields) != len(self.header):
-            raise UnscorableRowError(f"has {len(fields)} fields; the header has {len(self.header)}")
-        return fields
+    def _cells(self, rows: list[Any]) -> RowCells:
+        return cells_of_fields(rows, self._n_fields, self._positions)
 
-    def _split(self, text: str) -> list[str]:
+    def _row(self, text: str) -> list[str]:
         if '"' not in text:
             return text.split(self._delimiter)
         fields, start, end = [], 0, len(text)
@@ -276,36 +147,16 @@ class CsvParser(Parser):
                 fields.append(text[start + 1 : stop].replace('""', '"'))
                 stop += 1
                 if stop < end and text[stop] != self._delimiter:
-                    raise UnscorableRowError("text after a closing quote")
+                    raise UnreadableRowError("text after a closing quote")
             else:
                 stop = text.find(self._delimiter, start)
                 stop = end if stop < 0 else stop
                 fields.append(text[start:stop])
                 if '"' in fields[-1]:
-                    raise UnscorableRowError("a quote in a field that is not quoted")
+                    raise UnreadableRowError("a quote in a field that is not quoted")
             if stop == end:
                 return fields
             start = stop + 1
-
-    def _numbers(self, fields: list[str], text: str) -> list[float]:
-        cells = [fields[index] for index in self._numeric]
-        if text.isascii() and "_" not in text:  # float() accepts 1_000, and digits of other scripts
-            try:
-                return [*map(float, cells)]
-            except ValueError:
-                pass
-        return [*map(_number, cells, self.schema.numeric)]
-
-    def _cell(self, fields: list[str], name: str) -> str:
-        return fields[self._index[name]]
-
-    def _group_value(self, fields: list[str], name: str) -> Any:
-        if name not in self._index:
-            return None
-        field = fields[self._index[name]]
-        if self.schema.label_of is not None:
-            return self.schema.label_of(field)
-        return self._parsed_values[name].get(field, field)
 
 
 def _closing_quote(text: str, start: int) -> int:
@@ -313,22 +164,8 @@ def _closing_quote(text: str, start: int) -> int:
     while stop >= 0 and text.startswith('"', stop + 1):
         stop = text.find('"', stop + 2)
     if stop < 0:
-        raise UnscorableRowError("a quote that is not closed in the line")
+        raise UnreadableRowError("a quote that is not closed in the line")
     return stop
-
-
-def _number(cell: str, name: str) -> float:
-    try:
-        if cell.isascii() and "_" not in cell:
-            return float(cell)
-    except ValueError:
-        pass
-    raise UnscorableRowError(f"column {name!r} is not a number", ReasonKind.NOT_A_NUMBER)
-
-
-# Parser of JSON lines.
-
-_NUMBERS = frozenset({int, float})
 
 
 class JsonParser(Parser):
@@ -337,135 +174,26 @@ class JsonParser(Parser):
     def __init__(self, schema: InputSchema, score_column: str) -> None:
         super().__init__(schema, score_column)
         self._score_key = json.dumps(score_column).encode()
-        self._decode = json.JSONDecoder(object_pairs_hook=_object).decode
-        self._columns, self._required = frozenset(schema.columns), frozenset(schema.required)
 
     def append_score(self, line: bytes, score: bytes) -> bytes:
         """Return the line with the score as its last field, and a newline."""
         return b"%b,%b:%b}\n" % (line.rstrip()[:-1].rstrip(), self._score_key, score)
 
-    def _fields(self, text: str) -> dict[str, Any]:
-        try:
-            fields = self._decode(text)
-        except UnscorableRowError:
-            raise
-        except (ValueError, RecursionError):
-            raise UnscorableRowError("not JSON") from None
-        if not isinstance(fields, dict):
-            raise UnscorableRowError("not a JSON object")
+    def _row(self, text: str) -> dict[str, Any]:
+        fields = decode_object(text)
         if self.score_column in fields:
-            raise UnscorableRowError(f"already has a column {self.score_column!r}; name another one with --column")
-        if not self._required <= fields.keys():
-            missing = next(name for name in self.schema.required if name not in fields)
-            raise UnscorableRowError(f"missing column {missing!r}", ReasonKind.MISSING_COLUMN)
+            raise UnreadableRowError(f"already has a column {self.score_column!r}; name another one with --column")
         if self.unused is None:
-            self.unused = tuple(name for name in fields if name not in self._columns)
+            self.unused = tuple(name for name in fields if name not in self.wanted.names)
         if self.absent:
             self.absent = self.absent.difference(fields)
         return fields
 
-    def _numbers(self, fields: dict[str, Any], text: str) -> list[float]:  # noqa: ARG002 - CSV needs the text
-        values = [fields[name] for name in self.schema.numeric]
-        if _NUMBERS.issuperset(map(type, values)):
-            try:
-                return [*map(float, values)]
-            except OverflowError:
-                pass
-        return [*map(_json_number, values, self.schema.numeric)]
-
-    def _cell(self, fields: dict[str, Any], name: str) -> str | bool | None:
-        value = fields[name]
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return normalize_text(value)  # as CSV has it: 1 and True, which are equal, must not be confused
-        if value is None or isinstance(value, bool):
-            return value
-        if not isinstance(value, str):
-            raise UnscorableRowError(f"column {name!r} is not a single value", ReasonKind.NOT_A_NUMBER)
-        _check_unicode(value, name)
-        return value
-
-    def _group_value(self, fields: dict[str, Any], name: str) -> Any:
-        value = fields.get(name)
-        if isinstance(value, str):
-            _check_unicode(value, name)
-        if self.schema.label_of is None or isinstance(value, (dict, list)):
-            return value
-        return self.schema.label_of(value)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise UnscorableRowError("a key is repeated")
-    return fields
-
-
-def _json_number(value: Any, name: str) -> float:
-    if type(value) not in _NUMBERS:
-        raise UnscorableRowError(f"column {name!r} is not a number", ReasonKind.NOT_A_NUMBER)
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-def _check_unicode(value: str, name: str) -> None:
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair
-            raise UnscorableRowError(f"column {name!r} is not valid Unicode") from None
+    def _cells(self, rows: list[Any]) -> RowCells:
+        return cells_of_objects(rows, self.wanted)
 
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, eq=False)
-class InputBatch:
-    """Lines of one batch, parsed."""
-
-    lines: list[bytes]
-    first: int
-    X: Any
-    sensitive_features: Any
-    accepted: list[int]
-    rejected: list[tuple[int, RowReason]]
-    parser: Parser
-
-    def scored_lines(self, scores: NDArray[Any]) -> list[bytes]:
-        """Return the accepted lines, each with its score in the fewest digits that restore it, and a newline."""
-        append, lines = self.parser.append_score, self.lines
-        pairs = zip(self.accepted, scores.tolist(), strict=True)
-        return [append(lines[index], repr(score).encode()) for index, score in pairs]
-
-    def without_failures(self, operation: Callable[[Any, Any], Any]) -> InputBatch:
-        """Return the batch in which rows that make an operation fail are rejected."""
-        kept, _, failures = separate_failures(range(len(self.accepted)), lambda rows: operation(*self._select(rows)))
-        if not failures:
-            return self
-        X, sensitive_features = self._select(kept) if kept else (None, None)
-        reasons = [
-            (self.first + self.accepted[row], _failure("cannot be scored", error, ReasonKind.OTHER))
-            for row, error in failures
-        ]
-        return replace(
-            self,
-            X=X,
-            sensitive_features=sensitive_features,
-            accepted=[self.accepted[row] for row in kept],
-            rejected=sorted([*self.rejected, *reasons]),
-        )
-
-    def _select(self, rows: Sequence[int]) -> tuple[Any, Any]:
-        index, groups = np.asarray(rows, dtype=np.int64), self.sensitive_features
-        return take_rows(self.X, index), take_rows(groups, index)
-
-
-def _failure(text: str, error: Exception, kind: ReasonKind = ReasonKind.NOT_READABLE) -> RowReason:
-    """Return the reason of a row that makes a step fail: its own, or else the type of the error."""
-    if isinstance(error, UnscorableRowError):
-        return error.reason
-    return RowReason(f"{text} ({type(error).__name__})", kind)
 
 
 class BatchReader:
@@ -513,11 +241,11 @@ class BatchReader:
         return self._opened.unused
 
     @property
-    def absent_columns(self) -> tuple[str, ...] | None:
-        """Columns of the groups that no line has had so far; None as long as that is unknown."""
+    def further_columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Columns of the groups that no line has had so far, and columns that are not used; none if that is unknown."""
         if self._opened.unused is None:
-            return None
-        return tuple(name for name in self._schema.sensitive if name in self._opened.absent)
+            return (), ()
+        return tuple(name for name in self._schema.sensitive if name in self._opened.absent), self._opened.unused
 
     def read(self, n_lines: int, *, wait: float | None = None) -> InputBatch | None:
         """Return the next batch of at most ``n_lines`` lines, or None if there are none; see `LineSource.take`."""
@@ -527,12 +255,12 @@ class BatchReader:
         first = self.source.lines - len(lines) + 1
         if first == 1:
             lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
-        rows, rejected = self._opened.parse(lines)
-        rows, converted, failures = separate_failures(rows, lambda some: convert_rows(self._schema, some))
-        rejected += [(row.line, _failure("cannot be converted", error)) for row, error in failures]
-        X, groups = converted or (None, None)
-        numbered = sorted((first + index, reason) for index, reason in rejected)
-        return InputBatch(lines, first, X, groups, [row.line for row in rows], numbered, self._opened)
+        return self._schema.read(self._opened.parse(lines), first=first, lines=lines)
+
+    def scored_lines(self, batch: InputBatch, scores: NDArray[Any]) -> list[bytes]:
+        """Return the accepted lines, each with its score in the fewest digits that restore it, and a newline."""
+        append, pairs = self._opened.append_score, zip(batch.accepted, scores.tolist(), strict=True)
+        return [append(batch.lines[index], repr(score).encode()) for index, score in pairs]
 
     @property
     def _opened(self) -> Parser:

@@ -1,53 +1,117 @@
-"""Columns that a model needs of an input line, and how they become its features."""
+"""Columns that a model needs of an input line, and how they become its input."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._columns import default_names
-from fairtransport.repair import QuantileRepair
+from fairtransport._sklearn import take_rows
 from fairtransport.stream.scorers import scorer_for
-from fairtransport.tabular import RowScorer, TableModel
-from fairtransport.tabular.column_plans import normalize_text
-from fairtransport.tabular.input_columns import FeatureReader, InputColumn, feature_columns, feature_names
+from fairtransport.tabular import RowScorer
+from fairtransport.tabular.cells import WantedColumns
+from fairtransport.tabular.rows import failure_reason, separate_failures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
 
     from fairtransport.stream.scorers import Scorer
+    from fairtransport.tabular.cells import RowCells
+    from fairtransport.tabular.rows import RowReason
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # a repr may end up in a log
+class InputBatch:
+    """Rows of one batch as the scorer takes them, and those that cannot be scored.
+
+    Parameters
+    ----------
+    accepted : list of int
+        Indices of the rows in the batch.
+    X, sensitive_features
+        What `ContinualAdjuster.adjust` takes.
+    rejected : list of (int, RowReason)
+        The other rows: numbers, from ``first`` on, and reasons.
+    first : int
+        Number of the first row.
+    lines : list of bytes
+        Lines of the batch, if it has any.
+    """
+
+    accepted: list[int]
+    X: Any
+    sensitive_features: Any
+    rejected: list[tuple[int, RowReason]]
+    first: int = 0
+    lines: list[bytes] = field(default_factory=list)
+
+    def without_failures(self, operation: Callable[[Any, Any], Any]) -> InputBatch:
+        """Return the batch in which rows that make an operation fail are rejected."""
+        kept, _, failures = separate_failures(range(len(self.accepted)), lambda rows: operation(*self._select(rows)))
+        if not failures:
+            return self
+        X, sensitive_features = self._select(kept) if kept else (None, None)
+        reasons = [(self.first + self.accepted[row], failure_reason("scored", error)) for row, error in failures]
+        return replace(
+            self,
+            X=X,
+            sensitive_features=sensitive_features,
+            accepted=[self.accepted[row] for row in kept],
+            rejected=sorted([*self.rejected, *reasons]),
+        )
+
+    def _select(self, rows: Sequence[int]) -> tuple[Any, Any]:
+        index, groups = np.asarray(rows, dtype=np.int64), self.sensitive_features
+        return take_rows(self.X, index), None if groups is None else take_rows(groups, index)
 
 
 @dataclass(frozen=True)
 class InputSchema:
-    """Columns to read from each line, and the function that turns them into the model's input."""
+    """Columns to read from each row, and the reader that turns them into the model's input."""
 
     scorer: Scorer
+    reader: RowScorer
     sensitive: tuple[str, ...]
     unknown_group: str
-    to_features: Callable[[Mapping[str, NDArray[Any]]], Any]
-    numeric: tuple[str, ...] = ()
-    raw: tuple[str, ...] = ()
-    low: float = -np.inf
-    high: float = np.inf
-    label_of: Callable[[Any], Any] | None = None
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns to read, without duplicates."""
-        return tuple(dict.fromkeys((*self.numeric, *self.raw, *self.sensitive)))
+    def __post_init__(self) -> None:
+        self.reader.unknown_group = self.unknown_group
 
-    @property
-    def required(self) -> tuple[str, ...]:
-        """The columns without which no line can be scored."""
-        if self.scorer.needs_groups and self.unknown_group == "error":
-            return self.columns
-        return tuple(dict.fromkeys((*self.numeric, *self.raw)))
+    @cached_property
+    def wanted(self) -> WantedColumns:
+        """The columns without which no row can be scored, and those of the groups."""
+        inputs = {column.name: column for column in self.reader.columns}
+        needed = {*inputs}
+        if self.unknown_group != "error":
+            needed -= {*self.reader.sensitive_columns} - {*self.reader.feature_names_in_}
+        inputs = {column.name: column for column in self.reader.group_inputs} | inputs
+        return WantedColumns(
+            tuple(name for name in inputs if name in needed),
+            tuple(name for name in self.sensitive if name not in needed),
+            frozenset(name for name, column in inputs.items() if column.kind == "number"),
+        )
+
+    def read(self, cells: RowCells, *, first: int = 0, lines: Sequence[bytes] = ()) -> InputBatch:
+        """Return rows as the model takes them; where new groups are adopted, with their sensitive columns."""
+        known = len(self.scorer.groups) > 0
+        absent = [name for name in self.reader.group_columns if name not in cells.columns] if known else []
+        columns = {**cells.columns, **{name: np.full(cells.kept.size, None) for name in absent}}
+        options = {"groups": known, "new_groups": self.scorer.adopts_groups}
+        kept, rows, failures = separate_failures(
+            range(cells.kept.size), lambda some: self.reader.read(take_rows(columns, np.array(some)), **options)
+        )
+        reasons = {**cells.rejected, **{int(cells.kept[row]): failure_reason("read", error) for row, error in failures}}
+        accepted, X, groups = [], None, None
+        if rows is not None:
+            numbers = cells.kept[kept]
+            reasons |= {int(numbers[row]): reason for row, reason in rows.set_aside.reasons.items()}
+            accepted, X = numbers[rows.kept].tolist(), rows.X
+            groups = rows.sensitive_features if known else None
+        rejected = [(first + row, reasons[row]) for row in sorted(reasons)]
+        return InputBatch(accepted, X, groups, rejected, first, [*lines])
 
 
 def input_schema_for(
@@ -61,34 +125,20 @@ def input_schema_for(
     """Return the input schema of a loaded model."""
     if isinstance(model, RowScorer):
         model = model.estimator_
-    inner = model.estimator_ if isinstance(model, TableModel) else model
-    scorer = scorer_for(inner)
-    schema = partial(InputSchema, scorer, _sensitive_columns(scorer, sensitive), unknown_group)
-    if isinstance(model, QuantileRepair):
-        if score is None:
-            raise ValueError("A QuantileRepair needs the column of the scores: pass it as --score.")
-        low, high = (-np.inf, np.inf) if model.extrapolates else (scorer.grid.low, scorer.grid.high)
-        return schema(lambda columns: columns[score], numeric=(score,), low=low, high=high)
-    if score is not None:
+    scorer = scorer_for(model.estimator_ if hasattr(model, "encoder_") else model)
+    names = _sensitive_columns(scorer, sensitive)
+    repairs = not hasattr(model, "predict")  # a column of scores
+    if repairs and score is None:
+        raise ValueError("A QuantileRepair needs the column of the scores: pass it as --score.")
+    if not repairs and score is not None:
         raise ValueError("--score is for a QuantileRepair; this model computes its scores from features.")
-    if isinstance(model, TableModel):
-        encoder = model.encoder_
-        names = tuple(encoder.names)
-        return schema(
-            lambda columns: encoder.transform({name: columns[name] for name in names}),
-            raw=names,
-            label_of=lambda value: normalize_text(value) or "missing",
+    if not (repairs or features or hasattr(model, "encoder_") or hasattr(model, "feature_names_in_")):
+        raise ValueError(
+            f"The model was fitted without column names. Name its {model.n_features_in_} features in the order of fit "
+            "with --features, or fit the model on a table."
         )
-    names = _feature_names(model, features)
-    columns = feature_columns(model, names)
-    if all(_is_plain_number(column) for column in columns):
-        return schema(lambda values: np.column_stack([values[name] for name in names]), numeric=names)
-    reader = FeatureReader(columns, named=feature_names(model) is not None)
-    return schema(reader.require, raw=tuple(column.name for column in columns))
-
-
-def _is_plain_number(column: InputColumn) -> bool:
-    return column.kind == "number" and column.categories is None and not column.allows_missing
+    reader = RowScorer(model, features=features, score=score or "score", sensitive_features=names or None)
+    return InputSchema(scorer, reader, names, unknown_group)
 
 
 def _sensitive_columns(scorer: Scorer, names: Sequence[str] | None) -> tuple[str, ...]:
@@ -109,22 +159,5 @@ def _sensitive_columns(scorer: Scorer, names: Sequence[str] | None) -> tuple[str
     return expected
 
 
-def _feature_names(model: Any, names: Sequence[str] | None) -> tuple[str, ...]:
-    fitted = getattr(model, "feature_names_in_", None)
-    expected = None if fitted is None else tuple(map(str, fitted))
-    if names is not None:
-        if expected is not None and expected != tuple(names):
-            raise ValueError("--features differs from the column names that the model was fitted with; leave it out.")
-        if len(names) != model.n_features_in_:
-            raise ValueError(f"--features names {len(names)} columns; the model has {model.n_features_in_} features.")
-        return tuple(names)
-    if expected is None:
-        raise ValueError(
-            f"The model was fitted without column names. Name its {model.n_features_in_} features in the order of fit "
-            "with --features, or fit the model on a table."
-        )
-    return expected
-
-
 def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names)
+    return ", ".join(map(repr, names))

@@ -18,10 +18,8 @@ from fairtransport.tables._engines import NumberedTable
 from fairtransport.tables.column_roles import suggest_names
 from fairtransport.tables.files._formats import (
     ENCODINGS,
-    MOST_EXPANSION,
     MOST_LINE,
     CsvOptions,
-    DecompressionGuard,
     csv_layouts,
     excel_layouts,
     feather_layouts,
@@ -31,7 +29,7 @@ from fairtransport.tables.files._formats import (
     quoted,
     with_unique_names,
 )
-from fairtransport.tables.files.engine import DEFAULT_MEMORY, Engine
+from fairtransport.tables.files.engine import DEFAULT_MEMORY, MOST_EXPANSION, DecompressionGuard, Engine
 from fairtransport.tables.files.paths import find_files
 
 if TYPE_CHECKING:
@@ -88,6 +86,13 @@ class Batches:
 _CSV_LINE = re.compile(r"\A[\w ]+ Error: CSV Error on Line: (\d+)\n")
 _CSV_COLUMN = re.compile(r'^Error when converting column "c(\d+)"\.', re.MULTILINE)
 _JSON_LINE = re.compile(r"(?:at byte \d+ )?in line (\d+):")
+_QUOTES = "a quotation mark is not closed, or characters follow the closing one."
+_CSV_REASONS = {
+    "Invalid unicode": "the file is not UTF-8; give its encoding=, or convert it.",
+    "unterminated quote": _QUOTES,
+    "quote should be followed": _QUOTES,
+    "Maximum line size": f"the line is longer than {MOST_LINE:,} bytes.",
+}
 
 
 def redacted_error(
@@ -118,26 +123,20 @@ def _csv_error(
     file = _last_named(text, files)
     where = f"line {line}" if file is None else f"{file.path}, line {line}"
     details = text[text.find("\nOriginal Line:") :]
+    names = [] if file is None else names_of(file)
     column = _CSV_COLUMN.search(details)
     if column is not None:
-        names = [] if file is None else names_of(file)
         index = int(column[1])
         named = f"column {names[index]!r}" if index < len(names) else "a column"
         return ValueError(
             f"{where}: {named} contains something that is not a number. If it marks a missing value, give it with "
             "null=; if numbers have a decimal comma, use decimal=','; otherwise name another column."
         )
-    if "Invalid unicode" in details:
-        return ValueError(f"{where}: the file is not UTF-8; give its encoding=, or convert it.")
-    if "unterminated quote" in details or "quote should be followed" in details:
-        return ValueError(f"{where}: a quotation mark is not closed, or characters follow the closing one.")
-    if "Maximum line size" in details:
-        return ValueError(f"{where}: the line is longer than {MOST_LINE:,} bytes.")
-    if "Expected Number of Columns" in details:
-        n_names = None if file is None else len(names_of(file))
-        expected = "the number of fields" if n_names is None else f"the {n_names} fields"
+    if "Expected Number of Columns" in details and not any(words in details for words in _CSV_REASONS):
+        expected = f"the {len(names)} fields" if names else "the number of fields"
         return ValueError(f"{where}: the row does not have {expected} that the first line has.")
-    return ValueError(f"{where}: the row could not be read.")
+    reasons = (reason for words, reason in _CSV_REASONS.items() if words in details)
+    return ValueError(f"{where}: {next(reasons, 'the row could not be read.')}")
 
 
 def _json_error(file: FoundFile, line: int, *, malformed: bool) -> ValueError:
@@ -163,10 +162,7 @@ def _malformed_line(file: FoundFile, line: int) -> int:
 
 def _other_error(text: str, files: Sequence[FoundFile]) -> ValueError:
     file = _last_named(text, files)
-    if file is None:
-        named = str(files[0].path) if len(files) == 1 else f"One of the {len(files)} files"
-    else:
-        named = str(file.path)
+    named = f"One of the {len(files)} files" if file is None else str(file.path)
     if "invalid state" in text:
         return ValueError(f"{named} cannot be read as CSV: line ends or quotation marks are mixed.")
     return ValueError(

@@ -11,14 +11,16 @@ import csv
 import glob
 import io
 import json
-import threading
 import zipfile
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
+from fairtransport.tables._engines import numbers
+from fairtransport.tables.files import engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,31 +35,33 @@ _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOU
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Files with the same columns."""
+    """Files with the same columns.
+
+    ``source`` returns the SQL of a table with at least the columns at these indices, of these types (None: unchanged).
+    ``sampled_types``, in formats that do not store types, infers them from the first rows. ``streams`` are those that
+    the engine reads, where it does not report its progress.
+    """
 
     files: tuple[FoundFile, ...]
     names: tuple[str, ...]
     engine_names: tuple[str, ...]
     types: tuple[str, ...]
-
-    #: Whether the files store the types of their columns.
-    typed = True
+    source: Callable[[Mapping[int, str | None]], str]
+    typed: bool = True
+    sampled_types: Callable[[], tuple[str, ...]] | None = None
+    streams: list[_Stream] | None = None
 
     def kind(self, name: str) -> str:
         """Return the kind of values of a column, as one word."""
         return kind_of(self.types[self.names.index(name)])
 
-    def source(self, types: Mapping[int, str | None]) -> str:
-        """Return the SQL of a table with at least the columns at these indices, of these types (None: unchanged)."""
-        raise NotImplementedError
-
     def guess(self) -> tuple[str, ...]:
         """Return the types of the columns, inferred from the first rows where the files do not store them."""
-        return self.types
+        return self.types if self.sampled_types is None else self.sampled_types()
 
     def share(self) -> float | None:
         """Return the share of the running scan that is done; None where the engine reports it."""
-        return None
+        return self.streams[-1].share() if self.streams else None
 
 
 def with_unique_names(layout: Layout) -> Layout:
@@ -240,46 +244,31 @@ class CsvOptions:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Csv(Layout):
-    """CSV files; the engine names columns c0, c1, ..., since it ignores the case of names."""
-
-    dialect: str
-    connection: Any
-
-    typed = False
-
-    def source(self, types: Mapping[int, str | None]) -> str:
-        columns = _struct((name, types.get(index) or "VARCHAR") for index, name in enumerate(self.engine_names))
-        return f"read_csv({paths_of(self.files)}, auto_detect = false, columns = {columns}, {self.dialect})"
-
-    def guess(self) -> tuple[str, ...]:
-        sample = (
-            f"read_csv({paths_of(self.files[:1])}, names = {literals(self.engine_names)}, {self.dialect}, "
-            f"sample_size = {SAMPLE}, auto_type_candidates = ['BIGINT', 'DOUBLE', 'VARCHAR'])"
-        )
-        return describe(self.connection, sample)[1]
-
-
 def csv_layouts(files: Sequence[FoundFile], connection: Any, options: CsvOptions) -> Iterator[Layout]:
-    """Yield the layouts of CSV files, from their first lines."""
+    """Yield the layouts of CSV files, from their first lines; the engine, which ignores case, sees c0, c1, ..."""
 
     def inspect(file: FoundFile) -> Head:
         return read_head(file, delimiter=options.delimiter, encoding=options.encoding)
 
+    def layout(head: Head, same_files: tuple[FoundFile, ...]) -> Layout:
+        dialect, names = options.dialect(head), numbers(len(head.names))
+
+        def source(types: Mapping[int, str | None]) -> str:
+            columns = _struct((name, types.get(index) or "VARCHAR") for index, name in enumerate(names))
+            return f"read_csv({paths_of(same_files)}, auto_detect = false, columns = {columns}, {dialect})"
+
+        def sampled_types() -> tuple[str, ...]:
+            sample = (
+                f"read_csv({paths_of(same_files[:1])}, names = {literals(names)}, {dialect}, "
+                f"sample_size = {SAMPLE}, auto_type_candidates = ['BIGINT', 'DOUBLE', 'VARCHAR'])"
+            )
+            return describe(connection, sample)[1]
+
+        types = ("VARCHAR",) * len(names)
+        return Layout(same_files, head.names, tuple(names), types, source, False, sampled_types)
+
     for head, same_files in runs(files, inspect):
-        engine_names = tuple(f"c{index}" for index in range(len(head.names)))
-        types = ("VARCHAR",) * len(engine_names)
-        yield _Csv(same_files, head.names, engine_names, types, options.dialect(head), connection)
-
-
-@dataclass(frozen=True, eq=False)
-class _Json(Layout):
-    typed = False
-
-    def source(self, types: Mapping[int, str | None]) -> str:
-        columns = _struct((self.names[index], kind or self.types[index]) for index, kind in types.items())
-        return f"read_json({paths_of(self.files)}, {_LINES}, columns = {columns})"
+        yield layout(head, same_files)
 
 
 def json_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Layout]:
@@ -289,8 +278,15 @@ def json_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Layout
         _check_keys(file)
         return describe(connection, f"read_json({paths_of([file])}, {_LINES}, sample_size = {SAMPLE})")
 
+    def layout(names: tuple[str, ...], types: tuple[str, ...], same_files: tuple[FoundFile, ...]) -> Layout:
+        def source(kinds: Mapping[int, str | None]) -> str:
+            columns = _struct((names[index], kind or types[index]) for index, kind in kinds.items())
+            return f"read_json({paths_of(same_files)}, {_LINES}, columns = {columns})"
+
+        return Layout(same_files, names, names, types, source, typed=False)
+
     for (names, types), same_files in runs(files, inspect):
-        yield _Json(same_files, names, names, types)
+        yield layout(names, types, same_files)
 
 
 def _check_keys(file: FoundFile) -> None:
@@ -313,111 +309,23 @@ def _struct(pairs: Iterable[tuple[str, str]]) -> str:
     return "{" + ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in pairs) + "}"
 
 
-# A limit on the decompressed size of files, checked while the engine reads.
-
-#: Largest allowed ratio of decompressed to compressed size.
-MOST_EXPANSION = 200.0
-#: Decompressed bytes that are always allowed.
-ALWAYS_ALLOWED = 1 << 30
-
-_MOST_GZIP = 1032  # largest ratio that gzip can reach
-_CHUNK = 1 << 20
-_POLL = 0.1
-
-
-class DecompressionGuard:
-    """Thread that decompresses files and counts the bytes."""
-
-    def __init__(self, files: Sequence[FoundFile], most: float = MOST_EXPANSION) -> None:
-        self.most = most
-        self.error: ValueError | None = None
-        self._files = [file for file in files if _can_exceed(file, most)]
-        self._stopped = threading.Event()
-        self._ended = threading.Event()
-        if self._files:
-            threading.Thread(target=self._read, daemon=True, name="decompression guard").start()
-        else:
-            self._ended.set()
-
-    def check(self, *, wait: bool) -> None:
-        """Raise where a file exceeded the limit; with ``wait``, after all files have been counted."""
-        while wait and not self._ended.wait(_POLL):
-            pass
-        if self.error is not None:
-            raise self.error
-
-    def stop(self) -> None:
-        """Stop counting."""
-        self._stopped.set()
-        self._ended.wait()
-
-    def _read(self) -> None:
-        try:
-            for file in self._files:
-                if self.error is None and not self._stopped.is_set():
-                    self._read_file(file)
-        finally:
-            self._ended.set()
-
-    def _read_file(self, file: FoundFile) -> None:
-        arrow: Any = load_extra("pyarrow")
-        n_bytes = 0
-        try:
-            with arrow.OSFile(str(file.path)) as raw, arrow.CompressedInputStream(raw, file.compression) as stream:
-                while not self._stopped.is_set():
-                    size = stream.read_buffer(_CHUNK).size
-                    n_bytes += size
-                    if size == 0:
-                        return
-                    if n_bytes > ALWAYS_ALLOWED and n_bytes > self.most * raw.tell():
-                        self.error = ValueError(
-                            f"{file.path} decompresses to more than {self.most:g} times its size and more than "
-                            f"{ALWAYS_ALLOWED / 2**30:.3g} GiB, as a file made to do harm would. If you trust it, "
-                            "raise max_expansion=."
-                        )
-                        return
-        except (arrow.ArrowException, OSError):  # the engine reports damaged files
-            return
-
-
-def _can_exceed(file: FoundFile, most: float) -> bool:
-    if file.compression is None:
-        return False
-    if file.compression != "gzip":
-        return True
-    return most < _MOST_GZIP and file.path.stat().st_size * _MOST_GZIP > ALWAYS_ALLOWED
-
-
 # Layouts of Excel workbooks: one sheet each, read into memory.
-
-
-@dataclass(frozen=True, eq=False)
-class _Sheet(Layout):
-    """A sheet in memory; the engine names columns c0, c1, ..., since it ignores the case of names."""
-
-    rows: Any
-    connection: Any
-    label: str
-    registered: list[str] = field(default_factory=list)
-
-    def source(self, types: Mapping[int, str | None]) -> str:  # noqa: ARG002 - the engine reads only what is selected
-        if not self.registered:
-            self.connection.register(self.label, self.rows)
-            self.registered.append(self.label)
-        return self.label
 
 
 def excel_layouts(
     files: Sequence[FoundFile], connection: Any, sheet: str | None, max_expansion: float
 ) -> Iterator[Layout]:
-    """Yield the layout of each workbook."""
+    """Yield the layout of each workbook; the engine, which ignores the case of names, sees c0, c1, ..."""
     for number, file in enumerate(files):
         names, rows = _read_sheet(file, sheet, max_expansion)
         label = f"sheet_{number}"
-        connection.register(label, rows.slice(0, 0))
-        engine_names, types = describe(connection, label)
-        connection.unregister(label)
-        yield _Sheet((file,), names, engine_names, types, rows, connection, label)
+        connection.register(label, rows)
+        yield Layout((file,), names, *describe(connection, label), partial(_named, label))
+
+
+def _named(label: str, _: Mapping[int, str | None]) -> str:
+    """Return the SQL of something that reads only the columns that are selected."""
+    return label
 
 
 def _read_sheet(file: FoundFile, sheet: str | None, max_expansion: float) -> tuple[tuple[str, ...], Any]:
@@ -440,7 +348,7 @@ def _read_sheet(file: FoundFile, sheet: str | None, max_expansion: float) -> tup
     if len(names) != rows.num_columns or not any(names):
         raise ValueError(f"{file.path}: the first line of the sheet has no names of columns.")
     columns = [_without_blanks(column) for column in rows.columns]
-    return names, arrow.table(columns, names=[f"c{position}" for position in range(len(names))])
+    return names, arrow.table(columns, names=numbers(len(names)))
 
 
 def _without_blanks(column: Any) -> Any:
@@ -463,7 +371,7 @@ def _check_expansion(file: FoundFile, max_expansion: float) -> None:
             expanded = sum(part.file_size for part in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         raise ValueError(f"{file.path} is not an Excel workbook (.xlsx), or is damaged.") from None
-    if expanded > max(ALWAYS_ALLOWED, max_expansion * file.path.stat().st_size):
+    if expanded > max(engine.ALWAYS_ALLOWED, max_expansion * file.path.stat().st_size):
         raise ValueError(
             f"{file.path} would expand to {expanded / file.path.stat().st_size:,.0f} times its size; if it is as it "
             "should be, raise max_expansion=."
@@ -471,12 +379,6 @@ def _check_expansion(file: FoundFile, max_expansion: float) -> None:
 
 
 # Layouts of Parquet and Feather files, which store the types of their columns.
-
-
-@dataclass(frozen=True, eq=False)
-class _Parquet(Layout):
-    def source(self, types: Mapping[int, str | None]) -> str:  # noqa: ARG002 - the engine reads only what is selected
-        return _scan(self.files)
 
 
 def parquet_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Layout]:
@@ -491,7 +393,8 @@ def parquet_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Lay
 
     for schema, same_files in runs(files, inspect):
         _check_names(same_files[0], schema.names)
-        yield _Parquet(same_files, tuple(schema.names), *describe(connection, _scan(same_files)))
+        scan = f"read_parquet({paths_of(same_files)}, hive_partitioning = false)"
+        yield Layout(same_files, tuple(schema.names), *describe(connection, scan), partial(_named, scan))
 
 
 def _check_names(file: FoundFile, names: Sequence[str]) -> None:
@@ -500,30 +403,6 @@ def _check_names(file: FoundFile, names: Sequence[str]) -> None:
     taken = next((name for name in names if name.casefold() in given), None)
     if taken is not None:
         raise ValueError(f"{file.path} has a column whose name is empty, which the engine confuses with {taken!r}.")
-
-
-def _scan(files: Sequence[FoundFile]) -> str:
-    return f"read_parquet({paths_of(files)}, hive_partitioning = false)"
-
-
-@dataclass(frozen=True, eq=False)
-class _Feather(Layout):
-    """Feather files, which the engine reads as Arrow streams."""
-
-    schema: Any
-    connection: Any
-    label: str
-    streams: list[_Stream] = field(default_factory=list)
-
-    def source(self, types: Mapping[int, str | None]) -> str:
-        stream = _Stream(self.files, self.schema, list(types))
-        name = f"{self.label}_{len(self.streams)}"
-        self.connection.register(name, stream)
-        self.streams.append(stream)
-        return name
-
-    def share(self) -> float | None:
-        return self.streams[-1].share() if self.streams else None
 
 
 def feather_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Layout]:
@@ -539,12 +418,21 @@ def feather_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Lay
                 f"{file.path} is not a Feather file (Arrow IPC, version 2), or is truncated: it has no footer."
             ) from None
 
-    for number, (schema, same_files) in enumerate(runs(files, inspect)):
-        label = f"feather_{number}"
+    def layout(label: str, schema: Any, same_files: tuple[FoundFile, ...]) -> Layout:
+        streams: list[_Stream] = []
+
+        def source(types: Mapping[int, str | None]) -> str:
+            streams.append(_Stream(same_files, schema, list(types)))
+            connection.register(f"{label}_{len(streams)}", streams[-1])
+            return f"{label}_{len(streams)}"
+
         connection.register(label, _named_by_index(schema, range(len(schema))).empty_table())
-        engine_names, types = describe(connection, label)
+        described = describe(connection, label)
         connection.unregister(label)
-        yield _Feather(same_files, tuple(schema.names), engine_names, types, schema, connection, label)
+        return Layout(same_files, tuple(schema.names), *described, source, streams=streams)
+
+    for number, (schema, same_files) in enumerate(runs(files, inspect)):
+        yield layout(f"feather_{number}", schema, same_files)
 
 
 def _named_by_index(schema: Any, indices: Sequence[int]) -> Any:

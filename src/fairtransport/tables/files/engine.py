@@ -10,15 +10,16 @@ import contextlib
 import tempfile
 import threading
 import time
+from concurrent import futures
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairtransport._extras import load_extra
 from fairtransport._progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from fairtransport.tables.files._formats import DecompressionGuard
+    from fairtransport.tables.files.paths import FoundFile
 
 
 #: Memory limit of the engine, which writes to a temporary folder beyond it.
@@ -89,64 +90,100 @@ class Engine:
         meanwhile: Callable[[], object] | None = None,
     ) -> T:
         """Run queries in a thread."""
-        task = _Task(work)
         with progress(title, _STEPS, show=show, after=QUIET) as bar:
+            task = in_thread(work)
             try:
-                task.start()
                 if meanwhile is not None:
                     meanwhile()
-                while task.busy:
-                    task.wait(_POLL)
+                while not task.done():
+                    futures.wait([task], _POLL)
                     if guard is not None:
                         guard.check(wait=False)
                     bar.advance(int(_STEPS * share()))
                 if guard is not None:
-                    guard.check(wait=task.error is None)
+                    guard.check(wait=task.exception() is None)
             except BaseException:
                 self._interrupt(task)
                 raise
             finally:
                 if guard is not None:
                     guard.stop()
-        if task.error is not None:
-            raise task.error
-        return task.result
+        return task.result()
 
-    def _interrupt(self, task: _Task) -> None:
+    def _interrupt(self, task: futures.Future[Any]) -> None:
         end = time.monotonic() + _STOP_TIMEOUT
-        while task.busy and time.monotonic() < end:
+        while not task.done() and time.monotonic() < end:
             self.connection.interrupt()  # repeatedly, since it may be between two queries
-            task.wait(_POLL)
+            futures.wait([task], _POLL)
 
 
-class _Task(threading.Thread):
-    """A thread that stores the result or the exception of its work.
+def in_thread(work: Callable[[], T]) -> futures.Future[T]:
+    """Return the future result of work in a thread that does not keep Python from ending, as those of a pool do."""
+    future: futures.Future[T] = futures.Future()
 
-    It records itself whether it is busy, since Python regards a thread as ended after Ctrl-C during ``join``.
-    """
-
-    def __init__(self, work: Callable[[], Any]) -> None:
-        super().__init__(daemon=True, name="query")
-        self._work = work
-        self._begun, self._ended = threading.Event(), threading.Event()
-        self.result: Any = None
-        self.error: BaseException | None = None
-
-    @property
-    def busy(self) -> bool:
-        return self._begun.is_set() and not self._ended.is_set()
-
-    def start(self) -> None:
-        self._begun.set()
-        super().start()
-
-    def wait(self, seconds: float) -> None:
-        self._ended.wait(seconds)
-
-    def run(self) -> None:
+    def settle() -> None:
         try:
-            self.result = self._work()
+            future.set_result(work())
         except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
-            self.error = error
-        finally:
-            self._ended.set()
+            future.set_exception(error)
+
+    threading.Thread(target=settle, daemon=True).start()
+    return future
+
+
+# A limit on the decompressed size of files, checked while the engine reads.
+
+#: Largest allowed ratio of decompressed to compressed size.
+MOST_EXPANSION = 200.0
+#: Decompressed bytes that are always allowed.
+ALWAYS_ALLOWED = 1 << 30
+
+_MOST_GZIP = 1032  # largest ratio that gzip can reach
+_CHUNK = 1 << 20
+
+
+class DecompressionGuard:
+    """Thread that decompresses files and counts the bytes."""
+
+    def __init__(self, files: Sequence[FoundFile], most: float = MOST_EXPANSION) -> None:
+        self._stopped = threading.Event()
+        large = [file for file in files if _can_exceed(file, most)]
+        self._counted = in_thread(lambda: self._count(large, most))
+
+    def check(self, *, wait: bool) -> None:
+        """Raise where a file exceeded the limit; with ``wait``, after all files have been counted."""
+        while wait and not self._counted.done():
+            futures.wait([self._counted], _POLL)
+        if self._counted.done():
+            self._counted.result()
+
+    def stop(self) -> None:
+        """Stop counting."""
+        self._stopped.set()
+        futures.wait([self._counted])
+
+    def _count(self, large: Sequence[FoundFile], most: float) -> None:
+        arrow: Any = load_extra("pyarrow")
+        for file in large:
+            n_bytes = 0
+            with (
+                contextlib.suppress(arrow.ArrowException, OSError),  # the engine reports damaged files
+                arrow.OSFile(str(file.path)) as raw,
+                arrow.CompressedInputStream(raw, file.compression) as stream,
+            ):
+                while not self._stopped.is_set() and (size := stream.read_buffer(_CHUNK).size):
+                    n_bytes += size
+                    if n_bytes > ALWAYS_ALLOWED and n_bytes > most * raw.tell():
+                        raise ValueError(
+                            f"{file.path} decompresses to more than {most:g} times its size and more than "
+                            f"{ALWAYS_ALLOWED / 2**30:.3g} GiB, as a file made to do harm would. If you trust it, "
+                            "raise max_expansion=."
+                        )
+
+
+def _can_exceed(file: FoundFile, most: float) -> bool:
+    if file.compression is None:
+        return False
+    if file.compression != "gzip":
+        return True
+    return most < _MOST_GZIP and file.path.stat().st_size * _MOST_GZIP > ALWAYS_ALLOWED

@@ -1,6 +1,6 @@
 """Compiled loops, one idea per file.
 
-Each module has a plain NumPy twin that reads like the formula and that it is tested against: `updates` has
+Each module has a plain NumPy twin that reads like the formula and that it is tested against: ``sgd`` has
 `fairtransport.transport.reference`, ``dual_newton`` has `fairtransport.transport.dual_optimum`, and the others have the
 module of the same name one folder up or the twin named in their docstring.
 

@@ -127,27 +127,14 @@ def logistic_loss(logits, labels, shares, equal, scores, slopes):
 
 @cached_njit(nogil=True, fastmath=FAST_MATH)
 def chebyshev(points, table):
-    """Write T_k(2 x - 1) of each point x into ``table``: one row for each degree k, a multiple of four rows."""
+    """Write T_k(2 x - 1) of each point x into ``table``: one row for each degree k, two at least."""
     one = table.dtype.type(1)
     for i in range(table.shape[1]):
-        u = points[i] + points[i] - one
-        square = (u + u) * u - one
         table[0, i] = one
-        table[1, i] = u
-        table[2, i] = square
-        table[3, i] = (u + u) * square - u
-    for k in range(4, table.shape[0], 4):
+        table[1, i] = points[i] + points[i] - one
+    for k in range(2, table.shape[0]):
         for i in range(table.shape[1]):
-            u = points[i] + points[i] - one
-            twice = u + u
-            d = table[k - 1, i]
-            a = twice * d - table[k - 2, i]
-            b = twice * a - d
-            c = twice * b - a
-            table[k, i] = a
-            table[k + 1, i] = b
-            table[k + 2, i] = c
-            table[k + 3, i] = twice * c - b
+            table[k, i] = (table[1, i] + table[1, i]) * table[k - 1, i] - table[k - 2, i]
 
 
 @cached_njit(nogil=True, fastmath=FAST_MATH)

@@ -1,7 +1,7 @@
 """The stochastic algorithm of the paper as one fused loop.
 
-The plain twin, which reads like the paper's algorithm box, is `fairtransport.transport.reference`. Loops over a batch
-run over its padded size where they can, so that vector instructions leave no remainder.
+The plain twin, which reads like the paper's algorithm box, is `fairtransport.transport.reference`. Arrays of a
+batch are padded to a multiple of 64 bytes, so that vector instructions leave no remainder.
 
 References
 ----------
@@ -10,7 +10,6 @@ S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 20
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -89,12 +88,13 @@ def _weigh_all(kind, scale, low, high, batch, work):
 
 
 @cached_njit(nogil=True, inline="always")
-def step_duals(transport, step, batch, group, duals, target_duals, work):
+def step_duals(transport, step, group, duals, target_duals, work):
     """Move a group's dual variables by ``step`` times their gradient and write ``work.score_gradient``.
 
     The Chebyshev polynomials of the target scores are in ``work.target_table`` already.
     """
     basis, slopes = transport.table
+    batch = work.drawn.shape[0]
     real = work.scores.dtype.type
     zero = real(0)
     scale, low, high = real(1.0 / transport.strength), real(_LOWEST), real(_LIMIT)
@@ -123,8 +123,7 @@ def step_duals(transport, step, batch, group, duals, target_duals, work):
         if transport.kind != _L2:
             exponential(work.alpha)
         _weigh_matched(work.scores, work.target_scores, work.alpha, work.surplus, work.score_gradient)
-    for i in range(batch, work.surplus.shape[0]):
-        work.surplus[i] = zero  # the padding has no weight
+    work.surplus[batch:] = zero  # the padding has no weight
 
     # The dual variables' gradient and their step.
     project(work.surplus, work.table, work.moments)
@@ -156,62 +155,30 @@ def step_duals(transport, step, batch, group, duals, target_duals, work):
 #: Takes the place of a regularizer's code where the distance is the discrete one.
 DISCRETE = 2
 
-_INSERTION = 24  # a batch up to this size is sorted by insertion alone
-
 
 @cached_njit(nogil=True)
-def sorted_positions(keys, order, spare, digits, counts):
-    """Write into ``order`` the positions of the keys, which lie in [0, 1], in ascending order.
-
-    Three passes of a radix sort on the first 24 bits, which have no branch, then an insertion sort for keys that are
-    closer than that.
-    """
-    n = keys.shape[0]
+def write_order(keys, order):
+    """Write into ``order`` the positions of as many keys in ascending order: a Shell sort, which allocates nothing."""
+    n = gap = order.shape[0]
     for i in range(n):
-        key = keys[i]
-        digits[i] = int(key * 16777215.0) if 0.0 <= key <= 1.0 else 0  # a run that diverges has NaN
         order[i] = i
-    source, destination = order, spare
-    for shift in range(0, 24 if n > _INSERTION else 0, 8):
-        counts[:] = 0
-        for i in range(n):
-            counts[(digits[i] >> shift) & 255] += 1
-        total = 0
-        for c in range(256):
-            count = counts[c]
-            counts[c] = total
-            total += count
-        for i in range(n):
-            position = source[i]
-            digit = (digits[position] >> shift) & 255
-            destination[counts[digit]] = position
-            counts[digit] += 1
-        source, destination = destination, source
-    for i in range(n):
-        order[i] = source[i]
-    for i in range(1, n):
-        moved = order[i]
-        key = keys[moved]
-        j = i - 1
-        while j >= 0 and keys[order[j]] > key:
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = moved
+    while gap > 1:
+        gap = max(1, (5 * gap - 1) // 11)  # Gonnet and Baeza-Yates, 1991
+        for i in range(gap, n):
+            moved, j = order[i], i
+            while j >= gap and keys[order[j - gap]] > keys[moved]:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = moved
 
 
 @cached_njit(nogil=True, inline="always")
-def sort_target(batch, work):
-    """Sort the batch of target scores, once for all groups."""
-    sorted_positions(work.target_scores[:batch], work.target_order, work.spare_order, work.digits, work.counts)
-
-
-@cached_njit(nogil=True, inline="always")
-def couple_batches(batch, work):
+def couple_batches(work):
     """Write the derivative of the distance with respect to each score into ``work.score_gradient``."""
     real = work.scores.dtype.type
     zero, one = real(0), real(1)
-    sorted_positions(work.scores[:batch], work.order, work.spare_order, work.digits, work.counts)
-    for i in range(batch):
+    write_order(work.scores, work.order)
+    for i in range(work.order.shape[0]):
         gap = work.scores[work.order[i]] - work.target_scores[work.target_order[i]]
         work.score_gradient[work.order[i]] = one if gap > zero else (-one if gap < zero else zero)
 
@@ -304,8 +271,6 @@ def _step_parameters(objective, steps, update, theta, work):
             slope = work.gradient[m, j] + ridge * theta[m, j]
             theta[m, j] -= step * steps.scale[j] * slope
         theta[m, last] -= step * steps.scale[last] * work.gradient[m, last]
-        for j in range(last + 1):
-            work.weights[m, j] = theta[m, j]
 
 
 @cached_njit(nogil=True, inline="always")
@@ -338,10 +303,6 @@ def run_updates(first_update, n_updates, average_from, batches, objective, steps
     inverse_batch = real(1) / real(batch)
     dual_step = real(steps.dual) * inverse_batch
     parity = real(objective.parity) * inverse_batch
-    for m in range(theta.shape[0]):
-        for j in range(n_columns):
-            work.weights[m, j] = theta[m, j]
-        work.weights[m, n_columns] = real(0)
 
     for update in range(first_update, first_update + n_updates):
         position = np.uint64(update) * np.uint64(n_draws) * np.uint64(batch)
@@ -354,23 +315,23 @@ def run_updates(first_update, n_updates, average_from, batches, objective, steps
                 target_position = position + np.uint64((n_cells + target) * batch)
                 draw_values(batches.targets[target], seed, target_position, batch, work.target_scores)
                 if discrete:
-                    sort_target(batch, work)
+                    write_order(work.target_scores, work.target_order)
                 else:
                     chebyshev(work.target_scores, work.target_table)
 
             model = np.uint64(batches.models[cell] if theta.shape[0] > 1 else 0)
-            draw_rows(batches.population, cell, seed, position + np.uint64(cell * batch), batch, work.drawn)
-            score_rows(batches.rows, work.drawn, batch, work.weights, model, work.logits)
+            draw_rows(batches.population, cell, seed, position + np.uint64(cell * batch), work.drawn)
+            score_rows(batches.rows, work.drawn, theta, model, work.logits)
             write_scores(objective.link, work.logits, work.scores)
             if target < 0:
                 work.score_gradient[:] = real(0)
             elif discrete:
-                couple_batches(batch, work)
+                couple_batches(work)
             else:
-                step_duals(objective.transport, dual_step, batch, cell, state.duals, state.target_duals, work)
+                step_duals(objective.transport, dual_step, cell, state.duals, state.target_duals, work)
             cell_parity = parity * real(objective.cell_weight[cell])
             _logit_gradient(objective, cell_parity, inverse_batch, cell, batches, work)
-            add_rows(batches.rows, work.drawn, batch, work.logit_gradient, work.gradient, model)
+            add_rows(batches.rows, work.drawn, work.logit_gradient, work.gradient, model)
 
         _step_parameters(objective, steps, update, theta, work)
         if update >= average_from:
@@ -381,13 +342,13 @@ def run_updates(first_update, n_updates, average_from, batches, objective, steps
 
 # Arrays that the stochastic solver writes to on the way, allocated once so that its loop allocates nothing.
 
+
 _CACHE_LINE = 64  # bytes
 
 
 class Workspace(NamedTuple):
     """Scratch arrays of one run."""
 
-    weights: NDArray[Any]
     gradient: NDArray[Any]
     drawn: NDArray[np.int64]
     logits: NDArray[Any]
@@ -409,9 +370,6 @@ class Workspace(NamedTuple):
     logit_gradient: NDArray[Any]
     order: NDArray[np.int64]
     target_order: NDArray[np.int64]
-    spare_order: NDArray[np.int64]
-    digits: NDArray[np.int64]
-    counts: NDArray[np.int64]
 
 
 def make_workspace(
@@ -421,25 +379,16 @@ def make_workspace(
     n_degrees, width = table_shape
     padded = -(-batch * dtype.itemsize // _CACHE_LINE) * _CACHE_LINE // dtype.itemsize
 
-    def aligned(*shape: int) -> NDArray[Any]:
-        n_bytes = math.prod(shape) * dtype.itemsize
+    def aligned(shape: int | tuple[int, ...]) -> NDArray[Any]:
+        n_bytes = int(np.prod(shape)) * dtype.itemsize
         buffer = np.zeros(n_bytes + _CACHE_LINE, np.uint8)
         return buffer[-buffer.ctypes.data % _CACHE_LINE :][:n_bytes].view(dtype).reshape(shape)
 
-    def indices(size: int) -> NDArray[np.int64]:
-        return np.zeros(size, np.int64)
-
-    columns = theta_shape[0], theta_shape[1] + 1
-    return Workspace(
-        weights=aligned(*columns),
-        gradient=aligned(*columns),
-        drawn=indices(batch),
-        **{name: aligned(padded) for name in ("logits", "scores", "target_scores")},
-        **{name: aligned(n_degrees, padded) for name in ("table", "target_table")},
-        **{name: aligned(n_degrees) for name in ("coefficients", "moments", "target_moments")},
-        **{name: aligned(width) for name in ("dual", "target_dual")},
-        **{name: aligned(padded) for name in ("f", "h", "alpha", "surplus", "target_surplus")},
-        **{name: aligned(padded) for name in ("score_gradient", "logit_gradient")},
-        **{name: indices(batch) for name in ("order", "target_order", "spare_order", "digits")},
-        counts=indices(256),
-    )
+    shapes: dict[str, tuple[int, ...]] = {
+        "gradient": theta_shape,
+        **dict.fromkeys(("table", "target_table"), (n_degrees, padded)),
+        **dict.fromkeys(("coefficients", "moments", "target_moments"), (n_degrees,)),
+        **dict.fromkeys(("dual", "target_dual"), (width,)),
+    }
+    numbers = {name: aligned(shapes.get(name, padded)) for name in Workspace._fields}
+    return Workspace(**numbers | {name: np.zeros(batch, np.int64) for name in ("drawn", "order", "target_order")})

@@ -27,8 +27,7 @@ function fourFifths(ratio) {
 
 // Mean distance between two of the chosen groups that are judged, in percentage points.
 function gapText(result) {
-  const { disparity: sum, compared: n } = result;
-  return n < 2 ? "\u2013" : `${((200 * sum) / (n * (n - 1))).toFixed(1)} points`;
+  return result.compared < 2 ? "\u2013" : `${(100 * result.disparity).toFixed(1)} points`;
 }
 
 function updateLive() {

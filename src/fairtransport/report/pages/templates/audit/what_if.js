@@ -141,7 +141,7 @@ function ratioOf(one, other) {
   return { value, low: Math.min(Math.max(low, 0), value), high: Math.max(high, value) };
 }
 
-// Sum of the distances between all pairs of chosen groups, computed on the bins of the page; or between their ranks.
+// Mean distance between two of the chosen groups, computed on the bins of the page; or between their ranks.
 function disparity(audit, amount, chosen) {
   const { bins } = audit;
   const pooled = new Float64Array(bins + 1);
@@ -173,7 +173,7 @@ function disparity(audit, amount, chosen) {
     for (let i = 0; i < here.length; i += 1) sum += (2 * i - (here.length - 1)) * here[i];
     total += width(k) * sum;
   }
-  return total;
+  return total / Math.max((chosen.length * (chosen.length - 1)) / 2, 1);
 }
 
 // All results of an audit at a threshold, in units of the scores, and an amount of repair.

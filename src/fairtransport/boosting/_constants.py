@@ -1,0 +1,44 @@
+"""The numbers that decide how boosted trees are trained, each with its reason.
+
+The page of a comparison is named where one is on record; the other numbers were set for the reason beside them, and no
+comparison is recorded.
+"""
+
+from __future__ import annotations
+
+import math
+
+# The distance (docs/boosting.md has the errors at equal disparity).
+PROBABILITY_DUALS, REAL_DUALS = (3.2, 0.02), (0.1, 0.1)  # strength and kernel variance
+CONTINUOUS_SLICES = 64  # of a sample
+CURVATURE_SHARE = 0.2  # of the penalty's bound: rows of a leaf move together, the full one would make steps too short
+PREDICTION_REACH = 16.0  # standard deviations from the mean beyond which real predictions count as if they were there
+
+# Losses.
+SMALLEST_RESIDUAL = 0.05  # of the absolute loss, in standard deviations of y: closer rows have the curvature of these
+LOG_LINK_CURVATURE = math.exp(0.7)  # as in both libraries
+POISSON_STEP = 0.7  # XGBoost's default of max_delta_step for that loss
+TWEEDIE_POWER = 1.5  # as in both libraries
+
+# Rounds without the penalty, and while its weight increases, as shares of all (docs/boosting.md, "Warm-up and ramp").
+SMALL_TABLE_SHARES, LARGE_TABLE_SHARES = (0.25, 0.5), (0.05, 0.7)
+LARGE_TABLE = 10_000  # rows from which the latter apply, and a fifth of the rows is held out once, instead of each row
+N_FOLDS, N_PARTS_OF_LARGE = 3, 5
+FEWEST_ROWS = 30  # below, nothing is held out
+WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0)  # tried in turn
+PATIENCE = 2.0  # learning rate times the rounds without improvement after which training stops
+FEWEST_STEPS = 6.0  # learning rate times rounds with the penalty, at least: fewer cannot move groups far
+BEYOND_SCHEDULE = 1.25  # times its rounds, as far as early stopping looks
+HELD_OUT_SLICES = 256  # of a sample of held-out rows
+
+# Settings of trees where the user chose none.
+ROUNDS = {"n_estimators": 200, "learning_rate": 0.1}
+FEWEST_LEAVES, MOST_LEAVES = 4, 31  # for 500 rows and, as LightGBM has, from 35,000 on
+ROWS_OF_LEAVES = 36  # a tree has a leaf for each of this many rows, under the root
+FEW_ROWS = 5_000  # up to which a second thread costs more than it gains
+FEW_COLUMNS, COLUMN_SHARE = 8, 0.5  # up to so many columns each tree sees all, and this share of more
+
+# Models of the groups (``smooth_groups``).
+GROUP_FOLDS = 3
+GROUP_ROUNDS, GROUP_LEARNING_RATE = 60, 0.1
+LEAST_PROBABILITY, N_SCALINGS = 1e-6, 30  # before totals are matched, and rounds of matching

@@ -1,0 +1,80 @@
+"""Audits of files: rows are counted where they are, then figures are estimated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fairtransport.cli import _options as shared
+from fairtransport.cli._output import progress_bar, spinner, stderr_is_terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairtransport.auditing import Provenance
+    from fairtransport.tables import Columns, TableCounts
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """Which columns are audited, how rows are counted (`count_table`) and figures estimated (`audit_counts`)."""
+
+    names: dict[str, Any]
+    positive: str | None
+    reading: shared.ReadingOptions
+    counting: dict[str, Any]
+    drawing: dict[str, Any]
+
+    @property
+    def all_counting(self) -> dict[str, Any]:
+        """How rows are counted, so that the audit can follow."""
+        from fairtransport.auditing.options import requested_nodes  # noqa: PLC0415 - numba takes a while
+
+        nodes = requested_nodes(self.drawing["thresholds"])
+        return {"task": None, **self.counting, "any_range": True, "nodes": nodes}
+
+    def count(self, files: list[str]) -> tuple[TableCounts, Provenance]:
+        """Count the scores in files, and describe the files and the columns."""
+        from fairtransport.tables import count_table  # noqa: PLC0415 - numba takes a while
+
+        def load_and_check() -> None:
+            from fairtransport.auditing.options import check_options  # noqa: PLC0415
+            from fairtransport.histograms import DEFAULT_BINS, Grid  # noqa: PLC0415
+
+            bounds = self.counting["range"]
+            grid = None if bounds is None else Grid.over(bounds, self.counting.get("n_bins", DEFAULT_BINS))
+            check_options(grid, **self.drawing)
+
+        counting, show = self.all_counting, stderr_is_terminal()
+        with self.reading.open(files) as table:
+            columns, paths = shared.name_columns(table, **self.names), table.paths
+            if self.positive is not None:
+                counting["pos_label"] = table.read_label(columns, self.positive)
+            counts = table.run(count_table, columns, show=show, meanwhile=load_and_check, **counting)
+        return counts, self.provenance(counts, columns, paths)
+
+    def provenance(self, counts: TableCounts, columns: Columns, paths: Sequence[Any]) -> Provenance:
+        """Describe files and columns."""
+        from fairtransport.auditing.provenance import Provenance, describe_files  # noqa: PLC0415 - loaded by now
+
+        with progress_bar("Hashing the files") as tell:
+            files = describe_files(paths, tell)
+        named = {role: name for role, name in vars(columns).items() if name}
+        return Provenance.now(
+            files=files,
+            rows=counts.rows,
+            columns={role: (name,) if isinstance(name, str) else tuple(name) for role, name in named.items()},
+            positive=self.positive,
+            seed=self.drawing["inference"].random_state,
+            strata_cuts=counts.cuts,
+        )
+
+    def audit(self, counts: TableCounts, provenance: Provenance, *, by: str | None = None) -> Any:
+        """Return the audit of counts or, with a column ``by``, the series of audits."""
+        from fairtransport.auditing import audit_counts, audit_counts_by  # noqa: PLC0415 - loaded by now
+
+        with spinner("Intervals and noise floor"):
+            if by is None:
+                return audit_counts(counts, **self.drawing).with_provenance(provenance)
+            series = audit_counts_by(counts, by=by, **self.drawing)
+            return replace(series, overall=series.overall.with_provenance(provenance))

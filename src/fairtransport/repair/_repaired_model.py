@@ -1,0 +1,88 @@
+"""What models with a repair of their scores share, with the group at prediction or without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from fairtransport._sklearn import RowScoring, last_step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.criteria import Criterion
+    from fairtransport.groups import GroupPolicy
+
+
+class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
+    """A fitted model, ``estimator_``, whose scores are repaired as the parameter ``repair`` says."""
+
+    estimator: Any
+    estimator_: Any
+    repair: Any
+    _settings_class: ClassVar[Any]
+
+    @property
+    def criterion(self) -> str | Criterion:
+        """The criterion of the repair."""
+        return self._settings().criterion
+
+    @property
+    def groups(self) -> GroupPolicy | None:
+        """How the repair makes groups of sensitive columns."""
+        return self._settings().groups
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen in ``fit``."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features seen in ``fit``."""
+        return np.asarray(self.estimator_.feature_names_in_)
+
+    def _settings(self) -> Any:
+        """Return ``repair``, or the default one."""
+        kind = self._settings_class
+        if self.repair is not None and not isinstance(self.repair, kind):
+            raise TypeError(f"repair must be a {kind.__name__} or None; got a {type(self.repair).__name__}.")
+        return kind() if self.repair is None else self.repair
+
+    @property
+    def _classifies(self) -> bool:
+        return isinstance(self, ClassifierMixin)
+
+    def _targets(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return what the model is fitted to, and the classes of a classifier."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):  # it takes what the model takes
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Return whether an estimator is fitted."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def weight_options(model: Any, weights: NDArray[np.float64] | None, remedy: str) -> dict[str, Any]:
+    """Return the weights under the name by which ``fit`` takes them; a pipeline takes them for its last step."""
+    if weights is None:
+        return {}
+    prefix, last = last_step(model)
+    if not has_fit_parameter(last, "sample_weight"):
+        raise ValueError(f"{type(last).__name__} cannot be fitted with sample_weight{remedy}")
+    return {f"{prefix}sample_weight": weights}
