@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn import RowScoring, fitted_summary_html
+from fairtransport._sklearn import RowScoring, as_features, fitted_summary_html
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport._warnings import warn_caller
 from fairtransport.boosting._constants import TWEEDIE_POWER
@@ -208,6 +208,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         settings = self._settings(seeds[0])
         library = settings.library
         encoding = self._read_y(y, sample_weight, settings.loss)
+        X = as_features(X)
         rows = check_training_data(
             X, encoding.read(y, owner), sensitive_features, sample_weight, owner=owner, strata=strata,
             repair=self.repair is not None, policy=check_policy(self.groups),
@@ -333,6 +334,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         check_shape(X, self.n_features_in_, owner=type(self).__name__)
         model = self.initial_estimator_ if plain else self.estimator_
+        X = as_features(X, self)
         if hasattr(model, "margins"):  # of a model file
             return np.asarray(model.margins(X), dtype=np.float64)
         return library_of(model, self.task).margins(model, X)

@@ -13,7 +13,7 @@ from numba import config
 from scipy.sparse import issparse
 
 from fairtransport._columns import short_type
-from fairtransport._sklearn import n_rows, take_rows
+from fairtransport._sklearn import as_features, n_rows, take_rows
 from fairtransport._validation import check_length, check_weights
 from fairtransport.boosting._constants import (
     COLUMN_SHARE,
@@ -220,7 +220,7 @@ def check_eval_set(
     parts = ("X", "y", "sensitive_features") if rows.strata is None else ("X", "y", "sensitive_features", "strata")
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) != len(parts):
         raise ValueError(f"eval_set must be a tuple: {', '.join(parts[:-1])} and {parts[-1]}.")
-    X, y, sensitive_features = eval_set[:3]
+    X, y, sensitive_features = as_features(eval_set[0]), *eval_set[1:3]
     labels = read_labels(y, "eval_set")
     groups = rows.groups.encode(sensitive_features)
     strata = None if rows.strata is None else rows.strata.encode(eval_set[3])

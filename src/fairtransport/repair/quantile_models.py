@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._labels import check_classes, real_targets, two_classes
 from fairtransport._sklearn import (
     BinaryClassifierMixin,
+    as_features,
     fitted_summary_html,
     last_step,
     model_scores,
@@ -555,7 +556,7 @@ def _fit_and_score(
     splits = None if cv is None else check_cv(cv, y, classifier=classifies)
     if not classifies and isinstance(cv, (int, np.integer)):  # rows may be sorted by y or by group
         splits = KFold(int(cv), shuffle=True, random_state=0)
-    model = clone(estimator)
+    model, X = clone(estimator), as_features(X)
     remedy = ". Fit it first, and pass it fitted: then the weights are used for the repair only."
     options = weight_options(model, weights, remedy)
     with config_context(enable_metadata_routing=False):  # weights are passed by step name

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, get_tags
 
-from fairtransport._sklearn import last_step, make_folds, model_scores, n_rows, needs_groups, take_rows
+from fairtransport._sklearn import as_features, last_step, make_folds, model_scores, n_rows, needs_groups, take_rows
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import DemographicParity
@@ -218,7 +218,7 @@ def cross_fit(
 
 def _fit(model: Any, X: Any, target: NDArray[Any], weights: NDArray[np.float64] | None) -> Any:
     with config_context(enable_metadata_routing=False):  # weights are passed by step name
-        return model.fit(X, target, **weight_options(model, weights, "; leave the weights out."))
+        return model.fit(as_features(X), target, **weight_options(model, weights, "; leave the weights out."))
 
 
 def predictions(model: Any, X: Any) -> NDArray[np.float64]:
@@ -235,7 +235,7 @@ def predictions(model: Any, X: Any) -> NDArray[np.float64]:
 def group_probabilities(model: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
     """Return the probabilities of the classes 0, 1, ..., n_classes - 1."""
     with config_context(enable_metadata_routing=False):
-        found = np.asarray(model.predict_proba(X), dtype=np.float64)
+        found = np.asarray(model.predict_proba(as_features(X, model)), dtype=np.float64)
     classes = np.asarray(model.classes_)
     if classes.dtype.kind not in "iuf" or not np.isin(classes, np.arange(n_classes)).all():
         raise ValueError(
