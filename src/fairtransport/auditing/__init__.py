@@ -1,7 +1,7 @@
 """Audits of scores: the differences between groups, with confidence intervals.
 
 Rows, tables or histograms become evidence (`_evidence`); from it all figures are estimated (`_estimation`) and
-collected in an `Audit`, which is printed by `_audit_text`.
+collected in an `Audit`, which is printed by `_text`.
 """
 
 from fairtransport.auditing._audit import audit, audit_counts, audit_histograms
