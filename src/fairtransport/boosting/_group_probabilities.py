@@ -12,19 +12,13 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from fairtransport._sklearn import take_rows
-from fairtransport.boosting._constants import (
-    GROUP_FOLDS,
-    GROUP_LEARNING_RATE,
-    GROUP_ROUNDS,
-    LEAST_PROBABILITY,
-    N_SCALINGS,
-)
+from fairtransport.boosting._constants import GROUP_FOLDS, LEAST_PROBABILITY, N_SCALINGS
 from fairtransport.boosting._training_data import hard_probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._library import Library
+    from fairtransport.boosting._libraries import Library
     from fairtransport.boosting._training_data import ComparedRows, TrainingData
     from fairtransport.groups import Groups
 
@@ -62,10 +56,7 @@ def _cross_fitted(library: Library, estimator: Any, rows: TrainingData, seed: in
             if len(known) == 1:
                 probabilities[held_out, known[0]] = 1.0
                 continue
-            model = library.group_model(
-                estimator, GROUP_ROUNDS, learning_rate=GROUP_LEARNING_RATE, **library.small_trees(estimator)
-            )
-            sample_weight = None if weights is None else weights[training]
+            model, sample_weight = library.group_model(estimator), None if weights is None else weights[training]
             model.fit(take_rows(rows.X, training), labels, sample_weight=sample_weight)
             probabilities[np.ix_(held_out, known)] = model.predict_proba(take_rows(rows.X, held_out))
     return probabilities[:, :-1]
