@@ -16,10 +16,10 @@ from fairtransport._sklearn import BinaryClassifierMixin, RowScoring, fitted_sum
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport._warnings import warn_caller
 from fairtransport.boosting._constants import TWEEDIE_POWER
-from fairtransport.boosting._libraries import default_estimator, library_of, sized_settings
+from fairtransport.boosting._libraries import Settings, default_estimator, library_of, sized_settings
 from fairtransport.boosting._objective import learner_distance, make_loss
 from fairtransport.boosting._search import HeldOutRows, RoundSearch, train
-from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings, Settings
+from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
 from fairtransport.boosting._training_data import (
     as_selectable,
     check_eval_set,

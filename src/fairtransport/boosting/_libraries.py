@@ -33,14 +33,13 @@ from fairtransport.boosting._constants import (
     ROWS_OF_LEAVES,
     TWEEDIE_POWER,
 )
-from fairtransport.boosting._objective import make_loss
+from fairtransport.boosting._objective import Loss, make_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._settings import Settings
     from fairtransport.boosting._training_data import TrainingData
 
 
@@ -467,6 +466,27 @@ _REPAIR = {"classification": "QuantileRepairClassifier", "regression": "Quantile
 def default_estimator(task: str, random_state: int | None) -> Any:
     """Return LightGBM's estimator."""
     return LightGBM.estimator_class(task)(random_state=random_state, verbose=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The library, the unfitted estimator and the loss of a fit."""
+
+    library: Library
+    estimator: Any
+    loss_name: str
+    power: float
+    patience: int | None
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+        return make_loss(self.loss_name, self.power)
+
+    @property
+    def n_rounds(self) -> int:
+        """The number of rounds, or the largest."""
+        return self.library.n_rounds(self.estimator)
 
 
 def sized_settings(

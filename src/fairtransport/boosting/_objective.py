@@ -19,7 +19,6 @@ from fairtransport.boosting._constants import (
     REAL_DUALS,
     SMALLEST_RESIDUAL,
 )
-from fairtransport.boosting._group_probabilities import check_group_probabilities, check_probabilities_within
 from fairtransport.boosting._training_data import ComparedRows, GroupedRows, check_target, compare_rows
 from fairtransport.criteria.binned import BinnedPenalty
 from fairtransport.criteria.criterion import EACH_OTHER, as_criterion, needs_labels, weigh_by_reliability
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.distance import Distance
+    from fairtransport.groups import Groups
 
     Array = NDArray[np.float64]
 
@@ -454,7 +454,7 @@ class TransportObjective:
         self._distance = make_penalty(self.distance, self.scale)
         self._probabilities = None
         if group_probabilities is not None:
-            self._probabilities = check_group_probabilities(group_probabilities, self.groups)
+            self._probabilities = _check_group_probabilities(group_probabilities, self.groups)
         self.reset()
         if not needs_labels(self.criterion):  # strata without two groups raise before training
             self._compare_rows(None, None)
@@ -532,7 +532,7 @@ class TransportObjective:
         if self._rows is None:
             compared = self._compare_rows(labels, weights if weights.size else None)
             if self._probabilities is not None:
-                check_probabilities_within(self._probabilities, compared)
+                _check_probabilities_within(self._probabilities, compared)
             self._rows = GroupedRows(
                 self.groups, self._probabilities, strata=compared.stratum, n_strata=compared.n_strata
             )
@@ -600,3 +600,28 @@ class TransportObjective:
             raise ValueError("labels has NaN or infinite numbers; remove those rows first.")
         if self.loss.link == "log" and (y < 0).any():
             raise ValueError(f"This loss is for numbers of 0 and more; labels has {int((y < 0).sum())} negative ones.")
+
+
+def _check_group_probabilities(probabilities: ArrayLike, groups: Groups) -> NDArray[np.float32]:
+    """Return the probabilities of the groups as an array; raise ValueError if they are invalid."""
+    array = np.asarray(probabilities, dtype=np.float32)
+    if array.shape != (groups.n_rows, len(groups)):
+        raise ValueError(
+            f"group_probabilities must have shape ({groups.n_rows}, {len(groups)}), rows and groups; it has shape "
+            f"{array.shape}."
+        )
+    if not (np.isfinite(array).all() and array.min() >= 0.0 and array.max() <= 1.0 + 1e-6):
+        raise ValueError("group_probabilities must be numbers from 0 to 1, one for each row and group.")
+    if not array.sum(axis=0).all():
+        raise ValueError("group_probabilities has a group with probability 0 in all rows; each group needs rows.")
+    return array
+
+
+def _check_probabilities_within(probabilities: NDArray[np.float32], compared: ComparedRows) -> None:
+    """Raise ValueError where a group that is compared in a stratum has no probability there."""
+    for number, part in enumerate(compared.resolved.compared):
+        if not probabilities[compared.stratum == number].sum(axis=0)[list(part.groups)].all():
+            raise ValueError(
+                "group_probabilities has a group with probability 0 in all rows of a label or stratum in which it has "
+                "rows; each needs some."
+            )

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._libraries import BoosterRun
-    from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings, Settings
+    from fairtransport.boosting._libraries import BoosterRun, Settings
+    from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
     from fairtransport.boosting._training_data import TrainingData
     from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.training.evaluation import ScoreMetrics

@@ -15,7 +15,6 @@ from fairtransport.boosting._objective import (
     Loss,
     TransportObjective,
     learner_distance,
-    make_loss,
     make_penalty,
     measure_unit,
     moments,
@@ -27,34 +26,13 @@ from fairtransport.training.responses import ScoredResponse, area_under_curve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._libraries import Library
+    from fairtransport.boosting._libraries import Settings
     from fairtransport.boosting._training_data import ComparedRows, Targets, TrainingData
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.distance import Distance
 
     Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """The library, the unfitted estimator and the loss of a fit."""
-
-    library: Library
-    estimator: Any
-    loss_name: str
-    power: float
-    patience: int | None
-
-    @property
-    def loss(self) -> Loss:
-        """The loss."""
-        return make_loss(self.loss_name, self.power)
-
-    @property
-    def n_rounds(self) -> int:
-        """The number of rounds, or the largest."""
-        return self.library.n_rounds(self.estimator)
 
 
 @dataclass(frozen=True)
