@@ -12,7 +12,6 @@ from fairtransport._validation import check_choice, check_real
 from fairtransport.criteria.criterion import chance_spreads
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.metrics.ranks import pooled_ranks
-from fairtransport.training.weight_path import SPREADS
 from fairtransport.transport.line import Sample
 from fairtransport.transport.regularizers import mixed_logits
 from fairtransport.transport.targets import w2_barycenter
@@ -167,6 +166,8 @@ class GroupComparisons:
 
 # One increasing map for all rows, which gives trained scores the spread of the initial model's scores.
 
+#: Whose spread the scores have: that of the trained or that of the initial model.
+SPREADS = ("trained", "initial")
 _MAX_POINTS = 256
 _ROWS_FOR_EACH_POINT = 5  # so that no point is one person's score
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from fairtransport._validation import check_choice, check_real
 from fairtransport.criteria.penalty import SCALES
+from fairtransport.training.evaluation import SPREADS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,8 +35,6 @@ _NO_GAIN = 0.01  # of the information: a smaller weight would keep no more
 _MIN_DECREASE = 0.1  # relative decrease of the disparity over two weights, for another one to be tried
 _HEAVY = 1.0  # weight from which that is required
 _NOISE_FLOOR = 1.2  # times the mean rank disparity under chance
-
-SPREADS = ("trained", "initial")
 
 
 def check_budget(parameters: Mapping[str, Any], *, finite: bool = True) -> tuple[float | None, float | None]:
