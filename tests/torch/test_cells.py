@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from fairtransport.torch._transport import SortedRows, cell_offsets
 from fairtransport.torch._penalty import SampleMemory
+from fairtransport.torch._transport import SortedRows, cell_offsets
 from fairtransport.transport.line import Sample
 
 

@@ -86,7 +86,7 @@ def conjugate_argument(strength: float, cost: Any, f: Any, h: Any) -> Any:
 
 
 def point_slope(alpha: Any, slope: Any, signed: Any) -> Any:
-    """Return (1 - alpha) f'(x) + alpha sign(x - y): the derivative with respect to x, whose second term is ``signed``."""
+    """Return (1 - alpha) f'(x) + alpha sign(x - y), the derivative with respect to x; its second term is ``signed``."""
     return (1.0 - alpha) * slope + signed
 
 

@@ -108,7 +108,7 @@ def _n_degrees(half_frequency: float) -> int:
 
 
 def quadrature_features(n_features: int, kernel_variance: float) -> FourierFeatures:
-    """Return features of an even number, whose frequencies are quantiles of those of `draw_features`: without a seed."""
+    """Return an even number of features whose frequencies are quantiles of those of `draw_features`, without a seed."""
     from scipy.special import ndtri  # noqa: PLC0415 - slow to import, and audits do not need it
 
     check_count(n_features, name="n_fourier_features")

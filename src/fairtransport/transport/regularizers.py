@@ -50,7 +50,7 @@ class Regularizer(ABC):
 
 
 class _L2(Regularizer):
-    """phi(x) = x^2 for x >= 0; phi*(v) = max(v, 0)^2 / 4, whose derivative the paper prints without the positive part."""
+    """phi(x) = x^2 for x >= 0; phi*(v) = max(v, 0)^2 / 4, whose slope the paper prints without the positive part."""
 
     def alpha(self, v: Any) -> Any:
         return 0.5 * namespace(v).clip(v, 0.0, None)
