@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._text import one_line, percent, score_text, shorten
-from fairtransport.auditing._text import AUDIT_TABLES, reliability_rows
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import compared_groups
 from fairtransport.auditing.tables import Cell, Column, Row, Table, sheet_of
+from fairtransport.auditing.text import AUDIT_TABLES, reliability_rows
 from fairtransport.report._what_if import ERROR_RATES
 from fairtransport.report.style.figures import MOST_NAMED
 

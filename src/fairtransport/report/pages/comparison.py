@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairtransport._text import isolated, one_line, shorten
-from fairtransport.auditing._comparison import comparison_tables
+from fairtransport.auditing.comparison import comparison_tables
 from fairtransport.auditing.records import threshold_heading
 from fairtransport.auditing.tables import interval_head
 from fairtransport.report._what_if import WhatIf

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from fairtransport._text import plain, shorten
-from fairtransport.auditing._comparison import comparison_tables
+from fairtransport.auditing.comparison import comparison_tables
 from fairtransport.auditing.errors.summary import errors_sentence
 from fairtransport.auditing.series import series_table
 from fairtransport.auditing.tables import figure_tables, largest_groups

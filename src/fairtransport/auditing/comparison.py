@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from fairtransport._extras import make_frame, render
 from fairtransport._text import one_line, percent, shorten, three_digits, wrap
 from fairtransport._validation import check_choice
-from fairtransport.auditing._text import COMPARISON_TABLES
 from fairtransport.auditing.records import distance_text, threshold_heading
 from fairtransport.auditing.result import Audit, plain_values
 from fairtransport.auditing.tables import (
@@ -25,6 +24,7 @@ from fairtransport.auditing.tables import (
     interval_head,
     pair_distances,
 )
+from fairtransport.auditing.text import COMPARISON_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
