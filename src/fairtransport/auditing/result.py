@@ -546,7 +546,7 @@ class Audit(AuditData):
         return f"Audit({text}, {shown.low:.3f} to {shown.high:.3f})"
 
     def __str__(self) -> str:
-        return "\n".join(audit_lines(self))
+        return "\n".join(audit_lines(self, self.verdict))
 
 
 @cache

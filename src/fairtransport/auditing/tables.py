@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.auditing.errors import Calibration, CorrectedEstimate, CrossAuc, RegressionErrors
-    from fairtransport.auditing.records import Reading, WithinStrata
-    from fairtransport.auditing.result import Audit
+    from fairtransport.auditing.records import AuditData, Reading, WithinStrata
 
 EMPTY = "\N{EN DASH}"
 
@@ -202,22 +201,22 @@ def group_cell(name: str, width: int = 40) -> Cell:
     return Cell(shorten(name, width), one_line(name))
 
 
-def interval_head(audit: Audit) -> str:
+def interval_head(audit: AuditData) -> str:
     """Return the head of a column of intervals."""
     return f"{audit.settings.confidence:.0%} interval"
 
 
-def largest_groups(audit: Audit) -> list[int]:
+def largest_groups(audit: AuditData) -> list[int]:
     """Return the indices of the largest groups, at most as many as have a colour of their own, in order."""
     return sorted(sorted(range(len(audit.groups)), key=lambda index: -audit.groups[index].rows)[:_MOST_COLUMNS])
 
 
-def pair_distances(audit: Audit) -> NDArray[np.float64]:
+def pair_distances(audit: AuditData) -> NDArray[np.float64]:
     """Return the distances between every two groups as shares: of scores, or of ranks where they have no bounds."""
     return audit.distances if audit.rank_distances is None else audit.rank_distances
 
 
-def farthest_pairs(audit: Audit) -> list[tuple[int, int, float]]:
+def farthest_pairs(audit: AuditData) -> list[tuple[int, int, float]]:
     """Return the pairs of compared groups with the largest distances."""
     groups = np.array(compared_groups(audit))
     one, other = groups[np.array(np.triu_indices(groups.size, 1))]
@@ -268,7 +267,7 @@ RATE_NAMES = {
 _ERROR_NAMES = {"rmse": "RMSE", "mae": "MAE", "r2": "R²", "mean_residual": "Mean residual"}
 
 
-def audit_tables(audit: Audit) -> list[Table]:
+def audit_tables(audit: AuditData) -> list[Table]:
     """Return the tables for readers without sliders, in text and Markdown."""
     return [
         *figure_tables(audit),
@@ -278,7 +277,7 @@ def audit_tables(audit: Audit) -> list[Table]:
     ]
 
 
-def figure_tables(audit: Audit) -> list[Table]:
+def figure_tables(audit: AuditData) -> list[Table]:
     """Return strata, metrics, groups, thresholds, rates and farthest pairs, and errors of real-valued predictions."""
     tables = [] if audit.within is None else _stratum_tables(audit, audit.within)
     tables += [_metric_table(audit), _group_table(audit), _threshold_table(audit)]
@@ -289,12 +288,12 @@ def figure_tables(audit: Audit) -> list[Table]:
     return [*tables, _pair_table(audit)] if len(audit.groups) > 2 else tables
 
 
-def error_tables(audit: Audit) -> list[Table]:
+def error_tables(audit: AuditData) -> list[Table]:
     """Return the differences from the reference group, and the largest differences between groups."""
     return [_reference_table(audit), _gap_table(audit)] if audit.error_rates else []
 
 
-def calibration_tables(audit: Audit) -> list[Table]:
+def calibration_tables(audit: AuditData) -> list[Table]:
     """Return the calibration of each group, and the areas under ROC curves between groups; none without labels."""
     if audit.calibration is None or audit.cross_auc is None:
         return []
@@ -302,7 +301,7 @@ def calibration_tables(audit: Audit) -> list[Table]:
     return [*tables, _cross_table(audit, audit.cross_auc)] if len(audit.groups) <= _MOST_COLUMNS else tables
 
 
-def _stratum_tables(audit: Audit, within: WithinStrata) -> list[Table]:
+def _stratum_tables(audit: AuditData, within: WithinStrata) -> list[Table]:
     rows, pairs = [], audit.settings.pairs_metric
     for stratum in within.strata:
         mean, floor = (
@@ -341,7 +340,7 @@ def _stratum_tables(audit: Audit, within: WithinStrata) -> list[Table]:
     ]
 
 
-def _metric_table(audit: Audit) -> Table:
+def _metric_table(audit: AuditData) -> Table:
     meaning = (
         "A distance is the difference between two groups' shares above a threshold, averaged over all thresholds. "
         if audit.settings.bounded
@@ -369,7 +368,7 @@ def _metric_table(audit: Audit) -> Table:
     )
 
 
-def _metrics(audit: Audit, readings: Mapping[str, Reading]) -> dict[str, Any]:
+def _metrics(audit: AuditData, readings: Mapping[str, Reading]) -> dict[str, Any]:
     rows = []
     for metric, reading in readings.items():
         name, description = METRIC_NAMES[metric]
@@ -394,7 +393,7 @@ def _metrics(audit: Audit, readings: Mapping[str, Reading]) -> dict[str, Any]:
     return {"head": "Metric", "columns": columns, "rows": tuple(rows), "name_width": 23}
 
 
-def _group_table(audit: Audit) -> Table:
+def _group_table(audit: AuditData) -> Table:
     first, word = audit.thresholds[0], scores_word(audit)
     above = f"> {cut_text(audit, first.threshold)}" if first.top_share is None else threshold_heading(audit, first)
     labelled = any(group.error is not None for group in audit.groups)
@@ -433,7 +432,7 @@ def _group_table(audit: Audit) -> Table:
     )
 
 
-def _threshold_table(audit: Audit) -> Table:
+def _threshold_table(audit: AuditData) -> Table:
     high_is_favourable = audit.settings.favourable == "high"
     rows = []
     for at in audit.thresholds:
@@ -467,7 +466,7 @@ def _threshold_table(audit: Audit) -> Table:
     )
 
 
-def _residual_tables(audit: Audit, errors: RegressionErrors) -> list[Table]:
+def _residual_tables(audit: AuditData, errors: RegressionErrors) -> list[Table]:
     """Return the errors by group, and the mean residuals by decile of the prediction."""
     rows = []
     with_interval = Column("", score_text, intervals=True)
@@ -516,7 +515,7 @@ def _residual_tables(audit: Audit, errors: RegressionErrors) -> list[Table]:
     ]
 
 
-def _comparison_table(audit: Audit) -> Table | None:
+def _comparison_table(audit: AuditData) -> Table | None:
     """Return the three readings of the selection rates side by side."""
     rows = []
     for row in compare_rates(audit):
@@ -554,7 +553,8 @@ def _comparison_table(audit: Audit) -> Table | None:
     )
 
 
-def _pair_table(audit: Audit) -> Table:
+def _pair_table(audit: Any) -> Table:
+    """Return the farthest pairs of an `Audit`."""
     rows, bounded = [], audit.settings.bounded
     for one, other, distance in farthest_pairs(audit):
         pair = audit.pair(audit.histograms.groups.labels[one], audit.histograms.groups.labels[other])
@@ -577,7 +577,7 @@ def _pair_table(audit: Audit) -> Table:
 # Errors and calibration, with labels of classes.
 
 
-def _rate_tables(audit: Audit) -> list[Table]:
+def _rate_tables(audit: AuditData) -> list[Table]:
     """Return the error rates by group at each threshold, of which text has the first."""
     tables = []
     for number, (at, threshold) in enumerate(zip(audit.error_rates, audit.thresholds, strict=False)):
@@ -602,7 +602,7 @@ def _rate_tables(audit: Audit) -> list[Table]:
     return tables
 
 
-def _reference_table(audit: Audit) -> Table:
+def _reference_table(audit: AuditData) -> Table:
     first = audit.error_rates[0]
     shown = ("true_positive_rate", "false_positive_rate", "positive_predictive_value")
     rows = []
@@ -627,7 +627,7 @@ def _reference_table(audit: Audit) -> Table:
     )
 
 
-def _gap_table(audit: Audit) -> Table:
+def _gap_table(audit: AuditData) -> Table:
     first = audit.error_rates[0]
     rows = []
     for rate, (name, _, description) in RATE_NAMES.items():
@@ -659,7 +659,7 @@ def _gap_values(estimate: CorrectedEstimate | Reading | None) -> tuple[Any, ...]
     return (None,) * 3 if estimate is None else (estimate.value, _limits(estimate), estimate.corrected)
 
 
-def _odds(audit: Audit) -> Iterator[tuple[str, CorrectedEstimate | Reading | None, str]]:
+def _odds(audit: AuditData) -> Iterator[tuple[str, CorrectedEstimate | Reading | None, str]]:
     first, separation = audit.error_rates[0], audit.separation
     yield "Equalized odds", first.equalized_odds, "the larger one of true and false positive rates"
     rate = "true" if audit.settings.favourable == "high" else "false"
@@ -679,7 +679,7 @@ def _odds(audit: Audit) -> Iterator[tuple[str, CorrectedEstimate | Reading | Non
             yield name, part.disparity, "distance between two groups' scores, mean over all pairs"
 
 
-def _calibration_table(audit: Audit, calibration: Calibration) -> Table:
+def _calibration_table(audit: AuditData, calibration: Calibration) -> Table:
     rows = []
     for index, one in enumerate((*calibration.groups, calibration.overall)):
         group = audit.groups[index] if index < len(audit.groups) else None
@@ -714,7 +714,7 @@ def _calibration_table(audit: Audit, calibration: Calibration) -> Table:
     )
 
 
-def _cross_table(audit: Audit, crossed: CrossAuc) -> Table:
+def _cross_table(audit: AuditData, crossed: CrossAuc) -> Table:
     return Table(
         key="cross-auc",
         title="Ranking between groups",
@@ -733,7 +733,7 @@ def _cross_table(audit: Audit, crossed: CrossAuc) -> Table:
 # How an audit was measured.
 
 
-def method_notes(audit: Audit) -> list[tuple[str, str]]:
+def method_notes(audit: AuditData) -> list[tuple[str, str]]:
     """Return notes on range, target, resolution, intervals, chance and small groups."""
     settings = audit.settings
     low, high = settings.range
@@ -762,7 +762,7 @@ def method_notes(audit: Audit) -> list[tuple[str, str]]:
     ]
 
 
-def _resolution(audit: Audit) -> str:
+def _resolution(audit: AuditData) -> str:
     settings = audit.settings
     if settings.exact:
         return "The numbers in the tables are exact: they were computed from the rows"

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from fairtransport.auditing.errors import GroupCalibration
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData
-    from fairtransport.auditing.result import Audit
+    from fairtransport.auditing.verdict import Verdict
 
 
-def audit_lines(audit: Audit) -> Iterator[str]:
+def audit_lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     """Yield the audit as lines of at most 80 characters."""
-    settings, verdict = audit.settings, audit.verdict
+    settings = audit.settings
     columns = ", ".join(map(one_line, settings.columns))
     yield from wrap(f"Audit of {audit.rows:,} rows in {len(audit.groups)} groups ({columns})")
     for reason, count in settings.set_aside.items():
