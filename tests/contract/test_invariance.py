@@ -17,7 +17,7 @@ from tests.worlds import people
 
 import fairtransport as ft
 
-pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
+pytestmark = [pytest.mark.trust, pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")]
 
 TREES = {"n_estimators": 10, "num_leaves": 4, "verbose": -1, "n_jobs": 1, "random_state": 0}
 LGBM, LOGISTIC = lightgbm.LGBMClassifier(**TREES), LogisticRegression()
