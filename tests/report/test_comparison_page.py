@@ -188,6 +188,14 @@ def test_two_panels_for_each_method_with_axes_in_words(build, layout, methods):
     assert titles == {name if len(name) < 15 or layout == "wide" else "A long method…" for name in methods}
 
 
+def test_panels_show_the_mean_over_pairs_that_the_page_names(build):
+    comparison = build(names=("a", "b", "c"))
+    titles = {axis.get_title(loc="right") for axis in distribution_figure(comparison).axes} - {""}
+    means = [outcome.metrics["strong_pairwise_disparity"] / 3 for outcome in comparison.outcomes]  # three pairs
+    assert titles == {f"mean disparity {mean:.3f}" for mean in means}
+    assert all(f"{mean:.3f}" in verdict(comparison) for mean in means)
+
+
 def test_lines_are_the_shares_above_each_threshold(comparison):
     above, gap = distribution_figure(comparison).axes[0], distribution_figure(comparison).axes[2]
     outcome = comparison.outcomes[0]

@@ -11,6 +11,8 @@ import numpy as np
 from fairtransport._validation import check_length, check_scores
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
@@ -83,6 +85,10 @@ class Comparison:
     def featured(self) -> MethodOutcome:
         """The method that the page is about: the last."""
         return self.outcomes[-1]
+
+    def mean_disparity(self, metrics: Mapping[str, float]) -> float:
+        """Return the mean distance between the scores of two groups, over all pairs; 0 where it was not measured."""
+        return metrics.get("strong_pairwise_disparity", 0.0) / max(math.comb(len(self.groups), 2), 1)
 
     def best(self, metric: str) -> frozenset[str]:
         """Return the names of the methods with the lowest value, up to the three decimals that are shown."""

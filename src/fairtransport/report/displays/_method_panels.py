@@ -117,7 +117,7 @@ def _label(panels: list[tuple[Any, Any]], comparison: Comparison, theme: Theme, 
     short = all(len(outcome.name) <= 8 for outcome in comparison.outcomes)
     for index, ((above, gap), outcome) in enumerate(zip(panels, comparison.outcomes, strict=True)):
         above.set_title(shorten(outcome.name, 20 if wide else 14), loc="left", fontweight="bold", fontsize=11)
-        disparity = f"pairwise disparity {outcome.metrics['strong_pairwise_disparity']:.2f}"
+        disparity = f"mean disparity {comparison.mean_disparity(outcome.metrics):.3f}"
         titled = above if wide and short else gap  # a long name needs the whole line
         titled.set_title(disparity, loc="right", fontsize=8.5, color=theme.quiet)
         above.set(xlim=(0, 1), ylim=(0, 100), xticks=(0, 0.25, 0.5, 0.75, 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +20,12 @@ from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
     from datetime import datetime
 
     from fairtransport.report._comparison import Comparison, MethodOutcome
 
 # The result of a comparison in plain words.
 
-_METRIC = "strong_pairwise_disparity"
 _BEYOND_CHANCE = 2.0  # multiple of the noise floor
 
 
@@ -41,20 +38,15 @@ def verdict(comparison: Comparison) -> str:
     table divided by their number. Groups are scored differently if it is at least twice its noise floor. Errors are
     counted at threshold 0.5 and compared per 100 people.
     """
-    floor = _mean(comparison, comparison.floor)
+    floor = comparison.mean_disparity(comparison.floor)
     first = _first(comparison, floor)
     if len(comparison.outcomes) == 1:
         return first
     return f"{first} {_second(comparison, floor)}"
 
 
-def _mean(comparison: Comparison, metrics: Mapping[str, float]) -> float:
-    """Return the mean distance between two groups; 0 where there is none."""
-    return metrics.get(_METRIC, 0.0) / max(math.comb(len(comparison.groups), 2), 1)
-
-
 def _first(comparison: Comparison, floor: float) -> str:
-    value = _mean(comparison, comparison.baseline.metrics)
+    value = comparison.mean_disparity(comparison.baseline.metrics)
     groups = f"the {count_word(len(comparison.groups))} groups"
     if floor and value < _BEYOND_CHANCE * floor:
         text = f"scores {groups} alike: mean pairwise disparity {value:.3f}, noise floor {floor:.3f}."
@@ -70,13 +62,13 @@ def _first(comparison: Comparison, floor: float) -> str:
 
 def _second(comparison: Comparison, floor: float) -> str:
     outcomes = comparison.baseline, comparison.featured
-    before, after = (round(_mean(comparison, outcome.metrics), 3) for outcome in outcomes)
+    before, after = (round(comparison.mean_disparity(outcome.metrics), 3) for outcome in outcomes)
     verb = "leaves it at" if after == before else "brings it to" if after < before else "raises it to"
     relation = ""
     if floor and after <= round(floor, 3):
         relation = ", no more than chance would show,"
     elif floor:
-        relation = f", {_times(_mean(comparison, comparison.featured.metrics) / floor)} times the floor,"
+        relation = f", {_times(comparison.mean_disparity(comparison.featured.metrics) / floor)} times the floor,"
     return f"{_method(comparison.featured)} {verb} {after:.3f}{relation} and makes {_errors(comparison)}."
 
 
@@ -261,7 +253,7 @@ def _groups(comparison: Comparison) -> list[dict[str, Any]]:
 def _alternative_text(comparison: Comparison) -> str:
     """Describe the figure for readers who do not see it."""
     values = ", ".join(
-        f"{one_line(outcome.name)} {_mean(comparison, outcome.metrics):.3f}" for outcome in comparison.outcomes
+        f"{one_line(outcome.name)} {comparison.mean_disparity(outcome.metrics):.3f}" for outcome in comparison.outcomes
     )
     return (
         "For each method, the share of each group scored above every threshold, drawn over the target, and below "
