@@ -32,6 +32,7 @@ from fairtransport.repair.blind.group_model import (
 from fairtransport.repair.blind.potentials import LOSSES, Potentials, make_cells, score_nodes, solve_potentials
 from fairtransport.repair.group_checks import stratum_codes
 from fairtransport.strata import count_ranges, make_strata
+from fairtransport.training.held_out import held_out_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from fairtransport.repair.blind.potentials import Cells
     from fairtransport.repair.blind.settings import BlindRepair
     from fairtransport.strata import Strata
+    from fairtransport.training.held_out import HeldOutChange
 
 # The dual problem of blind repair: out-of-fold predictions, the slack of a limit, and held-out disparities.
 
@@ -286,6 +288,8 @@ class Solution:
     potentials: Potentials
     report: GroupModelReport
     reached: bool
+    change: HeldOutChange
+    is_undone: bool
 
     def warn(self, max_disparity: float | None) -> None:
         """Warn where blind repair is not what it seems, or a limit was not reached."""
@@ -309,6 +313,9 @@ class Solution:
                 f"{report.disparity:.4g}, and chance alone shows {report.noise_floor:.4g}.",
                 FairnessWarning,
             )
+        elif report.is_predictable and max_disparity is None:
+            advice = "Repair with the group at hand (QuantileRepairClassifier, QuantileRepairRegressor) goes further."
+            self.change.warn("Blind repair", f"The plain model is kept. {advice}" if self.is_undone else advice)
 
 
 def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:
@@ -411,6 +418,7 @@ class CrossFit:
     chance: NDArray[np.float64]
     label_weights: NDArray[np.float64]
     problem: Problem
+    outcomes: NDArray[np.float64]
     information: float
     calibration_error: float
     is_predictable: bool
@@ -423,13 +431,17 @@ class CrossFit:
         problem, rng = self.problem, np.random.default_rng(self.seed)
         each, potentials, reached = problem.choose(slack, max_disparity, self.chance, self.label_weights, start)
         held_out = problem.repair_held_out(potentials, each, rng)
+        change = held_out_change(problem.predicted, held_out, self.outcomes, problem.pairs, classifies=problem.clip)
+        undone = change.is_harm and max_disparity is None and isinstance(slack, str)
+        if undone:
+            potentials, held_out = _none(problem, self.chance.size), problem.predicted
         report = GroupModelReport(
             n_rows=problem.predicted.size, n_groups=len(self.groups), information=self.information,
             calibration_error=self.calibration_error, disparity_before=problem.disparity(problem.predicted),
             disparity=problem.disparity(held_out), noise_floor=problem.noise_floor(held_out, rng),
-            is_predictable=self.is_predictable,
+            information_kept=1.0 if undone else change.information_kept, is_predictable=self.is_predictable,
         )  # fmt: skip
-        return Solution(potentials, report, reached)
+        return Solution(potentials, report, reached, change, undone)
 
 
 def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classifies: bool) -> CrossFit:
@@ -481,8 +493,9 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     )  # fmt: skip
     nobody = np.arange(0)
     return CrossFit(
-        base, group_model, calibration, cells, chance, _label_weights(criterion, cells, labels), problem, information,
-        error, is_predictable=gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
+        base, group_model, calibration, cells, chance, _label_weights(criterion, cells, labels), problem,
+        rows.is_high[used].astype(np.float64) if classifies else rows.target[used], information, error,
+        is_predictable=gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
         strata=None if rows.strata is None else rows.strata.select(nobody), seed=int(rng.integers(1 << 32)),
     )  # fmt: skip
 
