@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from fairtransport.repair.quantile import QuantileRepair
     from fairtransport.tables import Columns, FileTable
 
+    Array = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
 # What a repair does to rows that it was not fitted to, estimated from histograms of folds.
 
 _FOLDS, _FEW_FOLDS, _MANY_GROUPS = 5, 2, 50
@@ -44,7 +47,7 @@ def n_folds(n_groups: int) -> int:
     return _FOLDS if n_groups <= _MANY_GROUPS else _FEW_FOLDS
 
 
-def fold_of_rows(start: int, n_rows: int, folds: int) -> NDArray[np.int64]:
+def fold_of_rows(start: int, n_rows: int, folds: int) -> Ints:
     """Return the fold of each row: a hash of its number, so that any order of the rows gives balanced folds."""
     numbers = np.arange(start, start + n_rows, dtype=np.uint64) * SPLIT_MIX
     return (mixed_bits(numbers) % np.uint64(folds)).astype(np.int64)
@@ -190,7 +193,7 @@ class _BatchRepairer:
         table = [indices.get(label, _UNKNOWN) for label in product(*self._values)]
         self._table = np.array(table, dtype=np.int64).reshape([len(values) for values in self._values])
 
-    def codes(self, columns: list[Any]) -> NDArray[np.int64]:
+    def codes(self, columns: list[Any]) -> Ints:
         """Return the index of the group of each row, or a code for unknown or missing groups."""
         parts = np.stack([_value_codes(column, values) for column, values in zip(columns, self._values, strict=True)])
         codes = self._table[tuple(np.maximum(parts, 0))]
@@ -198,7 +201,7 @@ class _BatchRepairer:
         codes[(parts == _MISSING).any(axis=0)] = _MISSING
         return codes
 
-    def count(self, scores: NDArray[np.float64], codes: NDArray[np.int64], counts: dict[str, int]) -> NDArray[np.bool_]:
+    def count(self, scores: Array, codes: Ints, counts: dict[str, int]) -> NDArray[np.bool_]:
         """Count the rows by what happens to them, and return which get a repaired score."""
         absent = np.isnan(scores)
         missing = ~absent & (codes == _MISSING)
@@ -215,9 +218,7 @@ class _BatchRepairer:
         counts["rows"] += scores.size
         return kept
 
-    def repair(
-        self, scores: NDArray[np.float64], codes: NDArray[np.int64], numbers: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def repair(self, scores: Array, codes: Ints, numbers: Ints) -> tuple[Array, Array]:
         """Return the scores, clamped to the range, and the repaired scores; ``numbers`` are those of the rows."""
         clamped = np.clip(scores, self.grid.low, self.grid.high)
         strata, groups = np.divmod(codes, len(self._repair.groups_))
@@ -240,14 +241,7 @@ class _HistogramSums:
         self._after: GroupHistograms | None = None
         self._n_rows = 0
 
-    def add(
-        self,
-        kept: NDArray[np.bool_],
-        codes: NDArray[np.int64],
-        before: NDArray[np.float64],
-        after: NDArray[np.float64],
-        used: dict[str, Any],
-    ) -> None:
+    def add(self, kept: NDArray[np.bool_], codes: Ints, before: Array, after: Array, used: dict[str, Any]) -> None:
         counted = np.ones(codes.size, dtype=np.bool_)
         weights = labels = None
         if self._columns.weight is not None:
@@ -268,11 +262,11 @@ class _HistogramSums:
         self,
         total: GroupHistograms | None,
         counted: NDArray[np.bool_],
-        codes: NDArray[np.int64],
-        scores: NDArray[np.float64],
+        codes: Ints,
+        scores: Array,
         *,
-        weights: NDArray[np.float64] | None,
-        labels: NDArray[np.int64] | None,
+        weights: Array | None,
+        labels: Ints | None,
     ) -> GroupHistograms:
         masses = np.ones(np.count_nonzero(counted)) if weights is None else weights[counted]
         part = GroupHistograms.from_cells(
@@ -287,7 +281,7 @@ class _HistogramSums:
         )
         return part if total is None else total + part
 
-    def _label_codes(self, column: Any) -> NDArray[np.int64]:
+    def _label_codes(self, column: Any) -> Ints:
         """Return the index of each label among those seen so far; negative where it is missing."""
         encoded = column.dictionary_encode()
         for value in encoded.dictionary.to_pylist():
@@ -316,12 +310,12 @@ def _swap_classes(histograms: GroupHistograms) -> GroupHistograms:
     return replace(histograms, masses=histograms.masses[::-1].copy(), squares=squares)
 
 
-def _floats(column: Any) -> NDArray[np.float64]:
+def _floats(column: Any) -> Array:
     """Return a column as floats, with NaN for missing values."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _value_codes(column: Any, values: list[Any]) -> NDArray[np.int64]:
+def _value_codes(column: Any, values: list[Any]) -> Ints:
     """Return the index of the value of each row in ``values``, or a code for unknown or missing values."""
     encoded = column.dictionary_encode()
     indices = {value: index for index, value in enumerate(values)}
