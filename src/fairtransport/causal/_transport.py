@@ -191,10 +191,6 @@ class CounterfactualTransport(BaseEstimator):
         ----------
         table : table
             Of pandas, polars or pyarrow, or a dict of columns; with all columns of the graph.
-
-        Returns
-        -------
-        self
         """
         self._fit(Table(table))
         return self
@@ -202,18 +198,8 @@ class CounterfactualTransport(BaseEstimator):
     def fit_transform(self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None) -> Any:
         """Fit, and return the counterfactuals of the same rows, each from distributions of the other folds.
 
-        In a distribution that it was used to estimate, a row's rank is biased towards the middle.
-
-        Parameters
-        ----------
-        table : table
-            As for ``fit``.
-        to, edges
-            As for ``transform``.
-
-        Returns
-        -------
-        table
+        In a distribution that it was used to estimate, a row's rank is biased towards the middle. ``to`` and ``edges``
+        are those of ``transform``.
         """
         rows = Table(table)
         values = self._fit(rows)

@@ -259,7 +259,7 @@ class ConditionalDistribution:
 
     def ranks(self, X: Array, numbers: Array, ties: Array) -> Any:
         """Return P(value < number) + tie * P(value = number), given the causes; ties are within 0 and 1."""
-        centre, unit = self._centre(X)
+        centre, unit = _centre(self.location, self.scale, X)
         cells, inner = self.cells.locate((numbers - centre) / unit)
         share = np.where(self.cells.is_atom[cells], ties, inner)
         ranks = np.empty(numbers.size)
@@ -273,7 +273,7 @@ class ConditionalDistribution:
 
     def quantiles(self, X: Array, ranks: Array) -> Array:
         """Return the value of each rank, given the causes."""
-        centre, unit = self._centre(X)
+        centre, unit = _centre(self.location, self.scale, X)
         values = np.empty(ranks.size)
         for rows in _chunks(ranks.size):
             probabilities = self.model.predict(X[rows])
@@ -286,9 +286,6 @@ class ConditionalDistribution:
             inner = 1.0 - (ends[index, cells] - level[:, 0]) / np.where(own > 0, own, 1.0)
             values[rows] = self.cells.value(cells, np.clip(inner, 0.0, 1.0))
         return centre + unit * values
-
-    def _centre(self, X: Array) -> tuple[Any, Any]:
-        return _centre(self.location, self.scale, X)
 
 
 def fit_conditional(
