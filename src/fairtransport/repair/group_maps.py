@@ -11,14 +11,12 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from fairtransport._sklearn import NEW_GROUP_ROWS
-from fairtransport._validation import check_choice, check_vector
-from fairtransport.criteria.criterion import CRITERIA
+from fairtransport._validation import check_flag, check_vector
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
 from fairtransport.repair._score_counts import ScoreCounts, tie_starts
 from fairtransport.repair.group_checks import MapSources, with_dropped_labels
 from fairtransport.repair.randomized_maps import RandomizedMaps
-from fairtransport.strata import STRATUM_WEIGHTS
 from fairtransport.transport.line import QuantileMap, Sample, move_by_code, quantile_map, wasserstein
 from fairtransport.transport.targets import TARGET_SIZE, TARGET_WORDS, pooled, resolve_target
 
@@ -73,15 +71,11 @@ class ScoredRows:
 
     def positives(self) -> ScoredRows:
         """Return the rows with label 1."""
-        assert self.labels is not None
-        return self.select(self.labels == 1)
+        return self.select(np.asarray(self.labels == 1))
 
-    def map_sizes(self, options: MapOptions) -> Ints:
-        """Return how many rows of each group a map can be computed from."""
-        if options.criterion == "demographic_parity" or options.n_labels > 2:
-            return self.sizes
-        positive = self.positives().sizes
-        return positive if options.criterion == "equal_opportunity" else np.minimum(positive, self.sizes - positive)
+    def rows_with(self, label: int) -> Ints:
+        """Return the rows of each group with a label."""
+        return self.select(np.asarray(self.labels == label)).sizes
 
     def sample_of(self, members: Members) -> Sample:
         """Return the distribution of some groups together."""
@@ -130,14 +124,9 @@ class CountedRows:
         """Return the rows with label 1."""
         return CountedRows(positives_of(self.histograms))
 
-    def map_sizes(self, options: MapOptions) -> Ints:
-        """Return how many rows of each group a map can be computed from."""
-        if options.criterion == "demographic_parity":
-            return self.sizes
-        positive = self.positives().sizes
-        if options.criterion == "equal_opportunity":
-            return positive
-        return np.minimum(positive, rows_with_label(self.histograms, 0))
+    def rows_with(self, label: int) -> Ints:
+        """Return the rows of each group with a label."""
+        return self.positives().sizes if label else rows_with_label(self.histograms, 0)
 
     def sample_of(self, members: Members) -> Sample:
         """Return the distribution of some groups together."""
@@ -155,6 +144,14 @@ class CountedRows:
         """Return the weights of some groups together by label and score."""
         del options
         return ScoreCounts.from_histograms(self.histograms, members)
+
+
+def map_sizes(rows: ScoredRows | CountedRows, options: MapOptions) -> Ints:
+    """Return how many rows of each group a map can be computed from."""
+    if options.criterion == "demographic_parity" or options.n_labels > 2:
+        return rows.sizes
+    positive = rows.rows_with(1)
+    return positive if options.criterion == "equal_opportunity" else np.minimum(positive, rows.rows_with(0))
 
 
 # Maps of groups to one target distribution.
@@ -595,11 +592,7 @@ class MapOptions:
 
     def check(self) -> None:
         """Raise for options that are not allowed; the target is checked with the groups."""
-        check_choice(self.criterion, CRITERIA, name="criterion")
-        if self.stratum_weight is not None:
-            check_choice(self.stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
-        if not isinstance(self.randomize, (bool, np.bool_)):
-            raise TypeError(f"randomize must be True or False; got a {type(self.randomize).__name__}.")
+        check_flag(self.randomize, name="randomize")
         if self.randomize and self.criterion != "equalized_odds":
             raise ValueError(
                 f"randomize=True is for criterion='equalized_odds': with criterion={self.criterion!r}, maps without "
@@ -637,7 +630,7 @@ class GroupMaps:
     @classmethod
     def from_rows(cls, rows: ScoredRows | CountedRows, options: MapOptions) -> GroupMaps:
         """Return the maps of rows, which have labels if the criterion compares people with the same label."""
-        sources = options.sources(rows.map_sizes(options))
+        sources = options.sources(map_sizes(rows, options))
         if options.criterion == "equalized_odds":
             found = equalized_odds_maps(rows, sources, options)
         else:

@@ -116,7 +116,25 @@ class _QuantileRepairModel(RepairedModel):
         return clone(self._settings()).set_params(amount=self.amount, range=UNIT if self._classifies else LEARNED)
 
     def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
-        raise NotImplementedError
+        """Raise unless the estimator predicts what is asked for, and the classes where it is fitted."""
+        estimator, name = self.estimator, type(last_step(self.estimator)[1]).__name__
+        of_other_kind = is_regressor if self._classifies else is_classifier
+        if hasattr(estimator, "fit") and not isinstance(estimator, type) and of_other_kind(estimator):
+            raise TypeError(
+                f"{name} is a regressor; repair its predictions with QuantileRepairRegressor."
+                if self._classifies
+                else f"{name} is a classifier; repair its probabilities with QuantileRepairClassifier."
+            )
+        if not self._classifies and not hasattr(estimator, "predict"):
+            raise TypeError(f"estimator must be a regressor, with predict; {name} has none.")
+        if self._classifies and not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator must have predict_proba; {type(estimator).__name__} has none. Wrap it in "
+                "sklearn.calibration.CalibratedClassifierCV, which adds it."
+            )
+        same = classes is None or np.array_equal(getattr(estimator, "classes_", classes), classes)
+        if not same and is_fitted(estimator):
+            raise ValueError("estimator was fitted on other class labels than those of y.")
 
     def _update(self, X: Any, y: Any, sensitive_features: Any, sample_weight: ArrayLike | None, labels: Any) -> Self:
         """Update the repair with one batch, or begin with it."""
@@ -223,21 +241,6 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
     """
 
     score = _QuantileRepairModel.score
-
-    def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
-        if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type) and is_regressor(self.estimator):
-            raise TypeError(
-                f"{type(last_step(self.estimator)[1]).__name__} is a regressor; repair its predictions with "
-                "QuantileRepairRegressor."
-            )
-        if not hasattr(self.estimator, "predict_proba"):
-            raise TypeError(
-                f"estimator must have predict_proba; {type(self.estimator).__name__} has none. Wrap it in "
-                "sklearn.calibration.CalibratedClassifierCV, which adds it."
-            )
-        same = classes is None or np.array_equal(getattr(self.estimator, "classes_", classes), classes)
-        if not same and is_fitted(self.estimator):
-            raise ValueError("estimator was fitted on other class labels than those of y.")
 
     def partial_fit(
         self,
@@ -441,14 +444,6 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
                 "have. Use 'equalized_odds', which compares people with similar y, or 'demographic_parity'."
             )
         return repair
-
-    def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
-        del classes
-        name = type(last_step(self.estimator)[1]).__name__
-        if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type) and is_classifier(self.estimator):
-            raise TypeError(f"{name} is a classifier; repair its probabilities with QuantileRepairClassifier.")
-        if not hasattr(self.estimator, "predict"):
-            raise TypeError(f"estimator must be a regressor, with predict; {name} has none.")
 
 
 def _fit_and_score(
