@@ -211,7 +211,8 @@ def check_eval_set(
     parts = ("X", "y", "sensitive_features") if rows.strata is None else ("X", "y", "sensitive_features", "strata")
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) != len(parts):
         raise ValueError(f"eval_set must be a tuple: {', '.join(parts[:-1])} and {parts[-1]}.")
-    X, y, sensitive_features = as_features(eval_set[0]), *eval_set[1:3]
+    X, y, sensitive_features = eval_set[:3]
+    X = as_features(X)
     labels = read_labels(y, "eval_set")
     groups = rows.groups.encode(sensitive_features)
     strata = None if rows.strata is None else rows.strata.encode(eval_set[3])
