@@ -56,8 +56,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Parity cost most")
 class Shrinking(ClassifierMixin, BaseEstimator):
     """Logistic regression whose scores are drawn to their mean: a blind stand-in for training with parity."""
 
-    def __init__(self, parity_weight=1.0, *, fail_at=None, warn_at=None, random_state=None):
+    def __init__(self, parity_weight=1.0, *, fail_at=None, warn_at=None, random_state=None, criterion="gini"):
         self.parity_weight = parity_weight
+        self.criterion = criterion  # of another library
         self.fail_at = fail_at
         self.warn_at = warn_at
         self.random_state = random_state
@@ -380,6 +381,9 @@ def test_situations():
     assert (blind.situation, blind.reason) == ("blind", "groups are used in training only")
     each = frontier(clone(COT).set_params(group_specific=True), cv=2, parity_weights=[0, 1])
     assert (each.situation, each.reason) == ("aware", "the group is needed at prediction")
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(sex=(G == "secret_m").astype(int))
+    curve = frontier(COT, frame, Y, frame["sex"], cv=2, parity_weights=[0, 1])
+    assert (curve.situation, curve.reason) == ("aware", "the features include sensitive column 'sex'")
 
 
 def test_features_that_tell_the_group():
@@ -404,12 +408,6 @@ def test_features_that_tell_the_group():
         assert describe_group_features(frame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "y")}), groups) is None
     gaps = np.where(is_m > 0, np.nan, X[:, 0])
     assert "exactly" in describe_group_features(gaps[:, None], groups)
-
-
-def test_frames_with_a_sensitive_column_among_the_features_are_aware():
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(sex=(G == "secret_m").astype(int))
-    curve = frontier(COT, frame, Y, frame["sex"], cv=2, parity_weights=[0, 1])
-    assert (curve.situation, curve.reason) == ("aware", "the features include sensitive column 'sex'")
 
 
 # ------------------------------------------------------------------------------------------- folds
@@ -467,15 +465,17 @@ def test_custom_splits_need_every_group_and_both_labels():
 
 
 @pytest.mark.parametrize(
-    ("cv", "error"),
+    ("option", "value", "error"),
     [
-        (1, ValueError), (0, ValueError), (True, TypeError), (2.5, TypeError), ("five", TypeError), (None, TypeError),
-        ([], ValueError), ([([0.5], [1.5])], ValueError), ([(np.arange(400), np.arange(500))], ValueError),
+        *(("cv", value, ValueError) for value in (1, 0, [], [([0.5], [1.5])], [(np.arange(400), np.arange(500))])),
+        *(("cv", value, TypeError) for value in (True, 2.5, "five", None)),
+        ("n_jobs", 0, ValueError),
+        *(("n_jobs", value, TypeError) for value in (1.5, True)),
     ],
-)  # fmt: skip
-def test_bad_cv(cv, error):
-    with pytest.raises(error, match="cv"):
-        frontier(Untrainable(), cv=cv)
+)
+def test_bad_cv_and_n_jobs(option, value, error):
+    with pytest.raises(error, match=option):
+        frontier(Untrainable(), **{option: value})
 
 
 # ------------------------------------------------------------------------------------------- input of every kind
@@ -594,12 +594,6 @@ def test_ctrl_c_stops_the_compiled_loops(n_jobs):
     assert threading.active_count() == before
 
 
-@pytest.mark.parametrize(("n_jobs", "error"), [(0, ValueError), (1.5, TypeError), (True, TypeError)])
-def test_bad_n_jobs(n_jobs, error):
-    with pytest.raises(error, match="n_jobs"):
-        frontier(REPAIR, n_jobs=n_jobs)
-
-
 def test_convergence_warnings_are_issued_once():
     with pytest.warns(ConvergenceWarning, match=r"did not settle \(One of 4 such warnings.\)") as caught:
         curve = frontier(Shrinking(warn_at=3.0), cv=4, parity_weights=[0, 3])
@@ -623,7 +617,13 @@ def test_a_frontier_reads_well():
     assert [line.index("0.") for line in lines[5:]] == [lines[4].index("error")] * 3
 
 
-# ------------------------------------------------------------------------------------------------------ group awareness
+# ------------------------------------------------------------------------------------------- criteria
+
+
+@pytest.mark.parametrize("criterion", ["gini", LogisticRegression])
+def test_a_parameter_of_another_library_with_the_same_name_is_no_criterion(criterion):
+    frame = frontier(Shrinking(criterion=criterion), parity_weights=[0.0, 1.0], cv=2).to_frame()
+    assert (frame["criterion_disparity"] == frame["pairwise_disparity"]).all()
 
 
 @pytest.mark.parametrize(("criterion", "strata"), [("equalized_odds", False), ("demographic_parity", True)])
