@@ -67,9 +67,6 @@ NAMELESS_TABLES = {
 }
 
 
-# ------------------------------------------------------------------------------------------ containers
-
-
 @pytest.mark.parametrize("data", ONE_COLUMN.values(), ids=ONE_COLUMN)
 def test_one_column_is_the_same_from_any_container(data):
     groups = make_groups(data)
@@ -116,9 +113,6 @@ def test_groups_pass_through_but_are_still_checked():
     assert make_groups(groups) is groups
     with pytest.raises(ValueError, match="at least 99"):
         make_groups(groups, at_least=99)
-
-
-# ---------------------------------------------------------------------------------------------- values
 
 
 @pytest.mark.parametrize(
@@ -267,9 +261,6 @@ def test_crossed_rows_partition_the_table(rows):
     assert make_groups(np.array(rows, dtype=object), WITH_MISSING) == groups
 
 
-# --------------------------------------------------------------------------------------------- missing
-
-
 MISSING = {
     "list": ["M", None, "F"],
     "numpy object": np.array(["M", np.nan, "F"], dtype=object),
@@ -314,9 +305,6 @@ def test_missing_values_in_several_columns():
     assert groups.labels == (("B", "F"), ("W", None), (None, "F"), (None, None))
     assert groups.names == ("B, F", "W, missing", "missing, F", "missing, missing")
     assert make_groups(table, groups=replace(EACH, missing="group")).names[2] == "race=missing"
-
-
-# -------------------------------------------------------------------------------------------- new rows
 
 
 def test_encode_keeps_labels_and_leaves_absent_groups_empty():
@@ -400,9 +388,6 @@ def test_spec_is_checked(change):
         Groups.from_spec({})
 
 
-# ------------------------------------------------------------------------------ subsets, chance, demands
-
-
 @both
 def test_select_renumbers_rows(policy):
     groups = make_groups(TABLE, policy)
@@ -466,9 +451,6 @@ def test_index_of_takes_labels_and_names():
     assert make_groups(TABLE, EACH).index_of("race=B") == 1
     with pytest.raises(ValueError, match="None of the 5 groups of columns 'race', 'sex'"):
         groups.index_of("Q")
-
-
-# ----------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("data", [np.arange(1001), [f"id{i}" for i in range(1001)], pl.Series(np.arange(1001) / 7)])

@@ -101,9 +101,6 @@ def made(error, apart, values=(0.0, 1.0, 10.0), parameter="parity_weight", **cha
     return Frontier(**{**entries, **changes})
 
 
-# ------------------------------------------------------------------------------------------- the figures
-
-
 def test_every_metric_is_measured_on_held_out_rows():
     rows = np.random.default_rng(1).permutation(Y.size)
     splits = [(rows[100:], rows[:100]), (rows[:250], rows[250:])]
@@ -219,8 +216,6 @@ def test_adult_error_rises_and_disparity_falls_towards_parity():
         assert apart[-1] < apart[0] / 2
         assert error[-1] > error[0]
 
-
-# ------------------------------------------------------------------------------------------- choosing
 
 FALLING = {"error": [0.1, 0.2, 0.3], "apart": [0.8, 0.4, 0.2]}  # at parity_weight 0, 1 and 10
 
@@ -372,9 +367,6 @@ def test_without_its_data_a_frontier_still_says_where():
         light.choose(max_error=1.0)
 
 
-# ------------------------------------------------------------------------------------------- aware or blind
-
-
 def test_situations():
     assert frontier(cv=2).situation == "aware"
     blind = frontier(COT, cv=2, parity_weights=[0, 1])
@@ -408,9 +400,6 @@ def test_features_that_tell_the_group():
         assert describe_group_features(frame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "y")}), groups) is None
     gaps = np.where(is_m > 0, np.nan, X[:, 0])
     assert "exactly" in describe_group_features(gaps[:, None], groups)
-
-
-# ------------------------------------------------------------------------------------------- folds
 
 
 @given(st.data())
@@ -478,9 +467,6 @@ def test_bad_cv_and_n_jobs(option, value, error):
         frontier(Untrainable(), **{option: value})
 
 
-# ------------------------------------------------------------------------------------------- input of every kind
-
-
 @pytest.mark.parametrize("kind", ["numpy", "list", "pandas", "polars", "pyarrow", "sparse", "sparse array", "Groups"])
 def test_tables_of_every_kind_give_the_same_curve(kind):
     expected = frontier(cv=3, amounts=[0, 1]).table()
@@ -528,9 +514,6 @@ def test_weights_are_copies():
         assert weighted[metric] == pytest.approx(copied[metric], abs=1e-3)
     plain = frontier(cv=splits, amounts=[0, 1]).table()
     assert weighted["log_loss"] != pytest.approx(plain["log_loss"], abs=1e-3)
-
-
-# ------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
@@ -601,9 +584,6 @@ def test_convergence_warnings_are_issued_once():
     assert np.isfinite(curve.mean("error_rate")).all()
 
 
-# ------------------------------------------------------------------------------------------- for people
-
-
 def test_a_frontier_reads_well():
     curve = made([0.1, 0.2, 0.3], [0.8, 0.4, 0.2])
     assert repr(curve) == ("Frontier(parity_weight 0 to 10, blind, error 0.100 to 0.300, disparity 0.800 to 0.200)")
@@ -615,9 +595,6 @@ def test_a_frontier_reads_well():
     ]  # fmt: skip
     assert lines[-1].split()[:3] == ["10", "0.300", "±0.000"]
     assert [line.index("0.") for line in lines[5:]] == [lines[4].index("error")] * 3
-
-
-# ------------------------------------------------------------------------------------------- criteria
 
 
 @pytest.mark.parametrize("criterion", ["gini", LogisticRegression])
