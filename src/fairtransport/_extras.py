@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -71,5 +72,4 @@ def render(function: str, result: Any, **options: Any) -> Any:
 
     Results lie below the reports and must not import them; users should not have to import either.
     """
-    module, _, name = function.rpartition(".")
-    return getattr(import_module(f"fairtransport.report.{module}"), name)(result, **options)
+    return resolve_name(f"fairtransport.report.{function}")(result, **options)

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import re
-from datetime import UTC, datetime
 
 import matplotlib as mpl
 import numpy as np
@@ -26,26 +25,18 @@ from fairtransport.report import (
     verdict,
     write_comparison,
 )
-from fairtransport.report.pages.methods import (
-    collect_comparison_page,
-    render_comparison_page,
-    safe_cell,
-    to_csv,
-    to_json,
-)
+from fairtransport.report.pages.methods import comparison_page, safe_cell, to_csv, to_json
 from fairtransport.report.style.figures import THEMES, figure_bytes, group_styles
-
-WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
 def page(comparison):
-    return render_comparison_page(collect_comparison_page(comparison, written=WRITTEN))
+    return comparison_page(comparison)
 
 
 @pytest.fixture(scope="module")
 def hostile_page(hostile):
-    return render_comparison_page(collect_comparison_page(hostile, written=WRITTEN))
+    return comparison_page(hostile)
 
 
 def test_nothing_is_fetched(page):

@@ -42,7 +42,7 @@ def test_docstrings_have_the_sections_of_numpydoc(display):
     assert constructors(display)
     for method in (display.plot, *constructors(display)):
         assert "ax" in inspect.signature(method).parameters
-        assert "Returns\n" in inspect.cleandoc(method.__doc__)
+        assert "Parameters\n" in inspect.cleandoc(method.__doc__)
 
 
 @pytest.mark.parametrize("display", DISPLAYS)

@@ -1,18 +1,7 @@
 """The paper's ablation on Adult: Fourier features, kernel variance, regularizer and the constraint on the duals.
 
-The paper reports it in two sentences: similar performance for 50 Fourier features or more, kernel variances of
-.01, .1 and 1, entropy and L2; and some instability during training, which opposite duals could in some cases
-alleviate. Everything is as in Figure 2 with race and sex, at batch size 20, but updates times step is 50 here:
-enough for Wass1 to level off. The paper's objective does not contain the labels, so that longer runs drift along the
-set of fair models, and those with a variance of 1, whose duals are the smoothest, drift furthest: with steps twice
-as long, Figure 2's budget, their test Wass1 was .036 and that of the other variances .025, a spread of .012. The
-shorter budget was chosen after seeing this; on training rows its spread was .004.
-
-Strength and dual step cannot be the same for all four kinds of dual problem. Without the constraint a strength of
-.1 draws every group towards the target's median (the regularized distance is least there), and entropy needs a
-strength of .03 or more and short dual steps, or its weights explode. So each kind has its own, chosen on training
-rows with a seed that is not used here, among strengths from .003 to .1 and dual steps from .1 to 10 times the
-strength; one pair serves all numbers of features and all variances. A second figure shows that whole range.
+Everything is as in Figure 2 with race and sex, at batch size 20 and half of its length. Each kind of dual problem has
+its own strength and dual step; a second figure shows what others do. ``docs/reproduction/settings.md`` says why.
 """
 
 from __future__ import annotations
@@ -91,9 +80,6 @@ _STYLES = {
 }
 
 
-# ---------------------------------------------------------------- computing
-
-
 def _features(quick: bool) -> tuple[int, ...]:
     return _QUICK_FEATURES if quick else _FEATURES
 
@@ -148,9 +134,6 @@ def parts(*, quick: bool) -> list[Part]:
         for kind, strength, ratio in product(_KINDS, *_sweep(quick))
     ]
     return grid + sweep
-
-
-# ---------------------------------------------------------------- results
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,9 +217,6 @@ def _short_table(outcomes: _Outcomes) -> Table:
     return Table(head, tuple(rows))
 
 
-# ---------------------------------------------------------------- claims
-
-
 def _span(values: NDArray[np.float64]) -> str:
     return f"{three_digits(values.min())} to {three_digits(values.max())}"
 
@@ -295,9 +275,6 @@ def _constraint_claim(outcomes: _Outcomes) -> Claim:
     )
 
 
-# ---------------------------------------------------------------- figures
-
-
 @drawing.default_style()
 def _figure(outcomes: _Outcomes) -> Any:
     figure, axes = drawing.start_figure(len(_KINDS), 2, (7.6, 9.4), sharex=True, sharey="col")
@@ -352,7 +329,7 @@ def _sweep_figure(outcomes: _Outcomes) -> Any:
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw the ablation and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
+    """Draw the ablation and check the paper's claims about it."""
     outcomes, seeds = _Outcomes.gather(results, quick=quick), _QUICK_SEEDS if quick else _SEEDS
     return Finding(
         "ablation",

@@ -3,19 +3,7 @@
 Adult with sex as the sensitive attribute and the male outputs at theta* as target, fixed throughout. Training begins
 on all training rows (.11 of the women in class 1) and moves every 5,000 updates to a new subset, in which the women
 have the next rate of the paper's list; theta and the duals continue from their current values. Wass1 is
-measured on test rows drawn at the same rate.
-
-The paper lists twenty rates and says that training began on the original data and had 100,000 updates in all, which
-leaves no updates for the last rate. We run all twenty after the original data: 105,000 updates. That the original data
-come before the first rate of the list follows from the paper's panel (b): only then is the change at update 30,000 the
-one from .1 to .4, as the text says.
-
-Both methods are the paper's algorithm: transport only, constant steps, batches of 100. The paper's panel (b) has
-two duals that are close to each other before the change and differ after it, so ours are free; opposite duals are
-always mirror images. Free duals draw the outputs together, the more the larger the strength is, hence the small one
-here. Steps and strength were chosen on training rows with two seeds, by Wass1 at the ends of segments, among strengths
-of .003 to .03, dual steps of .03 and .1 and steps of theta from .003 to .01, which DOT shares. COT's mean is .015 and
-its worst .020, DOT's .013 and .018; opposite duals (.011 and .016) do a little better, with a smaller step of theta.
+measured on test rows drawn at the same rate. Both methods are the paper's algorithm, with free duals.
 """
 
 from __future__ import annotations
@@ -65,9 +53,6 @@ SHOWN = 6  # the segment that begins at update 30,000
 _JUMP = 0.10
 _SIMILAR = 0.01
 _STYLES = {"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (3.0, 1.2))}
-
-
-# ---------------------------------------------------------------- training
 
 
 @lru_cache(maxsize=1)
@@ -152,9 +137,6 @@ def parts(*, quick: bool) -> list[Part]:
     return runs
 
 
-# ---------------------------------------------------------------- results
-
-
 @dataclass(frozen=True, eq=False)
 class _Runs:
     """All seeds of one method: the updates of (segments, records), and arrays of (seeds, segments, records)."""
@@ -216,9 +198,6 @@ def _shown_duals(duals: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """
     shifted = duals + (duals.mean(axis=(3, 4), keepdims=True) - duals.mean(axis=4, keepdims=True))
     return {"before": shifted[:, SHOWN - 1, 1], "after": shifted[:, SHOWN, 0]}
-
-
-# ---------------------------------------------------------------- claims
 
 
 def _claims(runs: _AllRuns, duals: Mapping[str, NDArray[np.float64]]) -> tuple[Claim, ...]:
@@ -350,9 +329,6 @@ def _extremes(duals: Mapping[str, NDArray[np.float64]]) -> Claim:
     )
 
 
-# ---------------------------------------------------------------- tables
-
-
 def _trace_table(runs: _AllRuns) -> Table:
     rows = []
     for (method, run), (segment, rate) in product(runs.items(), enumerate(all_rates())):
@@ -391,9 +367,6 @@ def _dual_table(duals: Mapping[str, NDArray[np.float64]]) -> Table:
         for point, *values in zip(GRID, *pair, strict=True)
     ]
     return Table(("when", "seed", "score", "dual_of_women", "dual_of_target"), tuple(rows))
-
-
-# ---------------------------------------------------------------- the figure
 
 
 @drawing.default_style()
@@ -449,7 +422,7 @@ def _draw_duals(axis: Any, pairs: NDArray[np.float64]) -> None:
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw Figure 4 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
+    """Draw Figure 4 and check the paper's claims about it."""
     stacked = {method: stack_seeds(results, f"figure4-{method}") for method in METHODS}
     runs = {method: _Runs(run["update"][0], run["wass1"], run["error"]) for method, run in stacked.items()}
     duals = _shown_duals(stacked["COT"]["duals"])

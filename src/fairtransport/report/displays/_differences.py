@@ -104,10 +104,6 @@ class PairwiseDisparityDisplay(ScoreDisplay):
             With more groups than this only the largest are shown; None shows all.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         names = [group.name for group in audit.groups]
         judged = [group.judged for group in audit.groups]
@@ -132,22 +128,12 @@ class PairwiseDisparityDisplay(ScoreDisplay):
 
         Parameters
         ----------
-        scores : array-like of shape (n_samples,)
-            Scores of the rows, within [0, 1].
-        sensitive_features : column, table or Groups
-            Sensitive features of the rows; several columns are crossed.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        scores, sensitive_features, sample_weight
+            As in `CdfDisplay.from_predictions`, scores within [0, 1].
         min_size : int, default=30
             Groups with fewer rows are marked: they have too few to be judged.
-        most : int or None, default=12
-            With more groups than this only the largest are shown; None shows all.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
+        most, ax
+            As in `from_audit`.
         """
         groups = make_groups(sensitive_features, at_least=2)
         distances = pairwise_distances(scores, sensitive_features=groups, sample_weight=sample_weight)
@@ -267,10 +253,6 @@ class CausalEffectsDisplay(Display):
             The largest one by default.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        CausalEffectsDisplay
         """
         return cls(effects, group=group).plot(ax)
 
@@ -416,10 +398,6 @@ class AuditSeriesDisplay(Display):
         series : AuditSeries
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        AuditSeriesDisplay
         """
         return cls(series).plot(ax)
 

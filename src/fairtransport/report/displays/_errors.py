@@ -8,20 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.histograms import display_points
-from fairtransport.report._what_if import ERROR_RATES
+from fairtransport.report._what_if import ERROR_RATES, RATE_NAMES
 from fairtransport.report.displays._base import THEME, AuditDisplay, error_bars, label_axes, percent_axis
 
 if TYPE_CHECKING:
     from fairtransport.report.displays._base import Legend
-
-_TITLES = {
-    "true_positive_rate": "True positive rate",
-    "false_positive_rate": "False positive rate",
-    "false_negative_rate": "False negative rate",
-    "positive_predictive_value": "Predictive value",
-    "negative_predictive_value": "Negative\npredictive value",
-    "accuracy": "Accuracy",
-}
 
 
 @dataclass(eq=False, repr=False)
@@ -96,7 +87,9 @@ class ErrorRateDisplay(AuditDisplay):
                 linewidth=1.2,
             )
             self.points_.append(points)
-        ax.set_yticks(range(len(ERROR_RATES)), [_TITLES[name] for name in ERROR_RATES])
+        ax.set_yticks(
+            range(len(ERROR_RATES)), [name.replace("Negative ", "Negative\n") for name, _ in RATE_NAMES.values()]
+        )
         ax.set(xlim=(0, 1), ylim=(len(ERROR_RATES) - 0.5, -0.5))
         percent_axis(ax.xaxis)
         label_axes(ax, xlabel=f"Rate above {rates.threshold:g}", ylabel="")

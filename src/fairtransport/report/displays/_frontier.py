@@ -177,14 +177,10 @@ class FrontierDisplay(Display):
         ----------
         frontier : Frontier or dict of str to Frontier
             Result of `fairtransport.frontier`, or several by their names in the legend.
-        x, y : str, default="pairwise_disparity" and None
+        x, y
             Metrics on the two axes, as for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         named = {_estimator_name(frontier): frontier} if isinstance(frontier, Frontier) else frontier
         if not isinstance(named, Mapping) or not all(isinstance(curve, Frontier) for curve in named.values()):
@@ -212,15 +208,8 @@ class FrontierDisplay(Display):
         ----------
         estimator, X, y, sensitive_features, **options
             As in `fairtransport.frontier`.
-        x_metric, y_metric : str, default="pairwise_disparity" and None
-            Metrics on the two axes, as for the class.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
-            With the curve in ``frontiers``.
+        x_metric, y_metric, ax
+            As ``x``, ``y`` and ``ax`` of `from_frontier`.
         """
         load_extra("matplotlib")  # an error comes before training
         for metric, name in ((x_metric, "x_metric"), (y_metric, "y_metric")):

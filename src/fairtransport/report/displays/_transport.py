@@ -169,10 +169,6 @@ class TransportMapDisplay(Display):
             Amount of repair, from 0 to 1.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         share = check_real(amount, name="amount", most=1.0)
         min_size, shown = audit.settings.small_groups.min_size, shown_histograms(audit.histograms)
@@ -288,10 +284,6 @@ class DualDisplay(Display):
             Scores at which the functions are drawn; if None, 201 points from 0 to 1.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         model = last_step(estimator)[1]
         if not hasattr(model, "duals_"):
@@ -320,14 +312,8 @@ class DualDisplay(Display):
             Result of `fairtransport.transport.solve_dual`.
         names : pair of str, default=("x", "y")
             Names of the two distributions.
-        points : array-like of shape (n_points,), default=None
-            Scores at which the functions are drawn; if None, 201 points from 0 to 1.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
+        points, ax
+            As in `from_estimator`.
         """
         labels = [str(name) for name in names]
         if len(set(labels)) != 2:
@@ -421,18 +407,10 @@ class AdjustmentDisplay(Display):
 
         Parameters
         ----------
-        history : list of dict
-            One dict for each batch, as for the class.
-        x : {"batch", "rows"}, default="batch"
-            Quantity on the horizontal axis.
-        y : {"disparity", "agreement", "moved", "updates"}, default="disparity"
-            Quantity on the vertical axis.
+        history, x, y
+            As for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         if isinstance(history, str | Mapping) or not isinstance(history, Sequence):
             raise TypeError(f"history must be a list of dicts, one for each batch; got {type(history).__name__}.")
@@ -452,10 +430,6 @@ class AdjustmentDisplay(Display):
             With a ``history``, or with a method ``snapshot`` that returns one.
         x, y, ax
             As in `from_history`.
-
-        Returns
-        -------
-        Display
         """
         history = getattr(adjuster, "history", None)
         if history is None and callable(getattr(adjuster, "snapshot", None)):

@@ -5,15 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairtransport._text import isolated, one_line, percent, shorten, three_digits
+from fairtransport._text import isolated, percent, shorten, three_digits
 from fairtransport.auditing.records import distance_text, threshold_heading
 from fairtransport.report._what_if import WhatIf
-from fairtransport.report.pages.audit import (
-    collect_common,
-    collect_script_data,
-    collect_sources,
-    collect_threshold_rows,
-)
+from fairtransport.report.pages.audit import collect_common
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.pages.tables import (
     METRIC_NAMES,
@@ -30,7 +25,6 @@ from fairtransport.report.pages.tables import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import datetime
     from pathlib import Path
 
     from fairtransport.auditing import AuditComparison, Change
@@ -172,35 +166,21 @@ def _signed(value: float) -> str:
     return f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
-def audit_comparison_page(comparison: AuditComparison, path: Any = None, **options: Any) -> Path | str:
+def audit_comparison_page(comparison: AuditComparison, path: Any = None, *, title: str | None = None) -> Path | str:
     """Write the page of two audits."""
     check_destination(path)
-    return write_page(render_audit_page(collect_audit_comparison_page(comparison, **options)), path)
-
-
-def collect_audit_comparison_page(
-    comparison: AuditComparison, *, title: str | None = None, written: datetime | None = None
-) -> dict[str, Any]:
-    """Collect what the page of two audits shows."""
     before, after = comparison.before, comparison.after
     what_ifs = [WhatIf.of(audit, before, after, repair_target=None) for audit in (before, after)]
     indices = [range(len(comparison.positions)), comparison.positions]
     tables = collect_comparison_tables(comparison)
     names = [shorten(name, 24) for name in comparison.names]
-    script_data = collect_script_data(what_ifs, names=names, indices=indices)
-    return {
-        **collect_common(what_ifs, written),
-        "title": one_line(title) if title is not None else f"{names[0]} and {names[1]}",
-        "verdict": (verdict := comparison_verdict(comparison)),
-        "points": verdict.points,
-        "cards": [],
-        "data": {**script_data, "sheets": collect_sheets(tables)},
-        "names": names,
-        "threshold_rows": collect_threshold_rows(what_ifs, indices),
-        "repairable": False,
-        "repair_call": "",
-        "tables": tables,
-        "matrix": None,
-        "method": collect_comparison_notes(what_ifs, names),
-        "sources": collect_sources(dict(zip(names, (comparison.before, comparison.after), strict=True))),
-    }
+    verdict = comparison_verdict(comparison)
+    page = render_audit_page(
+        collect_common(what_ifs, names, indices, collect_sheets(tables)),
+        title=title if title is not None else f"{names[0]} and {names[1]}",
+        verdict=verdict,
+        points=verdict.points,
+        tables=tables,
+        method=collect_comparison_notes(what_ifs, names),
+    )
+    return write_page(page, path)

@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
+from fairtransport import __version__
 from fairtransport._extras import load_extra
+from fairtransport._text import one_line
 from fairtransport.report.style.figures import THEMES
 
 if TYPE_CHECKING:
@@ -61,29 +63,33 @@ def join_scripts(parts: Sequence[str]) -> str:
 
 
 def template_environment(package: str = _PAGES) -> Any:
-    """Return a Jinja environment that escapes all values and refuses names that are not defined.
+    """Return a Jinja environment that cleans and escapes all texts and refuses names that are not defined.
 
-    Templates of other packages may extend those of the report's pages.
+    Templates of other packages may extend those of the report's pages. All know the colours, the date and the software.
     """
     jinja2 = load_extra("jinja2")
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in dict.fromkeys((package, _PAGES))]),
         autoescape=True,  # names come from the user's data
+        finalize=lambda value: one_line(value) if type(value) is str else value,  # what is marked as safe stays
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def date_text(written: datetime | None = None) -> str:
-    """Return a date as pages print it."""
-    return (written or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M %Z").strip()
-
-
-def software_versions() -> str:
-    """Return the versions of Python and of the packages that results depend on, in one line."""
     versions = {"Python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
+    environment.globals |= {
+        "colours": load_extra("markupsafe").Markup(color_scheme()),
+        "software": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "version": __version__,
+        "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M %Z"),
+    }
+    return environment
+
+
+def render_template(name: str, *, package: str = _PAGES, **context: Any) -> str:
+    """Return a page without a script."""
+    page: str = template_environment(package).get_template(name).render(context)
+    return page
 
 
 def _asset(name: str) -> str:
