@@ -66,10 +66,7 @@ def _solve(settings: Mapping[str, Any], stop: Stop) -> Result:
 
 
 def parts(*, quick: bool) -> list[Part]:
-    """Return one dual problem for each regularizer, with and without the constraint, and seed.
-
-    With ``quick``: one seed and fewer updates.
-    """
+    """Return one dual problem for each regularizer, with and without the constraint, and seed."""
     n_updates, n_seeds = (_QUICK_UPDATES, _QUICK_SEEDS) if quick else (_UPDATES, _SEEDS)
     runs = []
     for regularizer, (constraint, opposite) in product(_REGULARIZERS, _CONSTRAINTS.items()):

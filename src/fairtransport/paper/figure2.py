@@ -61,10 +61,7 @@ def _budget(batch: int, quick: bool) -> tuple[int, float]:
 
 
 def parts(*, quick: bool) -> list[Part]:
-    """Return one training run for each panel, method, batch size and seed.
-
-    With ``quick``: fewer batch sizes and seeds, a fifth of the updates with steps twice as long.
-    """
+    """Return one training run for each panel, method, batch size and seed; fewer and shorter with ``quick``."""
     runs = []
     for (panel, (columns, target)), batch, method in product(_PANELS.items(), _batches(quick), _METHODS):
         n_updates, step = _budget(batch, quick)

@@ -77,10 +77,7 @@ def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
 
 
 def parts(*, quick: bool) -> list[Part]:
-    """Return one training run for each seed.
-
-    With ``quick``: one seed, a tenth of the updates with steps five times as long.
-    """
+    """Return one training run for each seed; fewer and shorter with ``quick``."""
     n_updates, step = _QUICK_BUDGET if quick else _BUDGET
     settings = {
         "worlds": dict(_WORLDS),

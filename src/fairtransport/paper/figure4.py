@@ -115,10 +115,7 @@ def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
 
 
 def parts(*, quick: bool) -> list[Part]:
-    """Return one training run for each method and seed.
-
-    With ``quick``: one seed, shorter segments with longer steps.
-    """
+    """Return one training run for each method and seed; fewer and shorter with ``quick``."""
     segment, step, n_seeds = (_QUICK_SEGMENT, _QUICK_STEP, _QUICK_SEEDS) if quick else (SEGMENT, _STEP, _SEEDS)
     cost = 1.5e-4 * segment * (1 + len(_RATES))
     runs = []

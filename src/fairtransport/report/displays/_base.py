@@ -131,7 +131,7 @@ class Display(ABC):
     figure_: Any
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the display.
+        """Draw the display on ``ax_``, axes of ``figure_``.
 
         Parameters
         ----------

@@ -44,8 +44,6 @@ _NUMBER_WIDTH = 0.34  # inches of a cell that has room for a number of 9 points
 class PairwiseDisparityDisplay(ScoreDisplay):
     """Heat map of the Wasserstein-1 distances between all pairs of groups, in percentage points.
 
-    Use `from_audit`, `from_predictions` or `from_estimator` to create a display.
-
     Parameters
     ----------
     distances : array of shape (n_groups, n_groups)
@@ -61,8 +59,6 @@ class PairwiseDisparityDisplay(ScoreDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     image_ : matplotlib.image.AxesImage
         The heat map.
     indices_ : ndarray of int
@@ -189,8 +185,6 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         return texts
 
 
-# Display of a causal graph with the effects of its paths on a score.
-
 _SCORE = "score"
 _MOST_WIDTH = 7.0  # points, of the edge with the largest effect
 
@@ -198,8 +192,6 @@ _MOST_WIDTH = 7.0  # points, of the edge with the largest effect
 @dataclass(eq=False, repr=False)
 class CausalEffectsDisplay(Display):
     """A causal graph, with the mean effect on the score of the paths that begin with each edge of the sensitive column.
-
-    Use `from_effects` to create a display.
 
     Parameters
     ----------
@@ -210,8 +202,6 @@ class CausalEffectsDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     positions_ : dict of str to (float, float)
         Where each node is drawn.
 
@@ -353,8 +343,6 @@ _OUTSIDE = "#b3261e"
 class AuditSeriesDisplay(Display):
     """Control chart of the mean distance between groups, for each value of a column.
 
-    Use `from_series` to create a display.
-
     Parameters
     ----------
     series : AuditSeries
@@ -362,8 +350,6 @@ class AuditSeriesDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     points_ : matplotlib.container.ErrorbarContainer
         The distances with their confidence intervals.
 

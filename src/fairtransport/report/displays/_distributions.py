@@ -167,8 +167,6 @@ class HistogramDisplay(ScoreDisplay):
 class GroupDistributionDisplay(HistogramDisplay):
     """Distribution of the scores of each group, with the target distribution shaded.
 
-    Use `from_audit`, `from_predictions` or `from_estimator` to create a display.
-
     Parameters
     ----------
     histograms : GroupHistograms
@@ -184,8 +182,6 @@ class GroupDistributionDisplay(HistogramDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
     target_ : matplotlib.collections.PolyCollection or None
@@ -269,16 +265,12 @@ class GroupDistributionDisplay(HistogramDisplay):
         ax.set_ylim(0, 1.05 * max(heights))
 
 
-# Display of the cumulative distribution functions of groups.
-
 _MAX_POINTS = 1024
 
 
 @dataclass(eq=False, repr=False)
 class CdfDisplay(HistogramDisplay):
     r"""Cumulative distribution function of the scores of each group, with the distance of two groups as an area.
-
-    Use `from_audit`, `from_predictions` or `from_estimator` to create a display.
 
     Parameters
     ----------
@@ -291,8 +283,6 @@ class CdfDisplay(HistogramDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
     area_ : matplotlib.collections.PolyCollection

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 class ErrorRateDisplay(AuditDisplay):
     """Error rates of each group at a threshold, with their confidence intervals.
 
-    Use `from_audit` to create a display.
-
     Parameters
     ----------
     audit : Audit
@@ -30,8 +28,6 @@ class ErrorRateDisplay(AuditDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     points_ : list of matplotlib.container.ErrorbarContainer
         One for each group that has a style of its own.
 
@@ -96,13 +92,8 @@ class ErrorRateDisplay(AuditDisplay):
         return drawn.entries, ()
 
 
-# Display of the reliability curves of groups.
-
-
 class ReliabilityDisplay(AuditDisplay):
     """Reliability curves: the share of positive rows among those with about the same score, by group.
-
-    Use `from_audit` to create a display.
 
     Parameters
     ----------
@@ -111,8 +102,6 @@ class ReliabilityDisplay(AuditDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
 
@@ -159,8 +148,6 @@ class ReliabilityDisplay(AuditDisplay):
         return drawn.entries, [(diagonal, "Calibrated")]
 
 
-# Display of the distribution functions of groups among people with the same outcome.
-
 _N_POINTS = 513
 _SEPARATION_TITLES = {0: "Negative outcome", 1: "Positive outcome"}
 _PANEL_WIDTH, _GAP = 0.455, 0.09  # shares of the axes
@@ -169,8 +156,6 @@ _PANEL_WIDTH, _GAP = 0.455, 0.09  # shares of the axes
 class SeparationDisplay(AuditDisplay):
     r"""Cumulative distribution function of the scores of each group, among people with each outcome.
 
-    Use `from_audit` to create a display.
-
     Parameters
     ----------
     audit : Audit
@@ -178,8 +163,6 @@ class SeparationDisplay(AuditDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     axes_ : dict of int to matplotlib.axes.Axes
         The panel of label 0 and that of label 1.
     lines_ : dict of int to list of matplotlib.lines.Line2D

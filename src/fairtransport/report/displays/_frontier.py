@@ -108,8 +108,6 @@ _METRICS = tuple(dict.fromkeys((*CURVE_METRICS, *REGRESSION_METRICS)))
 class FrontierDisplay(Display):
     """Trade-off curves of one or several estimators.
 
-    Use `from_frontier` or `from_estimator` to create a display.
-
     Parameters
     ----------
     frontiers : dict of str to Frontier
@@ -122,8 +120,6 @@ class FrontierDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each frontier.
     bands_ : list of matplotlib.collections.PolyCollection

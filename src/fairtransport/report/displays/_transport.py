@@ -32,8 +32,6 @@ _MAX_BINS = 40
 class TransportMapDisplay(Display):
     """Score after repair as a function of the score before, for each group.
 
-    Use `from_estimator`, `from_predictions` or `from_audit` to create a display.
-
     Parameters
     ----------
     curves : sequence of (before, after)
@@ -51,8 +49,6 @@ class TransportMapDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
     bands_ : list of matplotlib.collections.PolyCollection
@@ -217,16 +213,12 @@ def _binned_quantiles(before: NDArray[np.float64], after: NDArray[np.float64]) -
     return x, low, median, high
 
 
-# Display of dual potentials.
-
 _POINTS = np.linspace(0.0, 1.0, 201)
 
 
 @dataclass(eq=False, repr=False)
 class DualDisplay(Display):
     """Dual variables of continuous optimal transport (COT), as functions of the score.
-
-    Use `from_estimator` or `from_solution` to create a display.
 
     Parameters
     ----------
@@ -239,8 +231,6 @@ class DualDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
 
@@ -339,8 +329,6 @@ def _check_points(points: ArrayLike | None) -> NDArray[np.float64]:
     return _POINTS if points is None else np.sort(check_vector(points, name="points"))
 
 
-# Display of the history of a stream.
-
 _LINE, _ALARM = "#0072b2", "#d55e00"  # distinguishable with the common kinds of colour blindness
 _X_LABELS = {"batch": "Batch", "rows": "Rows"}
 _Y_LABELS = {
@@ -355,8 +343,6 @@ _Y_LABELS = {
 class AdjustmentDisplay(Display):
     """Disparity along a stream, with its noise floor and alarms.
 
-    Use `from_history` or `from_adjuster` to create a display.
-
     Parameters
     ----------
     history : list of dict
@@ -369,8 +355,6 @@ class AdjustmentDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     line_ : matplotlib.lines.Line2D
         The quantity along the stream.
     floor_ : matplotlib.collections.PolyCollection or None

@@ -31,11 +31,12 @@ from fairtransport.report.pages.tables import (
     judged_groups,
     largest_groups,
     pair_distances,
+    two_digits,
 )
 from fairtransport.report.style.figures import MOST_NAMED, GroupStyle, group_styles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from fairtransport.auditing import Audit, WithinStrata
     from fairtransport.causal import CounterfactualAudit
     from fairtransport.report._what_if import NodeMasses
-
-# What a page adds to the verdict on an audit: the cost of a repair.
 
 
 def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:
@@ -69,57 +68,38 @@ def _repair(audit: Audit, what_if: WhatIf) -> str:
     )
 
 
-# The main results of an audit, in large type at the top of its page.
-
-
 def collect_cards(audit: Audit) -> list[dict[str, str]]:
     """Return the average and the largest gap, the ratio of selection rates, and the error rate if there are labels."""
+    cards = []
+
+    def card(name: str, estimate: Any, show: Callable[[float], str], remark: str, unit: str = "") -> None:
+        value, low, high = map(show, (estimate.value, estimate.low, estimate.high))
+        detail = f"{interval_head(audit)} {low} to {high}"
+        cards.append({"name": name, "value": value, "detail": detail, "remark": remark, "unit": unit})
+
     shown: Audit | WithinStrata = audit if audit.within is None else audit.within
     pairs, first, farthest = shown.mean_readings[audit.settings.pairs_metric], audit.thresholds[0], shown.farthest
-    interval, mean = interval_head(audit), shown.mean_pairwise_distance
     criterion = "" if audit.within is None else f", {audit.settings.criterion_text}"
+    chance = f"uncorrected {100 * pairs.value:.1f}, by chance alone {100 * (pairs.floor or 0):.1f}"
+    card(f"Average gap between two groups{criterion}", shown.mean_pairwise_distance, points_text, chance, "points")
     widest = farthest.estimate or Estimate(farthest.distance, 0.0, 1.0)
+    name = ("Widest established gap" if audit.verdict.different else "Least certain gap") + criterion
     between = " and ".join(score_text(score) for score in farthest.most_between)
-    cards = [
-        _card(
-            f"Average gap between two groups{criterion}",
-            points_text(mean.value),
-            f"{interval} {points_text(mean.low)} to {points_text(mean.high)}",
-            f"uncorrected {100 * pairs.value:.1f}, by chance alone {100 * (pairs.floor or 0):.1f}",
-            unit="points",
-        ),
-        _card(
-            ("Widest established gap" if audit.verdict.different else "Least certain gap") + criterion,
-            points_text(widest.value),
-            f"{interval} {points_text(widest.low)} to {points_text(widest.high)}",
-            f"half of it between {scores_word(audit)} {between}",
-            unit="points",
-        ),
-    ]
+    card(name, widest, points_text, f"half of it between {scores_word(audit)} {between}", "points")
+    cut = cut_text(audit, first.threshold)
     if first.four_fifths is not None:
-        detail = f"{interval} {first.ratio.low:.2f} to {first.ratio.high:.2f}"
         rate = "rate" if first.favourable == "high" else "share not flagged"
-        name = f"Lowest over highest {rate}, {threshold_heading(audit, first)}"
-        if first.top_share is None:
-            name = f"Lowest over highest {rate} above {cut_text(audit, first.threshold)}"
-        cards.append(_card(name, f"{first.ratio.value:.2f}", detail, "four fifths is 0.80"))
+        where = f" above {cut}" if first.top_share is None else f", {threshold_heading(audit, first)}"
+        card(f"Lowest over highest {rate}{where}", first.ratio, two_digits, "four fifths is 0.80")
     if "error_rate" in audit.readings:
-        error = audit.readings["error_rate"]
-        detail = f"{interval} {percent(error.low)} to {percent(error.high)}"
         area = "" if audit.auc is None else f"area under the ROC curve {audit.auc.value:.2f}"
-        where = cut_text(audit, first.threshold)
-        cards.append(_card(f"Wrong decisions at {where}", percent(error.value), detail, area))
+        card(f"Wrong decisions at {cut}", audit.readings["error_rate"], percent, area)
     if audit.regression is not None and (root := audit.regression.overall["rmse"]) is not None:
         r2 = audit.regression.overall["r2"]
-        detail = f"{interval} {score_text(root.low)} to {score_text(root.high)}"
         spread = f"R² {r2.value:.2f}, " if r2 is not None else ""
         remark = f"{spread}standard deviation of the label {score_text(audit.regression.label_deviation)}"
-        cards.append(_card("Root mean squared error", score_text(root.value), detail, remark))
+        card("Root mean squared error", root, score_text, remark)
     return cards
-
-
-def _card(name: str, value: str, detail: str, remark: str = "", unit: str = "") -> dict[str, str]:
-    return {"name": name, "value": value, "detail": detail, "remark": remark, "unit": unit}
 
 
 # Data of the page's script: histograms, names and colours, as one JSON value.

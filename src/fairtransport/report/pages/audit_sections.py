@@ -211,10 +211,12 @@ def _reference_table(audit: Audit) -> Table:
 def _point_cells(estimate: Estimate | None) -> tuple[Cell, Cell]:
     if estimate is None:
         return EMPTY_CELL, EMPTY_CELL
-    return Cell(_signed(estimate.value), estimate.value), interval_cell(estimate.low, estimate.high, _signed)
+    value = Cell(signed_points(estimate.value), estimate.value)
+    return value, interval_cell(estimate.low, estimate.high, signed_points)
 
 
-def _signed(share: float) -> str:
+def signed_points(share: float) -> str:
+    """Return a difference of shares in percentage points."""
     return f"{100 * share:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 

@@ -9,6 +9,7 @@ from fairtransport._text import isolated, percent, shorten, three_digits
 from fairtransport.auditing.records import distance_text, threshold_heading
 from fairtransport.report._what_if import WhatIf
 from fairtransport.report.pages.audit import collect_common
+from fairtransport.report.pages.audit_sections import signed_points
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.pages.tables import (
     METRIC_NAMES,
@@ -134,7 +135,7 @@ def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
     sentence = (
         f"{opening}: averaged over {over}, the shares of two groups above the threshold lie "
         f"{100 * change.before:.1f} percentage points apart{mean} in {one} and {100 * change.after:.1f} in "
-        f"{other}, a change of {_signed(100 * change.value)} ({_interval(comparison, change)}), "
+        f"{other}, a change of {signed_points(change.value)} ({_interval(comparison, change)}), "
         f"{_noise(change)}."
     )
     return ComparisonVerdict(status, sentence, tuple(_points(comparison)))
@@ -145,7 +146,7 @@ def _points(comparison: AuditComparison) -> Iterator[str]:
         error = comparison.changes["error_rate"]
         yield (
             f"Wrong decisions: {100 * error.before:.1f}% and {100 * error.after:.1f}%, a change of "
-            f"{_signed(100 * error.value)} percentage points ({_interval(comparison, error)}), {_noise(error)}."
+            f"{signed_points(error.value)} percentage points ({_interval(comparison, error)}), {_noise(error)}."
         )
     for threshold in comparison.thresholds[:1]:
         ratios = [f"{ratio:.2f}" if ratio is not None else "none" for ratio in threshold.ratios]
@@ -158,12 +159,8 @@ def _noise(change: Change) -> str:
 
 
 def _interval(comparison: AuditComparison, change: Change) -> str:
-    low, high = _signed(100 * change.low), _signed(100 * change.high)
+    low, high = signed_points(change.low), signed_points(change.high)
     return f"{interval_head(comparison.before)} {low} to {high}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
 def audit_comparison_page(comparison: AuditComparison, path: Any = None, *, title: str | None = None) -> Path | str:

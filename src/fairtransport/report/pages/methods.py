@@ -7,7 +7,7 @@ import io
 import json
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairtransport._text import count_word, one_line
 from fairtransport.report._comparison import METRICS
@@ -114,10 +114,10 @@ def safe_cell(text: object) -> str:
     return f"'{line}" if line.startswith(_FORMULA) else line
 
 
-def to_dict(comparison: Comparison) -> dict[str, Any]:
-    """Collect the results of a comparison, without any rows."""
+def to_json(comparison: Comparison) -> str:
+    """Return the results of a comparison as JSON, without any rows."""
     groups = zip(comparison.groups.names, comparison.groups.counts.tolist(), strict=True)
-    return {
+    content = {
         "dataset": comparison.dataset,
         "verdict": verdict(comparison),
         "groups": [{"name": name, "rows": rows} for name, rows in groups],
@@ -134,11 +134,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
         "noise_floor": {metric: float(value) for metric, value in comparison.floor.items()},
         "settings": {str(key): str(value) for key, value in comparison.settings.items()},
     }
-
-
-def to_json(comparison: Comparison) -> str:
-    """Return the results of `to_dict` as JSON."""
-    return json.dumps(to_dict(comparison), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 COMPARISON_FILES = ("index.html", "comparison.png", "comparison.csv", "comparison.json")

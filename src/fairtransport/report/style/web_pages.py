@@ -19,30 +19,12 @@ if TYPE_CHECKING:
 
 _PAGES = "fairtransport.report.pages"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
-_ACCENTS = {
-    "light": {
-        "accent": "#0b5cad",
-        "shade": "11, 92, 173",
-        "tint": "#f5f7f9",
-        "good": "#0a7a4b",
-        "warm": "#9a5b00",
-        "bad": "#b3261e",
-    },
-    "dark": {
-        "accent": "#6cb3f5",
-        "shade": "108, 179, 245",
-        "tint": "#1b2128",
-        "good": "#5cc795",
-        "warm": "#e0a95a",
-        "bad": "#ff8a80",
-    },
-}
 
 
 def color_scheme() -> str:
     """Return a style sheet with the colours of a page: light or dark as the reader prefers, light on paper."""
     light, dark = (
-        " ".join(f"--{name}: {value};" for name, value in {**asdict(THEMES[scheme]), **_ACCENTS[scheme]}.items())
+        " ".join(f"--{name}: {value};" for name, value in asdict(THEMES[scheme]).items())
         for scheme in ("light", "dark")
     )
     return (
