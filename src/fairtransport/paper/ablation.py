@@ -150,7 +150,8 @@ class _Outcomes:
     @classmethod
     def gather(cls, results: Mapping[str, Result], *, quick: bool) -> _Outcomes:
         features, (strengths, ratios) = _features(quick), _sweep(quick)
-        final, late = {}, {}
+        final: dict[_Kind, NDArray[np.float64]] = {}
+        late: dict[_Kind, NDArray[np.float64]] = {}
         for kind in _KINDS:
             cells = [[stack_seeds(results, _name(kind, f, v)) for v in _VARIANCES] for f in features]
             measures = [[(cell["final_wass1"], cell["final_error"]) for cell in row] for row in cells]

@@ -25,7 +25,7 @@ from fairtransport.paper.splits import adult_by_sex, rows_at_rates
 from fairtransport.report.style.figures import GroupStyle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -197,71 +197,51 @@ def _shown_duals(duals: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     return {"before": shifted[:, SHOWN - 1, 1], "after": shifted[:, SHOWN, 0]}
 
 
-def _claims(runs: _AllRuns, duals: Mapping[str, NDArray[np.float64]]) -> tuple[Claim, ...]:
-    return (
-        *(_low_ends(method, run) for method, run in runs.items()),
-        _jump(runs),
-        _alike(runs),
-        _stable(runs),
-        _faster(runs),
-        _falling(runs),
-        _small_duals(duals, int(runs["COT"].update[SHOWN, 0])),
-        _extremes(duals),
-    )
-
-
 def _rate_text(rate: float) -> str:
     """Return a rate as the paper prints it."""
     return f"{rate:.1f}".removeprefix("0")
 
 
-def _low_ends(method: str, run: _Runs) -> Claim:
-    end, last = run.end[:, SETTLED:], run.wass1[:, SETTLED:, -1]
-    return check(
-        f"{method} adapts to every new level of unfairness.",
-        f"from the third change on, segments end at Wass1 {three_digits(end.mean())} on average and "
-        f"{three_digits(end.max())} at most; single last records at {three_digits(last.max())} at most",
-        f"Decided by {three_digits(LOW)} or less at the end of every such segment with every seed, the mean of the "
-        f"last {END} records.",
-        holds=end.max() <= LOW,
-    )
-
-
-def _jump(runs: _AllRuns) -> Claim:
+def _run_claims(runs: _AllRuns) -> Iterator[Claim]:
+    """Check the claims about Wass1 along the updates."""
+    for method, run in runs.items():
+        end, last = run.end[:, SETTLED:], run.wass1[:, SETTLED:, -1]
+        yield check(
+            f"{method} adapts to every new level of unfairness.",
+            f"from the third change on, segments end at Wass1 {three_digits(end.mean())} on average and "
+            f"{three_digits(end.max())} at most; single last records at {three_digits(last.max())} at most",
+            f"Decided by {three_digits(LOW)} or less at the end of every such segment with every seed, the mean of the "
+            f"last {END} records.",
+            holds=end.max() <= LOW,
+        )
     starts = {method: run.start[:, jumps()] for method, run in runs.items()}
     least = min(start.min() for start in starts.values())
-    means = ", ".join(f"{method} {three_digits(start.mean())}" for method, start in starts.items())
-    return check(
+    yield check(
         "The change from .1 to .4 makes a fair model unfair.",
-        f"Wass1 just after it: {means}",
+        "Wass1 just after it: " + ", ".join(f"{name} {three_digits(start.mean())}" for name, start in starts.items()),
         f"Decided by Wass1 above {three_digits(_JUMP)} each time with every seed; the least is {three_digits(least)}.",
         holds=least > _JUMP,
     )
-
-
-def _alike(runs: _AllRuns) -> Claim:
-    cot, dot = (runs[method].wass1.mean(axis=0)[SETTLED:] for method in METHODS)
-    gap = np.abs(cot - dot).mean()
-    return check(
+    cot, dot = (runs[method] for method in METHODS)
+    gap = np.abs(cot.wass1.mean(axis=0) - dot.wass1.mean(axis=0))[SETTLED:].mean()
+    yield check(
         "COT and DOT behave very similarly.",
         f"from the third change on their Wass1 differ by {three_digits(gap)} on average",
         f"Decided by {three_digits(_SIMILAR)} or less.",
         holds=gap <= _SIMILAR,
     )
-
-
-def _stable(runs: _AllRuns) -> Claim:
-    cot, dot = (runs[method].jitter[:, SETTLED:].mean() for method in METHODS)
-    deviations = f"DOT {dot:.4f}, COT {cot:.4f}".replace("0.", ".")
-    return check(
+    of_cot, of_dot = (run.jitter[:, SETTLED:].mean() for run in (cot, dot))
+    deviations = f"DOT {of_dot:.4f}, COT {of_cot:.4f}".replace("0.", ".")
+    yield check(
         "DOT is more stable than COT.",
         f"standard deviation of Wass1 over the second half of a segment: {deviations}",
         "Decided by the means over all segments from the third change on; both have the same step and batch size.",
-        holds=dot < cot,
+        holds=of_dot < of_cot,
     )
 
 
-def _faster(runs: _AllRuns) -> Claim:
+def _progress_claims(runs: _AllRuns) -> Iterator[Claim]:
+    """Check the claims that compare early segments with later ones at the same rate."""
     first, *later = _segments_at(ORIGINAL)
     lines, holds = [], True
     for method, run in runs.items():
@@ -270,40 +250,36 @@ def _faster(runs: _AllRuns) -> Claim:
         updates = ", ".join(f"{needed[segment]:,.0f}" for segment in (first, *later))
         means = ", ".join(three_digits(mean[segment]) for segment in (first, *later))
         lines.append(f"{method} {updates} updates (mean Wass1 of the segment {means})")
-    return check(
+    yield check(
         "At rate .1 Wass1 is higher early in training than later, and needs more updates to become low.",
         f"until Wass1 is {three_digits(LOW)}, the first time and later: {'; '.join(lines)}",
         "Decided by both figures, the first segment against each later one, for both methods.",
         holds=holds,
     )
-
-
-def _falling(runs: _AllRuns) -> Claim:
     rates = sorted(set(all_rates()))
     lines, holds, lower = [], True, 0
     for method, run in runs.items():
         least = run.least.mean(axis=0)
-        first, last = (np.array([least[_segments_at(rate)[end]] for rate in rates]) for end in (0, -1))
-        holds &= bool(last.mean() < first.mean())
-        lower += int((last < first).sum())
-        pairs = ", ".join(
-            f"{_rate_text(rate)}: {three_digits(a)} to {three_digits(b)}"
-            for rate, a, b in zip(rates, first, last, strict=True)
-        )
-        lines.append(f"{method} {pairs}")
-    n_rates = len(runs) * len(rates)
-    return check(
+        ends = np.array([[least[_segments_at(rate)[end]] for end in (0, -1)] for rate in rates])
+        holds &= bool(ends[:, 1].mean() < ends[:, 0].mean())
+        lower += int((ends[:, 1] < ends[:, 0]).sum())
+        pairs = zip(map(_rate_text, rates), ends, strict=True)
+        lines.append(f"{method} " + ", ".join(f"{r}: {three_digits(a)} to {three_digits(b)}" for r, (a, b) in pairs))
+    yield check(
         "The minimum of Wass1 decreases with progress.",
         f"the first and the last segment of each rate: {'; '.join(lines)}",
-        f"Decided by the mean over the rates, for both methods; it is lower at {lower} of {n_rates} single ones.",
+        f"Decided by the mean over the rates, for both methods; it is lower at {lower} of {len(runs) * len(rates)} "
+        "single ones.",
         holds=holds,
     )
 
 
-def _small_duals(duals: Mapping[str, NDArray[np.float64]], change: int) -> Claim:
+def _dual_claims(duals: Mapping[str, NDArray[np.float64]], change: int) -> Iterator[Claim]:
+    """Check the claims about the duals before and after the change."""
     size = {when: np.abs(pairs).max(axis=(1, 2)) for when, pairs in duals.items()}
-    gap = {when: np.abs(pairs[:, 0] - pairs[:, 1]).max(axis=1) for when, pairs in duals.items()}
-    return check(
+    gaps = {when: np.abs(pairs[:, 0] - pairs[:, 1]) for when, pairs in duals.items()}
+    gap = {when: gaps[when].max(axis=1) for when in duals}
+    yield check(
         "Just before a change from .1 to .4 the two duals are small and close to each other, soon after it they are "
         "larger.",
         f"at update {change:,}: largest value {size['before'].mean():.2f} before, {size['after'].mean():.2f} after; "
@@ -312,13 +288,9 @@ def _small_duals(duals: Mapping[str, NDArray[np.float64]], change: int) -> Claim
         holds=all((two["after"] >= 2.0 * two["before"]).all() for two in (size, gap)),
         paper="shown at update 30,000",
     )
-
-
-def _extremes(duals: Mapping[str, NDArray[np.float64]]) -> Claim:
-    gap = np.abs(duals["after"][:, 0] - duals["after"][:, 1])
     outer = np.abs(GRID - 0.5) >= 0.3
-    ends, middle = gap[:, outer].mean(axis=1), gap[:, ~outer].mean(axis=1)
-    return check(
+    ends, middle = gaps["after"][:, outer].mean(axis=1), gaps["after"][:, ~outer].mean(axis=1)
+    yield check(
         "After the change the two duals differ mostly at the extremes of [0, 1].",
         f"mean distance of the two {ends.mean():.2f} below .2 and above .8, {middle.mean():.2f} in between",
         "Decided with every seed.",
@@ -441,5 +413,5 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
             "figure4-duals": _dual_table(duals),
         },
         shown={"figure4": _short_table(runs)},
-        claims=_claims(runs, duals),
+        claims=(*_run_claims(runs), *_progress_claims(runs), *_dual_claims(duals, int(runs["COT"].update[SHOWN, 0]))),
     )
