@@ -15,6 +15,7 @@ import numpy as np
 from fairtransport._validation import check_real
 from fairtransport.auditing.proportions import Estimate, complement, extremes_confidence, ratio, share
 from fairtransport.auditing.records import Decisions
+from fairtransport.auditing.tables import RATE_NAMES
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.histograms import Grid, display_range, regrid
 from fairtransport.repair.group_maps import GroupMaps, MapOptions
@@ -164,15 +165,7 @@ def score_title(audit: Audit) -> str:
     return "Prediction" if audit.settings.task == "regression" else "Score"
 
 
-#: The rates that need labels, in the order of the page's columns: name and description.
-RATE_NAMES = {
-    "true_positive_rate": ("True positive rate", "of the positive rows, the share above the threshold"),
-    "false_positive_rate": ("False positive rate", "of the negative rows, the share above the threshold"),
-    "false_negative_rate": ("False negative rate", "of the positive rows, the share at or below it"),
-    "positive_predictive_value": ("Predictive value", "of those above the threshold, the share that is positive"),
-    "negative_predictive_value": ("Negative predictive value", "of those at or below it, the share that is negative"),
-    "accuracy": ("Accuracy", "share on the right side of the threshold"),
-}
+#: The rates that need labels, in the order of the page's columns.
 ERROR_RATES = tuple(RATE_NAMES)
 
 _SLACK = 1e-9  # rounding error by which a score may exceed a threshold that it equals

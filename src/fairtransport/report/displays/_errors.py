@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport.auditing.tables import RATE_NAMES
 from fairtransport.histograms import display_points
-from fairtransport.report._what_if import ERROR_RATES, RATE_NAMES
+from fairtransport.report._what_if import ERROR_RATES
 from fairtransport.report.displays._base import THEME, AuditDisplay, error_bars, label_axes, percent_axis
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class ErrorRateDisplay(AuditDisplay):
             )
             self.points_.append(points)
         ax.set_yticks(
-            range(len(ERROR_RATES)), [name.replace("Negative ", "Negative\n") for name, _ in RATE_NAMES.values()]
+            range(len(ERROR_RATES)), [name.replace("Negative ", "Negative\n") for name, _, _ in RATE_NAMES.values()]
         )
         ax.set(xlim=(0, 1), ylim=(len(ERROR_RATES) - 0.5, -0.5))
         percent_axis(ax.xaxis)

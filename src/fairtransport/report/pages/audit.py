@@ -7,32 +7,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from fairtransport._text import count_word, one_line, percent, score_text, shorten
+from fairtransport._text import count_word, number_text, one_line, percent, score_text, shorten
 from fairtransport.auditing.proportions import Estimate, critical_values
-from fairtransport.auditing.records import cut_text, points_text, scores_word, threshold_heading
-from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
-from fairtransport.report._what_if import RATE_NAMES, WhatIf, score_title
-from fairtransport.report.pages.audit_sections import (
-    collect_calibration_sheets,
-    collect_calibration_tables,
-    collect_effect_figures,
-    collect_effect_tables,
-    collect_error_sheets,
-    collect_error_tables,
-    collect_outcomes,
-    collect_panels,
-)
-from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
-from fairtransport.report.pages.tables import (
-    collect_method_notes,
-    collect_sheets,
-    collect_tables,
+from fairtransport.auditing.records import compared_groups, cut_text, points_text, scores_word, threshold_heading
+from fairtransport.auditing.tables import (
+    RATE_NAMES,
+    calibration_tables,
+    error_tables,
+    figure_tables,
     interval_head,
-    judged_groups,
     largest_groups,
+    method_notes,
     pair_distances,
     two_digits,
 )
+from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
+from fairtransport.report._what_if import WhatIf, score_title
+from fairtransport.report.pages.audit_sections import (
+    collect_effect_figures,
+    collect_effect_tables,
+    collect_outcomes,
+    collect_panels,
+    collect_sheets,
+)
+from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.style.figures import MOST_NAMED, GroupStyle, group_styles
 
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:
 
 def _repair(audit: Audit, what_if: WhatIf) -> str:
     threshold = audit.thresholds[0].threshold
-    before, after = what_if.at(threshold), what_if.at(threshold, amount=1.0, chosen=judged_groups(audit))
+    before, after = what_if.at(threshold), what_if.at(threshold, amount=1.0, chosen=compared_groups(audit))
     left = 100 * after.disparity
     text = f"Full repair, measured on the rows it is fitted to, leaves {left:.1f} percentage points between two groups"
     if before.error is None or after.error is None:
@@ -195,15 +193,13 @@ def audit_page(
     """Write the page of an audit."""
     check_destination(path)
     what_if = WhatIf.of(audit, repair_target=repair_target)
-    tables, error_tables, calibration_tables = (
-        collect(audit) for collect in (collect_tables, collect_error_tables, collect_calibration_tables)
-    )
-    effect_tables = collect_effect_tables(effects)
-    sheets = {
-        **collect_sheets([*tables, *error_tables, *calibration_tables, *effect_tables], audit),
-        **collect_error_sheets(audit),
-        **collect_calibration_sheets(audit),
+    tables = {
+        "tables": figure_tables(audit),
+        "error_tables": error_tables(audit),
+        "calibration_tables": calibration_tables(audit),
+        "effect_tables": collect_effect_tables(effects),
     }
+    sheets = collect_sheets(audit, [table for part in tables.values() for table in part])
     heading = audit.provenance.title if title is None else title
     by = shorten(f"{scores_word(audit).capitalize()} by {', '.join(map(one_line, audit.settings.columns))}", 80)
     largest = largest_groups(audit)
@@ -220,16 +216,33 @@ def audit_page(
         panels=collect_panels(audit),
         effects=effects,
         effect_figures=collect_effect_figures(effects),
-        effect_tables=effect_tables,
-        error_tables=error_tables,
-        calibration_tables=calibration_tables,
         repair_target=repair_target if isinstance(repair_target, str) else None,
-        tables=tables,
+        **tables,
         matrix=zip(largest, distances.tolist(), np.searchsorted(LEVELS, distances, side="right").tolist(), strict=True),
         matrix_groups=largest,
         method=collect_method_notes(audit, what_if),
     )
     return write_page(page, path)
+
+
+def collect_method_notes(audit: Audit, what_if: WhatIf) -> list[tuple[str, str]]:
+    """Return how the figures of a page were measured."""
+    settings, reduced, grid = audit.settings, what_if.reduced, what_if.audit.histograms.grid
+    reasons = [f"{count:,} rows: {one_line(reason)}" for reason, count in settings.set_aside.items()]
+    charts = "all scores"
+    if (grid.low, grid.high) != settings.range:
+        charts = f"{number_text(grid.low)} to {number_text(grid.high)}, others at the ends"
+    sliders = (
+        f"Computed on this page from counts in {reduced.n_bins:,} bins; a threshold is rounded up to the next edge"
+    )
+    return [
+        ("Rows", f"{audit.rows:,}{', weighted' if settings.weighted else ''}"),
+        ("Set aside", "; ".join([*reasons, *settings.small_groups.sentences()]) or "no rows"),
+        ("Groups", f"{len(audit.groups)} of {', '.join(map(one_line, settings.columns))}"),
+        *method_notes(audit),
+        ("Charts", charts),
+        ("Sliders", f"{sliders}. Repair is fitted to these same rows" if reduced.can_repair else sliders),
+    ]
 
 
 def collect_common(
