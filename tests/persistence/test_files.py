@@ -1,7 +1,5 @@
 """ft.save and ft.load: the model that was saved is the model that is loaded."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

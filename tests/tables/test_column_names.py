@@ -1,7 +1,5 @@
 """Columns are addressed literally: a name is never a pattern, an expression, or another column's name in other case."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pandas as pd

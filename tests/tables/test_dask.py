@@ -1,7 +1,5 @@
 """Dask tables without a cluster: partitions, index and divisions. tests/engines has the cluster."""
 
-from __future__ import annotations
-
 import dask
 import dask.dataframe as dd
 import numpy as np

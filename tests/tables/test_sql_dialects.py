@@ -1,7 +1,5 @@
 """The repair as SQL: databases return the scores of the library, whatever names and groups contain."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

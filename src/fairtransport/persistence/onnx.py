@@ -389,7 +389,10 @@ _BLIND = (BlindRepairClassifier, BlindRepairRegressor)
 def add_scores(graph: Graph, model: Any, features: Any, people_per_point: int) -> str:
     """Add a model and return its scores, probabilities or predictions, as a vector of doubles."""
     if isinstance(model, Pipeline):
-        return _add_pipeline(graph, model, features, people_per_point)
+        steps = [(name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")]
+        if steps:
+            features = add_converted(graph, Pipeline(steps), features, classifier=False)
+        return add_scores(graph, model[-1], features, people_per_point)
     if isinstance(model, _LINEAR):
         return _add_transport(graph, model, features)
     if isinstance(model, _REPAIRED):
@@ -398,13 +401,6 @@ def add_scores(graph: Graph, model: Any, features: Any, people_per_point: int) -
     if isinstance(model, _BOOSTING):
         return _add_boosting(graph, model, features, people_per_point)
     return _add_foreign(graph, model, features)
-
-
-def _add_pipeline(graph: Graph, model: Any, features: Any, people_per_point: int) -> str:
-    steps = [(name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")]
-    if steps:
-        features = add_converted(graph, Pipeline(steps), features, classifier=False)
-    return add_scores(graph, model[-1], features, people_per_point)
 
 
 def _add_foreign(graph: Graph, model: Any, features: Any) -> str:

@@ -52,7 +52,8 @@ def _is_consistent_model(model: Any) -> bool:
         labelled = is_regressor(model.estimator_) and not hasattr(model, "classes_")
     else:
         words = getattr(model, "classes_", np.empty(0)).tolist()
-        labelled = _is_binary_classifier(model.estimator_) and [*map(type, words)] == [str, str]
+        binary = hasattr(model.estimator_, "predict_proba") and np.size(getattr(model.estimator_, "classes_", ())) == 2
+        labelled = binary and [*map(type, words)] == [str, str]
     width = sum(plan.width for plan in model.encoder_.plans_) if hasattr(model.encoder_, "plans_") else -1
     groups = getattr(getattr(model.estimator_, "repair_", model.estimator_), "groups_", None)
     fits = groups is None or tuple(groups.columns) == tuple(model.sensitive_features)
@@ -60,10 +61,6 @@ def _is_consistent_model(model: Any) -> bool:
     fits &= strata is None or tuple(strata.columns) == tuple(model.strata)
     fits &= {*model.numeric_strata_} <= {*model.strata} and {*model.strata}.isdisjoint(names)
     return bool(labelled and fits and model.estimator_.n_features_in_ == width)
-
-
-def _is_binary_classifier(value: Any) -> bool:
-    return hasattr(value, "predict_proba") and np.size(getattr(value, "classes_", ())) == 2
 
 
 VALUE_TYPES = (

@@ -39,11 +39,6 @@ def _is_consistent_classifier(model: Any) -> bool:
     return bool(inside and model.classes_.shape == (2,) and _is_consistent(model, BinaryResponse))
 
 
-def _is_consistent_regressor(model: Any) -> bool:
-    """Return whether the parts of a regressor agree."""
-    return bool(model.y_std_ > 0.0 and _is_consistent(model, RealResponse))
-
-
 def _is_consistent(model: Any, response: type[Response]) -> bool:
     """Return whether weights, groups and columns of a model agree."""
     n_rows, n_columns, start = len(model.coef_), model.n_features_in_, model.initial_estimator_
@@ -98,10 +93,6 @@ def _is_consistent_boosted(model: Any) -> bool:
 def _is_consistent_boosted_classifier(model: Any) -> bool:
     inside = model.spread_.min() >= 0.0 and model.spread_.max() <= 1.0
     return bool(inside and model.classes_.size == 2 and _is_consistent_boosted(model))
-
-
-def _is_weight(value: Any) -> bool:
-    return check.finite(value) and value >= 0.0
 
 
 def _is_path(value: Any) -> bool:
@@ -197,7 +188,7 @@ VALUE_TYPES = (
         sketches=check.instance_of(Sketches),
         blocks=check.array(2),
         **dict.fromkeys(("n_batches", "n_rows"), check.count),
-        **dict.fromkeys(("parity", "anchor", "curvature", "size", "trace"), _is_weight),
+        **dict.fromkeys(("parity", "anchor", "curvature", "size", "trace"), check.weight),
         **dict.fromkeys(("origin", "unit", "scale", "matrix", "target", "centre"), check.array(1, 2)),
     ),
 )
@@ -294,7 +285,10 @@ RECIPES = (
     *_recipes(
         "fairtransport.Transport",
         ({**_LINEAR_FITTED, "classes_": check.labels(1)}, _is_consistent_classifier),
-        ({**_LINEAR_FITTED, "y_mean_": check.finite, "y_std_": check.finite}, _is_consistent_regressor),
+        (
+            {**_LINEAR_FITTED, "y_mean_": check.finite, "y_std_": check.finite},
+            lambda model: model.y_std_ > 0.0 and _is_consistent(model, RealResponse),
+        ),
         optional=_LINEAR_OPTIONAL,
         params=_LINEAR_PARAMS,
         not_stored=("verbose",),
