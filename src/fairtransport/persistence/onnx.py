@@ -84,12 +84,12 @@ class Graph:
 
     def input(self, name: str, kind: str, width: int | None) -> str:
         """Declare an input of ``width`` columns (None: a vector) of doubles, integers or text."""
-        self.inputs.append(self._value(name, kind, [None] if width is None else [None, width]))
+        self.inputs.append(self._value(name, kind, width))
         return name
 
     def output(self, name: str, kind: str, width: int | None) -> None:
         """Declare an output."""
-        self.outputs.append(self._value(name, kind, [None] if width is None else [None, width]))
+        self.outputs.append(self._value(name, kind, width))
 
     def is_text(self, name: str) -> bool:
         """Return whether an input of this name is text."""
@@ -130,7 +130,8 @@ class Graph:
         opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="fairtransport")
 
-    def _value(self, name: str, kind: str, shape: list[int | None]) -> Any:
+    def _value(self, name: str, kind: str, width: int | None) -> Any:
+        shape = [None] if width is None else [None, width]
         return self._onnx.helper.make_tensor_value_info(name, self.number_type(kind), shape)
 
     def _new_name(self, what: str) -> str:
