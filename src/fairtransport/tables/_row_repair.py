@@ -22,6 +22,7 @@ from fairtransport.tables._engines import (
     code_missing,
     collect,
     map_partitions,
+    node_of,
     numbers,
     quoted,
     rename_all,
@@ -29,7 +30,6 @@ from fairtransport.tables._engines import (
     small_table,
     sum_partitions,
 )
-from fairtransport.tables._entries import node_of
 from fairtransport.tables.column_roles import Columns, check_columns, open_table
 
 if TYPE_CHECKING:
