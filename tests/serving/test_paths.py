@@ -83,7 +83,7 @@ def test_processes_share_their_counts_and_go_on_after_a_kill(tmp_path):
     assert total["statuses"].sum() == total["latencies"].sum() == 3
     assert total["statuses"][-1] == 1
     assert total["sums"].tolist() == pytest.approx([100.03, 7])
-    counts = [ScoreCounts(2, SharedCounts(tmp_path, 2, index), "v") for index in range(2)]
+    counts = [ScoreCounts("FM", SharedCounts(tmp_path, 2, index), "v") for index in range(2)]
     for one in counts:
         one.add(np.array([0.0, 1.0, 0.5]), np.array([[0], [1], [2]]))  # the last belongs to no group
     histograms, sums = counts[0].total()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+import fairtransport as ft
 from fairtransport.cli._errors import misuse
 
 if TYPE_CHECKING:
@@ -146,11 +147,9 @@ class ReadingOptions:
 
     def open(self, files: Sequence[str]) -> AbstractContextManager[FileTable]:
         """Open files as one table."""
-        from fairtransport.tables import open_files  # noqa: PLC0415 - narwhals takes a while
-
         delimiter = None if self.delimiter is None else as_delimiter(self.delimiter)
         options = vars(self) | {"null": self.null or (), "delimiter": delimiter}
-        return open_files(files, format=options.pop("file_format"), **options)
+        return ft.tables.open_files(files, format=options.pop("file_format"), **options)
 
 
 def with_records(command: Callable[..., None]) -> Callable[..., None]:
@@ -197,9 +196,7 @@ def make_policy(
     small_groups: str, min_group_size: int, max_groups: int, *, missing: str = "set_aside", grouping: str = "crossed"
 ) -> GroupPolicy:
     """Return what the options say about groups."""
-    from fairtransport.groups import GroupPolicy  # noqa: PLC0415 - numba takes a while
-
-    return GroupPolicy(grouping == "crossed", missing, small_groups, min_group_size, max_groups=max_groups)
+    return ft.GroupPolicy(grouping == "crossed", missing, small_groups, min_group_size, max_groups=max_groups)
 
 
 def as_delimiter(text: str) -> str:
@@ -233,9 +230,7 @@ def name_columns(
     weight: str | None = None,
 ) -> Columns:
     """Return the role of each column; ``race,sex`` are two columns, unless one column has that name."""
-    from fairtransport.tables import Columns  # noqa: PLC0415 - narwhals takes a while
-
-    return Columns.named(
+    return ft.tables.Columns.named(
         score=score,
         sensitive_features=table.split(sensitive),
         label=label,

@@ -90,8 +90,16 @@ def can_ask() -> bool:
     return stderr_is_terminal() and sys.stdin.isatty()
 
 
-def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: int = 2) -> Table:
-    """Return an empty table."""
+def print_table(
+    title: str,
+    left: Sequence[str],
+    right: Sequence[str],
+    rows: Iterable[Sequence[str | float | None]],
+    *,
+    gap: int = 2,
+    dim: Sequence[str] = (),
+) -> None:
+    """Print a table and an empty line; numbers have three decimals, and a last row ``dim`` is less visible."""
     table = Table(
         title=Text(one_line(title), style="bold"),
         title_justify="left",
@@ -103,19 +111,19 @@ def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: in
         table.add_column(name, overflow="fold")
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
-    return table
+    for row in rows:
+        cells = ("" if cell is None else cell if isinstance(cell, str) else f"{cell:.3f}" for cell in row)
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
+    if dim:
+        table.add_row(*dim, style="dim")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print()
 
 
 def count_of(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless the number is one."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def print_table(table: Table) -> None:
-    """Print a table and an empty line."""
-    console = Console(highlight=False)
-    console.print(table)
-    console.print()
 
 
 def print_sentence(text: str) -> None:
@@ -223,15 +231,15 @@ class Output:
             if not typer.confirm(f"{output} exists. Overwrite it?", err=True):
                 raise FileExistsError(errno.EEXIST, "The output file exists and was not overwritten", str(output))
 
-    def write_json(self, content: Any) -> None:
-        """Write a value that JSON can represent, or text that is JSON already, where it is asked for."""
-        if self.json_path is None:
-            return
-        text = content if isinstance(content, str) else json.dumps(content, indent=2, allow_nan=False)
-        if self._json_file is not None:
-            write_atomically(self._json_file, (text + "\n").encode())
-        else:
-            typer.echo(text)
+    def write_json(self, content: Any) -> bool:
+        """Write a value that JSON can represent, or text that is JSON already; return whether it is all to be shown."""
+        if self.json_path is not None:
+            text = content if isinstance(content, str) else json.dumps(content, indent=2, allow_nan=False)
+            if self._json_file is not None:
+                write_atomically(self._json_file, (text + "\n").encode())
+            else:
+                typer.echo(text)
+        return self.is_json
 
     def print_paths(self, paths: Mapping[str, Path | None]) -> None:
         """Print the path of each file, and that of the JSON."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import fairtransport as ft
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line
 from fairtransport.cli import _options as shared
@@ -100,13 +101,10 @@ def measure_effects(
     files: list[str], plan: AuditPlan, options: EffectOptions
 ) -> tuple[TableCounts, Provenance, CounterfactualAudit]:
     """Score the rows of files, count the scores for their audit, and measure the effects of paths."""
-    from fairtransport.causal import CounterfactualTransport, as_graph, audit_counterfactual  # noqa: PLC0415
-    from fairtransport.persistence import load  # noqa: PLC0415
-    from fairtransport.tables import count_table  # noqa: PLC0415
     from fairtransport.tabular.file_scoring import collect_file  # noqa: PLC0415
 
     inference = plan.drawing["inference"]
-    graph, model = as_graph(options.graph), load(str(options.model), verify=options.verify)
+    graph, model = ft.causal.as_graph(options.graph), ft.load(str(options.model), verify=options.verify)
     if not hasattr(model, "score_rows"):
         raise TypeError(f"{options.model} holds a {type(model).__name__}, which has no scores.")
     with plan.reading.open(files) as opened, progress_bar("Reading") as tell:
@@ -116,7 +114,7 @@ def measure_effects(
     if len(columns.sensitive_features) != 1:
         raise misuse("--graph is about one sensitive column; cross several into one first")
     sensitive, label = columns.sensitive_features[0], columns.label
-    transport = CounterfactualTransport(
+    transport = ft.causal.CounterfactualTransport(
         graph,
         sensitive=sensitive,
         outcome=label if label in graph.nodes else None,
@@ -132,8 +130,8 @@ def measure_effects(
     if plan.positive is not None:
         shown, counting["pos_label"] = _with_labels_as_text(table, label), plan.positive
     named = {role: name for role, name in vars(columns).items() if name}
-    counts = count_table(shown.append_column(score, [scores]), **named, **counting)
-    effects = audit_counterfactual(
+    counts = ft.tables.count_table(shown.append_column(score, [scores]), **named, **counting)
+    effects = ft.causal.audit_counterfactual(
         model,
         table,
         transport,
@@ -348,13 +346,12 @@ def run_audit(
     output.prepare(html, markdown, inputs=[*files, *paths.inputs])
     if html is not None:
         load_extra("jinja2")  # fails before anything is computed
-    from fairtransport.auditing import Inference  # noqa: PLC0415 - numba takes a while
     from fairtransport.auditing.series import by_in_errors  # noqa: PLC0415
 
     drawing: dict[str, Any] = {
         "thresholds": threshold or None,
         "target": target,
-        "inference": Inference(confidence, n_bootstrap, n_permutations, seed),
+        "inference": ft.auditing.Inference(confidence, n_bootstrap, n_permutations, seed),
         "materiality": materiality,
         "groups": policy,
         "favourable": favourable,
@@ -419,8 +416,7 @@ def _report(
     if markdown is not None:
         audit.to_markdown(markdown)
     text = audit.to_json(indent=2)
-    output.write_json(text if effects is None else {**json.loads(text), "effects": effects.to_dict()})
-    if output.is_json:
+    if output.write_json(text if effects is None else {**json.loads(text), "effects": effects.to_dict()}):
         return
     typer.echo(str(audit))
     if effects is not None:

@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
+import fairtransport as ft
 from fairtransport._extras import check_report
-from fairtransport._text import one_line, three_digits
+from fairtransport._text import three_digits
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse
 from fairtransport.cli._output import (
     Output,
-    make_table,
     prepare_folder,
     print_paths,
     print_sentence,
@@ -30,9 +29,6 @@ from fairtransport.report import COMPARISON_FILES, METRICS, verdict, write_compa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.table import Table
-
-    from fairtransport.paper.finding import Claim
     from fairtransport.paper.table1 import Table1Row
     from fairtransport.report import Comparison
 
@@ -87,11 +83,10 @@ def _table1(folder: Path, output: Output, *, quick: bool, seeds: int | None, job
 
     table = run_table1(quick=quick, n_seeds=seeds, n_jobs=jobs, folder=folder / "parts", show=stderr_is_terminal())
     written = table.write(folder)
-    output.write_json([_plain(row) for row in table.rows])
-    if output.is_json:
+    if output.write_json([_plain(row) for row in table.rows]):
         return
     for dataset in dict.fromkeys(row.dataset for row in table.rows):
-        print_table(_block(dataset, [row for row in table.rows if row.dataset == dataset]))
+        _print_block(dataset, [row for row in table.rows if row.dataset == dataset])
     rough = " Quick run: the figures are rough." if quick else ""
     print_sentence(f"Ours ± spread over splits or seeds (the paper's figure). Lower is better.{rough}")
     for path in written:
@@ -108,11 +103,11 @@ def _page(name: str, folder: Path, output: Output, *, quick: bool, jobs: int) ->
         {"name": finding.name, "title": finding.title, "claims": [_plain(claim) for claim in finding.claims]}
         for finding in done.findings
     ]
-    output.write_json({"quick": quick, "findings": findings, "page": str(done.files[0])})
-    if output.is_json:
+    if output.write_json({"quick": quick, "findings": findings, "page": str(done.files[0])}):
         return
     for finding in done.findings:
-        print_table(_claims(finding.title, finding.claims))
+        claims = [(claim.verdict, claim.text, claim.ours) for claim in finding.claims]
+        print_table(finding.title, ["Verdict", "Claim", "Ours"], [], claims)
     print_sentence(done.tally + (" Quick run: the figures are rough." if quick else ""))
     output.print_paths({"Page": done.files[0]})
 
@@ -123,24 +118,15 @@ def _plain(record: Any) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in items}
 
 
-def _claims(title: str, claims: Sequence[Claim]) -> Table:
-    """Return a table of one figure, with a line for each claim."""
-    table = make_table(title, ["Verdict", "Claim", "Ours"], [], gap=2)
-    for claim in claims:
-        table.add_row(*(Text(one_line(part)) for part in (claim.verdict, claim.text, claim.ours)))
-    return table
-
-
-def _block(dataset: str, rows: Sequence[Table1Row]) -> Table:
-    """Return a table of one data set: a line for each method and the noise floor, a column for each metric."""
+def _print_block(dataset: str, rows: Sequence[Table1Row]) -> None:
+    """Print a table of one data set: a line for each method and the noise floor, a column for each metric."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
-    table = make_table(dataset, [""], metrics, gap=1)
+    lines = []
     for method in dict.fromkeys(row.method for row in rows):
         cells = {row.metric: _cell(row.mean, row.spread, row.published) for row in rows if row.method == method}
-        table.add_row(method, *(cells.get(metric, "") for metric in metrics))
-    floors = {row.metric: row.floor for row in rows}
-    table.add_row("noise floor", *(_figure(floors[metric]) for metric in metrics), style="dim")
-    return table
+        lines.append([method, *(cells.get(metric, "") for metric in metrics)])
+    floors = {row.metric: _figure(row.floor) for row in rows}
+    print_table(dataset, [""], metrics, lines, gap=1, dim=["noise floor", *(floors[metric] for metric in metrics)])
 
 
 def _cell(mean: float, spread: float | None, published: float | None) -> str:
@@ -194,23 +180,22 @@ def run_demo(
         if progress is not None:
             progress("Writing the page")
         page = write_comparison(comparison, folder)
-    output.write_json((folder / "comparison.json").read_text(encoding="utf-8").rstrip())
-    if output.is_json:
+    if output.write_json((folder / "comparison.json").read_text(encoding="utf-8").rstrip()):
         return
-    print_table(_table(comparison))
+    _print_comparison(comparison)
     print_sentence(verdict(comparison))
     output.print_paths({"Page": page})
 
 
-def _table(comparison: Comparison) -> Table:
+def _print_comparison(comparison: Comparison) -> None:
     title = f"{comparison.dataset}, {comparison.groups.n_rows:,} test rows (lower is better)"
-    table = make_table(title, ["Method", ""], [*METRICS.values(), "Seconds"])
-    for outcome in comparison.outcomes:
-        values = [three_digits(outcome.metrics[metric]) for metric in METRICS]
-        table.add_row(one_line(outcome.name), one_line(outcome.title), *values, f"{outcome.seconds:.1f}")
-    floor = [three_digits(comparison.floor[metric]) if metric in comparison.floor else "" for metric in METRICS]
-    table.add_row("floor", "groups permuted at random", *floor, "", style="dim")
-    return table
+    rows = [
+        [one.name, one.title, *(three_digits(one.metrics[name]) for name in METRICS), f"{one.seconds:.1f}"]
+        for one in comparison.outcomes
+    ]
+    floor = [three_digits(comparison.floor[name]) if name in comparison.floor else "" for name in METRICS]
+    dim = ["floor", "groups permuted at random", *floor, ""]
+    print_table(title, ["Method", ""], [*METRICS.values(), "Seconds"], rows, dim=dim)
 
 
 # ``fairtransport datasets``: the data sets that come with the package.
@@ -223,18 +208,15 @@ def show_datasets(output: Output) -> None:
     Example:
       fairtransport datasets --json
     """  # noqa: D301 - \b keeps the lines of the example
-    from fairtransport.datasets import list_datasets  # noqa: PLC0415 - scikit-learn takes a while
-
     output.prepare()
-    entries = list_datasets()
-    output.write_json([asdict(entry) for entry in entries])
-    if output.is_json:
+    entries = ft.datasets.list_datasets()
+    if output.write_json([asdict(entry) for entry in entries]):
         return
-    table = make_table("Data sets", ["Name", "Label", "Sensitive", "Licence"], ["Rows", "Columns"])
-    for entry in entries:
-        words = (entry.name, entry.label, ", ".join(entry.sensitive), entry.licence)
-        table.add_row(*words, f"{entry.rows:,}", f"{entry.columns:,}")
-    print_table(table)
+    rows = [
+        (one.name, one.label, ", ".join(one.sensitive), one.licence, f"{one.rows:,}", f"{one.columns:,}")
+        for one in entries
+    ]
+    print_table("Data sets", ["Name", "Label", "Sensitive", "Licence"], ["Rows", "Columns"], rows)
     for entry in entries:
         typer.echo(entry.citation)
     output.print_paths({})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
+import fairtransport as ft
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import collect_warnings, misuse, print_stderr
 from fairtransport.cli._limits import EXCEEDED
@@ -95,14 +96,12 @@ def run_score(
     if "-" in files and reading.file_format is None:
         reading = replace(reading, file_format="csv")  # which no name tells
     with collect_warnings() as warnings, _with_stdin(files) as paths:
-        from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
-        from fairtransport.tabular import RowScorer  # noqa: PLC0415
         from fairtransport.tabular.file_scoring import score_file  # noqa: PLC0415
 
-        loaded = load(model, verify=verify)
+        loaded = ft.load(model, verify=verify)
         open_output = _output_opener(paths, written, reading.file_format)
         with reading.open(paths) as table, progress_bar("Scoring") as tell, _Rejects(rejected) as rejects:
-            scorer = RowScorer(
+            scorer = ft.tabular.RowScorer(
                 loaded,
                 sensitive_features=None if sensitive is None else table.split(sensitive),
                 unknown_group=unknown_group,

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import misuse, print_stderr
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+from fairtransport.cli._errors import handling, misuse, print_stderr
 
 _MEBIBYTE = 2**20
 
@@ -79,8 +74,6 @@ def run_serve(
     token = None if token_env is None else os.environ.get(token_env)
     if token_env is not None and not token:
         raise misuse(f"the environment variable {token_env} of --token-env is not set")
-    from fairtransport._extras import load_extra  # noqa: PLC0415
-
     for library in ("uvicorn", "starlette", "prometheus_client"):
         load_extra(library)
     from fairtransport.serving import ServerSettings, serve  # noqa: PLC0415 - takes a while
@@ -105,7 +98,7 @@ def run_serve(
     log_to_standard_error()
     if token is None and host not in {"127.0.0.1", "localhost", "::1"}:
         print_stderr("warning: other machines can ask for scores without a token; see --token-env")
-    with _hangup_ignored():
+    with handling(signal.SIG_IGN, "SIGHUP"):  # until the server runs, which looks for a new version of the model then
         ended_by = serve(
             settings,
             host=host,
@@ -117,16 +110,3 @@ def run_serve(
     print_stderr("stopped")
     if ended_by == signal.SIGINT:
         raise typer.Exit(130)
-
-
-@contextlib.contextmanager
-def _hangup_ignored() -> Iterator[None]:
-    """Ignore SIGHUP until the server runs, which looks for a new version of the model then."""
-    if not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)

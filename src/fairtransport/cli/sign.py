@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import fairtransport as ft
 from fairtransport.cli import _options as shared
 from fairtransport.cli._output import print_paths
 
@@ -29,10 +30,8 @@ def run_sign(
       fairtransport sign model.ft --key signing.key --new-key
       fairtransport score model.ft new.csv --verify signing.pub --out scored.csv
     """  # noqa: D301 - \b keeps the lines of the example
-    from fairtransport.persistence import describe, make_keys, sign  # noqa: PLC0415 - scikit-learn takes a while
-
-    describe(model)  # before keys are written
+    ft.persistence.describe(model)  # before keys are written
     public = None
     if new_key:
-        _, public = make_keys(key)
-    print_paths({"Signed": sign(model, Path(key)), "Public key": public})
+        _, public = ft.persistence.make_keys(key)
+    print_paths({"Signed": ft.persistence.sign(model, Path(key)), "Public key": public})

@@ -6,11 +6,11 @@ import contextlib
 import csv
 import importlib
 import io
-import os
 import signal
 import sys
 import threading
 import time
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,10 +19,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+import fairtransport as ft
+from fairtransport._extras import load_extra
 from fairtransport._text import one_line
 from fairtransport._validation import describe_error
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import print_stderr
+from fairtransport.cli._errors import handling, print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._output import check_paths, standard_output
 
@@ -155,14 +157,6 @@ class StreamReporter:
         """Report a warning."""
         self._say(f"warning: {text}")
 
-    def end(
-        self, *, rows: int, rejected: int, alarms: int, rows_without_group: int = 0, rejected_file: Path | None = None
-    ) -> None:
-        """Print the totals, when the live line is gone."""
-        where = f" (see {rejected_file})" if rejected and rejected_file is not None else ""
-        unknown = f" ({rows_without_group:,} without a known group)" if rows_without_group else ""
-        print_stderr(f"done: {rows:,} rows scored{unknown}, {rejected:,} lines rejected{where}, {alarms} alarms")
-
     def _line(self, report: AdjustmentReport, lines: int, rejected: int) -> str:
         spent = max(time.monotonic() - self._since, 1e-9)
         state = "frozen" if report.frozen else "at the border of the trust region" if report.at_border else "adjusting"
@@ -176,7 +170,7 @@ class StreamReporter:
 
 
 @contextlib.contextmanager
-def make_reporter(*, seconds: float) -> Iterator[StreamReporter]:
+def make_reporter(seconds: float) -> Iterator[StreamReporter]:
     """Yield the reporter for a terminal, or for another kind of standard error."""
     console: Any = Console(stderr=True)
     if not (console.is_terminal and sys.stderr.isatty()):
@@ -270,7 +264,6 @@ def run_stream(
     kafka.check(file=file, out=out, rejected=rejected, file_format=_format_of(file, file_format))
     if follow and file is None and not kafka:
         raise typer.BadParameter("--follow needs a FILE; a pipe is followed anyway.")
-    from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.stream.input import LineSource, input_schema_for  # noqa: PLC0415
     from fairtransport.stream.loop import RunOptions, StreamRun, TooManyRejectedError  # noqa: PLC0415
 
@@ -289,7 +282,7 @@ def run_stream(
     )
     _check_paths(options, file, [model, *([Path(verify)] if verify else [])], store)
     schema = input_schema_for(
-        load(model, verify=verify),
+        ft.load(model, verify=verify),
         sensitive=None if sensitive is None else shared.split_names(sensitive),
         score=score,
         features=None if features is None else shared.split_names(features),
@@ -316,7 +309,7 @@ def run_stream(
             handle = stack.enter_context(_opened(file))
             source, output = LineSource(handle, follow=follow, stop=stop.is_set), None
         try:
-            with make_reporter(seconds=report) as reporter:
+            with make_reporter(report) as reporter:
                 run = StreamRun(adjuster, schema, source, options, reporter, topic=output)
                 run.run(stop.is_set)
         except TooManyRejectedError as error:
@@ -327,13 +320,11 @@ def run_stream(
                 raise
             print_stderr("stopped; the last checkpoint is intact")
             raise typer.Exit(0) from None
-        reporter.end(
-            rows=adjuster.rows,
-            rows_without_group=adjuster.rows_without_group,
-            rejected=run.rejected,
-            alarms=adjuster.alarms,
-            rejected_file=options.rejected,
-        )
+        where = f" (see {options.rejected})" if run.rejected and options.rejected is not None else ""
+        without = adjuster.rows_without_group
+        unknown = f" ({without:,} without a known group)" if without else ""
+        counts = f"{adjuster.rows:,} rows scored{unknown}, {run.rejected:,} lines rejected{where}"
+        print_stderr(f"done: {counts}, {adjuster.alarms} alarms")
         if stop.by == signal.SIGINT:
             raise typer.Exit(130)
 
@@ -348,9 +339,6 @@ class _Stop(threading.Event):
 def _stopping() -> Iterator[_Stop]:
     """Let the first SIGTERM or Ctrl-C ask for a stop after the batch, and a second Ctrl-C end at once."""
     stop = _Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
 
     def ask(number: int, _frame: Any) -> None:
         if stop.is_set():
@@ -358,12 +346,8 @@ def _stopping() -> Iterator[_Stop]:
         stop.by = number
         stop.set()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with handling(ask, "SIGTERM", "SIGINT"):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -371,16 +355,12 @@ def _adjuster(
     schema: InputSchema, store: Path | None, options: dict[str, Any], *, resume: bool
 ) -> Iterator[ContinualAdjuster]:
     """Begin or go on; warnings of the store become lines."""
-    import warnings  # noqa: PLC0415
-
-    from fairtransport.stream import ContinualAdjuster, StoreWarning  # noqa: PLC0415
-
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", StoreWarning)
-        if resume and store is not None and ContinualAdjuster.is_store(store):
-            adjuster = ContinualAdjuster.resume(store, model=schema.scorer.model)
+        warnings.simplefilter("always", ft.stream.StoreWarning)
+        if resume and store is not None and ft.stream.ContinualAdjuster.is_store(store):
+            adjuster = ft.stream.ContinualAdjuster.resume(store, model=schema.scorer.model)
         else:
-            adjuster = ContinualAdjuster(schema.scorer.model, store=store, checkpoint_every=None, **options)
+            adjuster = ft.stream.ContinualAdjuster(schema.scorer.model, store=store, checkpoint_every=None, **options)
     for warning in caught:
         print_stderr(f"warning: {warning.message}")
     with warnings.catch_warnings(), adjuster:
@@ -391,8 +371,6 @@ def _adjuster(
 @contextlib.contextmanager
 def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
     """Serve the page; whatever happens to it, the stream goes on."""
-    from fairtransport._extras import load_extra  # noqa: PLC0415
-
     try:
         load_extra("uvicorn")
         page = importlib.import_module("fairtransport.serving.live_page").serve_page(adjuster.snapshot, port)
@@ -412,12 +390,9 @@ def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
 def _opened(file: Path | None) -> Iterator[int]:
     if file is None:
         yield sys.stdin.fileno()
-        return
-    handle = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    try:
-        yield handle
-    finally:
-        os.close(handle)
+    else:
+        with file.open("rb", buffering=0) as opened:
+            yield opened.fileno()
 
 
 def _check_paths(options: RunOptions, file: Path | None, others: list[Path], store: Path | None) -> None:

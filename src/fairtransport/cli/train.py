@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
+import fairtransport as ft
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import collect_warnings, misuse
 from fairtransport.cli._output import (
     Output,
     count_of,
-    make_table,
     print_sentence,
     print_table,
     progress_bar,
@@ -155,24 +155,20 @@ class MethodOptions:
 
 def make_estimator(options: MethodOptions, groups: GroupPolicy, *, task: str, verbose: bool) -> Any:
     """Return the unfitted classifier or regressor of a method."""
-    from fairtransport import linear, repair  # noqa: PLC0415 - scikit-learn takes a while
-
     kind = "Regressor" if task == "regression" else "Classifier"
     compared: dict[str, Any] = {"criterion": options.criterion, "groups": groups}
     amount = 1.0 if options.amount is None else options.amount
     if options.repaired is not None:
         base = _make_base(options.repaired, kind, options.seed)
         if options.method == "dpp":
-            quantile = repair.QuantileRepair(options.target or "barycenter_w2", **compared)
-            return getattr(repair, f"QuantileRepair{kind}")(base, quantile, amount=amount)
-        blind = repair.BlindRepair(max_disparity=options.max_disparity, random_state=options.seed, **compared)
-        return getattr(repair, f"BlindRepair{kind}")(base, repair=blind, amount=amount)
+            quantile = ft.QuantileRepair(options.target or "barycenter_w2", **compared)
+            return getattr(ft, f"QuantileRepair{kind}")(base, quantile, amount=amount)
+        blind = ft.repair.BlindRepair(max_disparity=options.max_disparity, random_state=options.seed, **compared)
+        return getattr(ft, f"BlindRepair{kind}")(base, repair=blind, amount=amount)
     trained = {"target": options.target or "each_other", "amount": amount, **options.weight, **compared}
     if options.method == "trees":
-        from fairtransport import boosting  # noqa: PLC0415 - needs an extra
-
-        return getattr(boosting, f"TransportBoosting{kind}")(random_state=options.seed, **trained)
-    return getattr(linear, f"Transport{kind}")(
+        return getattr(ft, f"TransportBoosting{kind}")(random_state=options.seed, **trained)
+    return getattr(ft, f"Transport{kind}")(
         distance="continuous" if options.method == "cot" else "discrete",
         group_specific=bool(options.aware),
         verbose=verbose,
@@ -239,11 +235,9 @@ def summarize(model: TableModel, n_rows: int, method: str, shown: HeldOut | None
 
 def _show_held_out(shown: HeldOut) -> None:
     title = f"{shown.rows:,} held-out rows in {shown.groups} groups"
-    table = make_table(title, [""], [name.upper() for name in shown.figures] + ["by chance"])
-    for name in next(iter(shown.figures.values())):
-        row = [*(figures[name] for figures in shown.figures.values()), shown.floor.get(name)]
-        table.add_row(_TITLES[name], *("" if value is None else f"{value:.3f}" for value in row))
-    print_table(table)
+    names = next(iter(shown.figures.values()))
+    lines = [[_TITLES[n], *(figures[n] for figures in shown.figures.values()), shown.floor.get(n)] for n in names]
+    print_table(title, [""], [*map(str.upper, shown.figures), "by chance"], lines)
     if shown.small_groups:
         small = f"{count_of(shown.small_groups, 'group')} with fewer than 30 of these rows"
         if shown.groups - shown.small_groups > 1:
@@ -356,7 +350,6 @@ def run_train(
         "categorical": categorical or (),
     }
     with collect_warnings() as warnings:
-        from fairtransport.persistence import save  # noqa: PLC0415 - scikit-learn takes a while
         from fairtransport.tabular.held_out_evaluation import split_table  # noqa: PLC0415
         from fairtransport.tabular.label_columns import infer_task  # noqa: PLC0415
 
@@ -386,10 +379,9 @@ def run_train(
         model, before = _fit(train, options, settings, task=task, compared=held is not None)
         shown = None if held is None else _measure(before, model, held, options)
         with spinner("Writing"):
-            save(model, out)
+            ft.save(model, out)
     summary = summarize(model, train.num_rows, options.method, shown)
-    output.write_json({**summary, "warnings": warnings, "written": str(out)})
-    if output.is_json:
+    if output.write_json({**summary, "warnings": warnings, "written": str(out)}):
         return
     show(model, summary, shown, options.method)
     for text in warnings:
@@ -410,7 +402,6 @@ def _read(
 
 def _check(table: Any, label: str, sensitive: list[str], strata: list[str], groups: GroupPolicy) -> None:
     """Raise for unknown columns and for too many groups, before anything is trained."""
-    from fairtransport.groups import read_groups  # noqa: PLC0415
     from fairtransport.tables.column_roles import suggest_names  # noqa: PLC0415
     from fairtransport.tabular.column_plans import encode_text  # noqa: PLC0415
 
@@ -420,24 +411,22 @@ def _check(table: Any, label: str, sensitive: list[str], strata: list[str], grou
     if table.num_rows == 0:
         raise ValueError("The table has no rows.")
     codes = {name: encode_text(table[name], name)[1] for name in sensitive}
-    read_groups(codes, replace(groups, missing="error"))
+    ft.groups.read_groups(codes, replace(groups, missing="error"))
 
 
 def _fit(
     train: Any, options: MethodOptions, settings: dict[str, Any], *, task: str, compared: bool
 ) -> tuple[TableModel, TableModel | None]:
     """Return the model, and logistic or linear regression on the same columns to compare it with."""
-    from fairtransport.tabular import TableModel  # noqa: PLC0415
-
     before = None
     if compared or options.method == "lr":
         with spinner("Logistic regression" if task == "classification" else "Linear regression"):
             plain = _make_base("linear", "Regressor" if task == "regression" else "Classifier", options.seed)
-            before = TableModel(plain, **settings).fit(train)
+            before = ft.tabular.TableModel(plain, **settings).fit(train)
     if options.method == "lr" and before is not None:
         return before, before
     show = stderr_is_terminal()
-    model = TableModel(
+    model = ft.tabular.TableModel(
         make_estimator(options, settings["groups"], task=task, verbose=show),
         max_disparity=options.limit_of_table,
         verbose=show,

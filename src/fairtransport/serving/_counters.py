@@ -17,7 +17,7 @@ import numpy as np
 from fairtransport.tabular.rows import ReasonKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -100,9 +100,10 @@ class RequestCounts:
 class ScoreCounts:
     """Histograms of the scores of each group."""
 
-    def __init__(self, n_groups: int, shared: SharedCounts | None = None, version: str = "") -> None:
-        self._shape = (n_groups, SCORE_BINS + 1)  # and the sum of the scores
-        self._all, own = _parts(n_groups * (SCORE_BINS + 1), shared, f"scores-{version}")
+    def __init__(self, names: Sequence[str], shared: SharedCounts | None = None, version: str = "") -> None:
+        self.names = names
+        self._shape = (len(names), SCORE_BINS + 1)  # and the sum of the scores
+        self._all, own = _parts(len(names) * (SCORE_BINS + 1), shared, f"scores-{version}")
         self._own = own.reshape(self._shape)
 
     def add(self, scores: NDArray[np.float64], codes: NDArray[np.int64]) -> None:

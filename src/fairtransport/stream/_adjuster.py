@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     import os
     from types import TracebackType
 
-    from numpy.typing import NDArray
-
     from fairtransport.stream._state import AdjustmentReport
     from fairtransport.stream.scorers import Scorer
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
 #: Bins of the histograms on the page.
 PAGE_BINS = 50
+_EDGES = slice(None, None, MONITOR_BINS // PAGE_BINS)
 
 
 def make_snapshot(state: StreamState, *, version: int, seconds: float) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def make_snapshot(state: StreamState, *, version: int, seconds: float) -> dict[s
         "sizes": [round(float(size), 1) for size in state.monitor.sizes],
         "edges": state.current.grid.from_unit(points).tolist(),
         "histograms": {name: share.tolist() for name, share in zip(names, shares, strict=True)},
-        "target": None if target is None else _shares(target),
+        "target": None if target is None else np.diff([0.0, *target[_EDGES][1:]]).tolist(),  # an atom at 0 is in a bin
         "history": state.history.points(),
         "duals": None if duals is None else {"grid": points.tolist(), "names": names, "values": duals.tolist()},
         "spent": {"updates": state.updates, "seconds": round(seconds, 3), "batches_adjusted": state.adjusted_batches},
@@ -60,21 +60,13 @@ def make_snapshot(state: StreamState, *, version: int, seconds: float) -> dict[s
     }
 
 
-def _shares(cdf: NDArray[np.float64]) -> list[float]:
-    """Return the share of a distribution in each of the page's bins; an atom at 0 is in the first bin."""
-    at_edges = cdf[:: MONITOR_BINS // PAGE_BINS].copy()
-    at_edges[0] = 0.0
-    shares: list[float] = np.diff(at_edges).tolist()
-    return shares
-
-
 _ROLL_BACK = "roll back to "
 _CLOCK_INTERVAL = 10.0  # seconds between two writes of the times
 
 
 def _of_state(name: str, text: str) -> Any:
-    """Return a read-only property that is an attribute of the state."""
-    return property(lambda adjuster: getattr(adjuster._state, name), doc=text)  # noqa: SLF001
+    """Return a read-only property that is an attribute of the state, or of its options."""
+    return property(attrgetter(f"_state.{name}"), doc=text)
 
 
 class ContinualAdjuster:
@@ -130,12 +122,6 @@ class ContinualAdjuster:
         Content to store in the next checkpoint, as JSON can represent it.
     lost : list of dict
         After `resume`, journal entries after the checkpoint, whose batches have to be processed again.
-
-    See Also
-    --------
-    TransportClassifier.partial_fit : Update of a linear model by one batch.
-    QuantileRepair.partial_fit : Update of a repair by one batch.
-    read_journal : Entries of a store's journal.
 
     Notes
     -----
@@ -214,11 +200,6 @@ class ContinualAdjuster:
         self._saved = True  # whether the last checkpoint is up to date
         self._seconds, self._clock_written = 0.0, time.monotonic()
 
-    @property
-    def unknown_group(self) -> str:
-        """What happens to rows without a known group; see the parameter."""
-        return self._state.options.unknown_group
-
     # ---------------------------------------------------------------- one batch
 
     def adjust(
@@ -247,12 +228,9 @@ class ContinualAdjuster:
         ------
         ValueError
             If the batch cannot be scored; the adjuster is unchanged.
-        OSError
-            If the journal or a checkpoint cannot be written. Earlier checkpoints are intact: free disk space, then
-            resume.
-        StoreError
-            If another program has changed the store, or if the batch is not the one that the journal has. The adjuster
-            is closed.
+        OSError, StoreError
+            If the store cannot be written, or another program has changed it. The adjuster is closed, and earlier
+            checkpoints are intact: resume.
         """
         with self._mutex:
             self._check_open()
@@ -266,17 +244,7 @@ class ContinualAdjuster:
             return report
 
     def dry_run(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
-        """Return the report that `adjust` would return for a batch, or raise its error, without changing anything.
-
-        Parameters
-        ----------
-        X, sensitive_features
-            As in `adjust`.
-
-        Returns
-        -------
-        AdjustmentReport
-        """
+        """Return the report that `adjust` would return for a batch, or raise its error, without changing anything."""
         with self._mutex:
             return copy.deepcopy(self._state).process(X, sensitive_features)
 
@@ -307,6 +275,7 @@ class ContinualAdjuster:
     rows_without_group = _of_state("rows_without_group", "Rows so far that belong to no group that the model knows.")
     alarms = _of_state("alarms", "Number of alarms so far.")
     frozen = _of_state("frozen", "Whether adjusting is suspended.")
+    unknown_group = _of_state("options.unknown_group", "What happens to rows without a known group; see the parameter.")
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -443,20 +412,11 @@ class ContinualAdjuster:
         model : estimator, optional
             The model that the stream was started with, to check that the store belongs to it.
 
-        Returns
-        -------
-        ContinualAdjuster
-
         Raises
         ------
         StoreError
             If the folder is not a store, is used by another process, belongs to another model, or has no intact
-            checkpoint. A subclass of ValueError.
-
-        Warns
-        -----
-        StoreWarning
-            If the last checkpoint is damaged and an earlier one is used.
+            checkpoint. A damaged one is only warned of, by a `StoreWarning`, if an earlier one is intact.
         """
         folder = Path(store)
         if not folder.is_file() and not (folder / "model.ft").exists():  # do not create files in an unrelated folder
@@ -479,7 +439,7 @@ class ContinualAdjuster:
             opened.prune()
             adjuster = cls.__new__(cls)
             adjuster._set_state(opened, state, int(checkpoint.schema["version"]))  # noqa: SLF001 - the same class
-            adjuster._read_clock()  # noqa: SLF001
+            adjuster._seconds, state.history.times = opened.read_clock()  # noqa: SLF001
         except BaseException:
             opened.close()
             raise
@@ -493,13 +453,7 @@ class ContinualAdjuster:
     def _write_clock(self) -> None:
         if self._store is not None:
             self._clock_written = time.monotonic()
-            times = self._state.history.known_times()
-            self._store.write_clock({"seconds": self._seconds, "times": times})
-
-    def _read_clock(self) -> None:
-        if self._store is not None:
-            clock = self._store.read_clock()
-            self._seconds, self._state.history.times = clock["seconds"], clock["times"]
+            self._store.write_clock(self._seconds, self._state.history.known_times())
 
     # ---------------------------------------------------------------- snapshot and end
 

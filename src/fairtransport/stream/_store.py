@@ -326,19 +326,18 @@ class Store:
             "and resume one."
         )
 
-    def write_clock(self, clock: Mapping[str, Any]) -> None:
+    def write_clock(self, seconds: float, times: Mapping[int, str]) -> None:
         """Write the times; a failure is ignored."""
         with contextlib.suppress(OSError):
-            (self.folder / _CLOCK).write_text(json.dumps(clock), encoding="utf-8")
+            (self.folder / _CLOCK).write_text(json.dumps({"seconds": seconds, "times": times}), encoding="utf-8")
 
-    def read_clock(self) -> dict[str, Any]:
+    def read_clock(self) -> tuple[float, dict[int, str]]:
         """Return the times, as far as they are readable."""
         try:
             clock = json.loads((self.folder / _CLOCK).read_text(encoding="utf-8"))
-            times = {int(batch): str(time) for batch, time in clock["times"].items()}
-            return {"seconds": float(clock["seconds"]), "times": times}
+            return float(clock["seconds"]), {int(batch): str(time) for batch, time in clock["times"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return {"seconds": 0.0, "times": {}}
+            return 0.0, {}
 
     def close(self) -> None:
         """Close the files and release the lock."""

@@ -12,7 +12,7 @@ import errno
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fairtransport._columns import say_columns
 from fairtransport.stream._line_file import LineFile, StoreError
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from fairtransport.stream._adjuster import ContinualAdjuster
     from fairtransport.stream._state import AdjustmentReport
-    from fairtransport.stream.input import InputBatch, InputSchema, LineSource
-    from fairtransport.stream.kafka import TopicOutput, TopicSource
+    from fairtransport.stream.input import InputBatch, InputSchema, Source
+    from fairtransport.stream.kafka import TopicOutput
     from fairtransport.tabular.rows import RowReason
 
 # Warnings about an input without groups: its rows are scored, but the model cannot be adjusted to them.
@@ -62,10 +62,8 @@ class MissingGroups:
             return None
         self._checked = True
         known = self._schema.sensitive if len(self._schema.scorer.groups) else ()
-        none, consequence = (
-            f"none of the first {len(report.scores)} rows has a",
-            self._consequence(frozen=report.frozen),
-        )
+        none = f"none of the first {len(report.scores)} rows has a"
+        consequence = self._consequence(frozen=report.frozen)
         if absent:
             return f"{none} {say_columns(absent)}{_hint(absent, unused)}. {consequence}"
         if known and not any(group.rows for group in report.groups):
@@ -126,16 +124,6 @@ class RunOptions:
     force: bool = False
 
 
-class Reporter(Protocol):
-    """Interface through which the user is informed of progress."""
-
-    def report_batch(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
-        """Report a batch."""
-
-    def warn(self, text: str) -> None:
-        """Report a warning."""
-
-
 class _StandardOutput:
     """Standard output with the interface of `LineFile`; what was written before a kill is written again."""
 
@@ -154,15 +142,15 @@ class _StandardOutput:
 
 
 class StreamRun:
-    """One run over an input."""
+    """One run over an input; ``reporter`` has the methods ``report_batch`` and ``warn``."""
 
     def __init__(
         self,
         adjuster: ContinualAdjuster,
         schema: InputSchema,
-        source: LineSource | TopicSource,
+        source: Source,
         options: RunOptions,
-        reporter: Reporter,
+        reporter: Any,
         *,
         topic: TopicOutput | None = None,
     ) -> None:
@@ -344,12 +332,11 @@ class StreamRun:
             )
 
     def _write_scored(self, batch: InputBatch, scores: NDArray[Any]) -> None:
+        lines = self._reader.scored_lines(batch, scores)
         if self._topic is None:
-            self._out.add(b"".join(self._reader.scored_lines(batch, scores)))
+            self._out.add(b"".join(lines))
         else:
-            self._topic.send(
-                batch.accepted, [line.removesuffix(b"\n") for line in self._reader.scored_lines(batch, scores)]
-            )
+            self._topic.send(batch.accepted, lines)
 
     def _write_rejected(self, rejected: list[tuple[int, RowReason]]) -> None:
         if not rejected:
@@ -358,7 +345,7 @@ class StreamRun:
             json.dumps({**self.source.locate(line), "reason": reason}).encode() + b"\n" for line, reason in rejected
         ]
         if self._topic is not None and self._topic.takes_rejected:
-            self._topic.reject([entry.removesuffix(b"\n") for entry in entries])
+            self._topic.reject(entries)
         elif self._rejected_file is not None:
             self._rejected_file.add(b"".join(entries))
         self.rejected += len(rejected)

@@ -46,6 +46,8 @@ class Scorer:
     default_radius = 1.0
     #: Whether the model learns from the stream.
     learns = False
+    #: Whether a file stores the result of `project`; of a repair it does not store the mixture.
+    stores_projection = True
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -134,9 +136,6 @@ class Scorer:
         """Move the model into the trust region; return whether it was outside."""
         return False
 
-    def restore_projection(self, center: Self, radius: float) -> None:
-        """Repeat the last `project` after `unpack`, where the file does not store its result."""
-
     def target(self) -> NDArray[np.float64] | None:
         """Return the fixed target as points of equal mass in [0, 1]; None without one."""
         return None
@@ -218,11 +217,6 @@ class LinearScorer(Scorer):
             f"for. Update it with partial_fit, which takes {needed}, or train a model for demographic parity."
         )
 
-    @property
-    def groups(self) -> Groups:
-        """Groups that the model knows, without rows."""
-        return self.model.groups_
-
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
         """Learn from a batch by so many updates; 0 leaves the scores unchanged."""
         self.model.partial_fit(X, sensitive_features=groups, updates=updates)
@@ -290,6 +284,7 @@ class RepairScorer(Scorer):
 
     default_radius = 0.2
     learns = True
+    stores_projection = False
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -326,11 +321,6 @@ class RepairScorer(Scorer):
         if self.repair.grid_ is not None:
             return self.repair.grid_
         return self.repair.online_state().histograms.grid if self.repair.extrapolates else Grid(*self.repair.range_)
-
-    @property
-    def group_sizes(self) -> NDArray[np.int64]:
-        """Training rows of each group."""
-        return np.asarray(self.repair.group_sizes_)
 
     def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         return self._repaired(self._raw_scores(X), groups)
@@ -382,10 +372,6 @@ class RepairScorer(Scorer):
             return False
         self._center, self._weight = center, radius / distance
         return True
-
-    def restore_projection(self, center: RepairScorer, radius: float) -> None:
-        """Repeat the last `project`: a file does not store the mixture."""
-        self.project(center, radius)
 
     def frozen(self) -> RepairScorer:
         """Return a copy with the same scores that does not learn."""

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.stream.input._line_source import LineSource
+    from fairtransport.stream.input._line_source import Source
     from fairtransport.stream.input._schema import InputBatch, InputSchema
-    from fairtransport.stream.kafka import TopicSource
 
 
 class Parser(ABC):
@@ -201,7 +200,7 @@ class BatchReader:
 
     def __init__(
         self,
-        source: LineSource | TopicSource,
+        source: Source,
         schema: InputSchema,
         score_column: str,
         file_format: str,
