@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairtransport as ft
+from fairtransport.stream._scorers import scorer_for
 from fairtransport.stream.input import BatchReader, LineSource, input_schema_for
-from fairtransport.stream.scorers import scorer_for
 from fairtransport.tabular import TableModel
 
 from .worlds import cot, repair

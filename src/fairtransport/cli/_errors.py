@@ -117,7 +117,6 @@ class GuardedGroup(TyperGroup):
     """
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Read the options before the command's name."""
         try:
             return super().make_context(*arguments, **options)
         except _UsageError as error:
@@ -125,7 +124,6 @@ class GuardedGroup(TyperGroup):
             raise
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
         try:
             with termination_as_exception():
                 return super().invoke(ctx)
@@ -153,7 +151,6 @@ class GuardedCommand(TyperCommand):
     """A command that also takes ``--debug`` after its name, and ``--json`` without a path."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments after the command's name."""
         end = args.index("--") if "--" in args else len(args)
         arguments, rest = args[:end], args[end:]
         if "--debug" in arguments:
@@ -174,7 +171,6 @@ def misuse(message: str) -> typer.Exit:
 
 
 def print_stderr(message: str) -> None:
-    """Print one line on standard error."""
     sys.stdout.flush()
     typer.echo(one_line(message), err=True)
 

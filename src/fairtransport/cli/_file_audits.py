@@ -35,7 +35,6 @@ class AuditPlan:
         return {"task": None, **self.counting, "any_range": True, "nodes": nodes}
 
     def count(self, files: list[str]) -> tuple[TableCounts, Provenance]:
-        """Count the scores in files, and describe the files and the columns."""
 
         def load_and_check() -> None:
             from fairtransport.auditing.options import check_options  # noqa: PLC0415
@@ -54,7 +53,6 @@ class AuditPlan:
         return counts, self.provenance(counts, columns, paths)
 
     def provenance(self, counts: TableCounts, columns: Columns, paths: Sequence[Any]) -> Provenance:
-        """Describe files and columns."""
         from fairtransport.auditing.provenance import Provenance, describe_files  # noqa: PLC0415 - loaded by now
 
         with progress_bar("Hashing the files") as tell:

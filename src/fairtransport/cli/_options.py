@@ -49,7 +49,6 @@ def choice(metavar: str, text: str, *, among: Sequence[str] = ()) -> Any:
 
 
 def flag(name: str, text: str) -> Any:
-    """Return an option without a value."""
     return typer.Option(name, help=text)
 
 
@@ -146,7 +145,6 @@ class ReadingOptions:
     threads: Annotated[int | None, option("N", "Threads of the query engine [default: one per core].", min=1)] = None
 
     def open(self, files: Sequence[str]) -> AbstractContextManager[FileTable]:
-        """Open files as one table."""
         delimiter = None if self.delimiter is None else as_delimiter(self.delimiter)
         options = vars(self) | {"null": self.null or (), "delimiter": delimiter}
         return ft.tables.open_files(files, format=options.pop("file_format"), **options)

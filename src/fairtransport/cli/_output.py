@@ -211,7 +211,6 @@ class Output:
 
     @property
     def is_json(self) -> bool:
-        """Whether JSON is all that standard output gets."""
         return self.json_path == "-"
 
     @property
@@ -242,12 +241,10 @@ class Output:
         return self.is_json
 
     def print_paths(self, paths: Mapping[str, Path | None]) -> None:
-        """Print the path of each file, and that of the JSON."""
         print_paths({**paths, "JSON": self._json_file})
 
 
 def _check_writable(output: Path) -> None:
-    """Raise if a file of this name cannot be written."""
     if output.is_dir():
         raise IsADirectoryError(errno.EISDIR, "The output file is a folder", str(output))
     if not output.parent.is_dir():

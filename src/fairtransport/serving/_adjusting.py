@@ -60,7 +60,6 @@ class LoggedAnswer(NamedTuple):
     answer: Answer
 
     def line(self) -> bytes:
-        """Return a line of the log."""
         answer = self.answer
         given = {"version": answer.version, "scores": answer.scores_or_none(), "reasons": answer.reasons}
         text = json.dumps({**self._asdict(), "answer": given}, allow_nan=False, separators=(",", ":")).encode()
@@ -78,7 +77,6 @@ class AnswerLog:
         self._rewrite()
 
     def get(self, key: str) -> LoggedAnswer | None:
-        """Return the answer to an earlier request."""
         return self._answers.get(key)
 
     def __len__(self) -> int:
@@ -108,7 +106,6 @@ class AnswerLog:
         self._file = self._path.open("ab")
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
@@ -138,8 +135,6 @@ _NO_STORE = "The store cannot be written, so nothing is scored. Free disk space 
 
 @dataclass
 class _Waiting:
-    """A request that waits for its scores."""
-
     key: str | None
     check: int
     rows: RowCells
@@ -184,12 +179,10 @@ class AdjustedScoring:
 
     @property
     def problems(self) -> list[str]:
-        """What an operator should know."""
         return [_NO_STORE] if self._failed else []
 
     @property
     def ready(self) -> bool:
-        """Whether requests can be answered."""
         return not self._failed
 
     def reload(self) -> bool:
@@ -197,7 +190,6 @@ class AdjustedScoring:
         return False
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the content of the live page."""
         return self._adjuster.snapshot()
 
     # ---------------------------------------------------------------- requests

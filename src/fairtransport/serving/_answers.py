@@ -31,7 +31,6 @@ class Answer:
     version: str = ""
 
     def scores_or_none(self) -> list[float | None]:
-        """Return the scores, None where there is none."""
         scores: list[float | None] = self.scores.tolist()
         for row in self.reasons:
             scores[row] = None

@@ -75,19 +75,16 @@ class RequestCounts:
         return np.split(array, np.cumsum(self._sizes)[:-1])
 
     def add(self, status: int, seconds: float) -> None:
-        """Count a request."""
         self._by_status[self._status_index.get(status, -1)] += 1.0
         self._by_latency[int(self._bounds.searchsorted(seconds))] += 1.0
         self._sums[0] += seconds
 
     def add_rows(self, n_rows: int, reasons: Iterable[RowReason]) -> None:
-        """Count the rows of a request, and those of them that have no score."""
         self._sums[1] += n_rows
         for reason in reasons:
             self._by_reason[REASONS.index(reason.kind)] += 1.0
 
     def add_replaced(self, counts: Mapping[str, int]) -> None:
-        """Count cells that were replaced."""
         for index, kind in enumerate(REPLACED):
             self._replaced[index] += counts.get(kind, 0)
 

@@ -92,7 +92,7 @@ class FileScoring:
         identity = _identity_of(self._settings.model)
         if identity == self._identity:
             return False
-        self._identity, self._failure = identity, None
+        self._identity = identity
         try:
             model = ServedModel.load(self._settings)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the old version is served
@@ -101,6 +101,7 @@ class FileScoring:
         changed = model.version != self.model.version
         if changed:
             self._serve(model)
+        self._failure = None
         return changed
 
     async def score(self, body: bytes, file_format: str, key: str | None) -> Answer:  # noqa: ARG002 - nothing to repeat
@@ -268,7 +269,7 @@ _ERROR_HEADERS = {405: {"Allow": "POST"}, 408: {"Connection": "close"}, 413: {"C
 
 
 def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> Starlette:
-    """Return an ASGI application that scores rows with one model.
+    """Return an ASGI application that scores rows with one model; ``fairtransport serve`` runs it.
 
     Parameters
     ----------
@@ -280,14 +281,7 @@ def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> 
     -------
     starlette.applications.Starlette
         With the paths ``/score``, ``/openapi.json``, ``/docs/``, ``/healthz``, ``/readyz`` and ``/metrics``; with a
-        store also ``/live/``. ``fairtransport serve`` runs it.
-
-    Raises
-    ------
-    ModelFileError
-        If the model file cannot be loaded.
-    StoreError
-        If the store cannot be used.
+        store also ``/live/``.
     """
     requests = RequestCounts(shared)
     scoring: FileScoring | AdjustedScoring

@@ -12,7 +12,7 @@ import json
 import math
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Self
@@ -29,7 +29,7 @@ from fairtransport._text import one_line
 from fairtransport.groups import make_groups
 from fairtransport.report.style.figures import group_styles
 from fairtransport.report.style.web_pages import base_style, join_scripts
-from fairtransport.serving._sockets import limited_protocol, listen
+from fairtransport.serving._sockets import listen, make_config
 from fairtransport.serving.settings import LocalHosts, SecurityHeaders, local_names
 
 if TYPE_CHECKING:
@@ -119,19 +119,13 @@ def _rounded(values: list[Any]) -> list[Any]:
     return [value if math.isfinite(value) else None for value in column.tolist()]
 
 
-def _seconds(value: str | float | None) -> float | None:
-    """Return a time, given in ISO format or in seconds since 1970, in seconds since 1970; the default zone is UTC."""
-    seconds = _read_time(value) if isinstance(value, str) else value
-    return None if seconds is None else round(float(seconds), 3)
-
-
 @lru_cache(maxsize=2 * MAX_POINTS)
-def _read_time(text: str) -> float | None:
+def _seconds(text: str | None) -> float | None:
+    """Return a time in ISO format in seconds since 1970; None for none, and for that of a damaged file."""
     try:
-        when = datetime.fromisoformat(text)
-    except ValueError:  # of a damaged file
+        return None if text is None else datetime.fromisoformat(text).timestamp()
+    except ValueError:
         return None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def _plain(value: Any) -> Any:
@@ -272,19 +266,8 @@ class LivePage:
         self.limit = _connection_limit()
         hosts = Middleware(LocalHosts, hosts=local_names(self.port))
         app = Starlette(routes=view.routes(), middleware=[Middleware(SecurityHeaders), hosts])
-        protocol: Any = limited_protocol(max_connections=self.limit, seconds=_REQUEST_SECONDS)
-        config = uvicorn.Config(
-            app,
-            http=protocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="critical",  # standard error belongs to the stream
-            server_header=False,
-            headers=[("Server", "fairtransport")],
-            proxy_headers=False,
-            timeout_graceful_shutdown=int(_CLOSE_TIMEOUT),
-        )
+        options = {"lifespan": "off", "headers": [("Server", "fairtransport")]}
+        config = make_config(app, self.limit, seconds=_REQUEST_SECONDS, grace=_CLOSE_TIMEOUT, **options)
         self._server = uvicorn.Server(config)
         self._listener = listener
         self._closed = False

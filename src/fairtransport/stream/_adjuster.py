@@ -16,16 +16,16 @@ from fairtransport.persistence import unpack_model
 from fairtransport.storage import ModelFileError
 from fairtransport.stream._line_file import StoreError
 from fairtransport.stream._monitor import MONITOR_BINS
+from fairtransport.stream._scorers import scorer_for
 from fairtransport.stream._state import AdjusterOptions, StreamState, Version, utc_now
 from fairtransport.stream._store import Store
-from fairtransport.stream.scorers import scorer_for
 
 if TYPE_CHECKING:
     import os
     from types import TracebackType
 
+    from fairtransport.stream._scorers import Scorer
     from fairtransport.stream._state import AdjustmentReport
-    from fairtransport.stream.scorers import Scorer
 
 # Snapshot of a stream for the live page.
 
@@ -35,7 +35,6 @@ _EDGES = slice(None, None, MONITOR_BINS // PAGE_BINS)
 
 
 def make_snapshot(state: StreamState, *, version: int, seconds: float) -> dict[str, Any]:
-    """Return the snapshot that `ContinualAdjuster.snapshot` documents."""
     points, target = np.linspace(0.0, 1.0, PAGE_BINS + 1), state.target_cdf()
     names, shares = list(state.current.groups.names), state.monitor.shares(PAGE_BINS)
     duals = state.current.duals(points)
@@ -75,13 +74,10 @@ class ContinualAdjuster:
     Parameters
     ----------
     model : estimator
-        Fitted `TransportClassifier`, `QuantileRepair` or
-        `QuantileRepairClassifier`, of which the adjuster works on a copy; or any other model that has scores, such as
-        `BlindRepairClassifier`, boosted trees or a pipeline, which it scores and monitors without adjusting. The same
-        for regressors.
+        Fitted linear model or quantile repair, of which the adjuster works on a copy; or any other model that has
+        scores, such as a blind repair, boosted trees or a pipeline, which it scores and monitors without adjusting.
     store : path, optional
-        Folder for checkpoints and the journal, created if it does not exist. Without one, nothing is written and
-        versions are kept in memory.
+        Folder for checkpoints and the journal. Without one, nothing is written, and versions are kept in memory.
     alarm_rate : float, default=0.001
         Largest expected number of false alarms per batch, whatever the distribution of the scores.
     quiet_updates, alarm_updates : int, default=1 and 10
@@ -90,30 +86,25 @@ class ContinualAdjuster:
     alarm_batches : int, default=60
         Number of batches for which an alarm lasts.
     trust_radius : float, optional
-        Radius of the trust region around the last accepted model; ``inf`` for none. See `accept`. For the linear
-        models it is the norm of the change of the weights, relative to the norm of the weights, 0.5 by default. For the
-        repairs it is the mean change of the repaired scores, relative to their range, in the group where it is largest,
-        0.2 by default.
+        Radius of the trust region around the last accepted model; ``inf`` for none. See `accept`. For linear models it
+        is the norm of the change of the weights, relative to that of the weights, 0.5 by default; for repairs the mean
+        change of the scores, relative to their range, in the group where it is largest, 0.2 by default.
     monitor_half_life : float, default=1000
-        Number of rows of its group after which a row counts half in the monitor. The model's own memory has the
-        ``online.half_life`` of the estimator.
+        Rows of its group after which a row counts half in the monitor; the model has its own ``online.half_life``.
     checkpoint_every : int or None, default=50
         Batches between two checkpoints; None to write them only when `checkpoint` is called.
     keep_checkpoints : int, default=5
         Number of checkpoints to keep.
     unknown_group : {"error", "pooled", "common"}, default="error"
-        Whether rows of a group that the model does not know, and rows without a group, raise an error, are scored as
-        everyone pooled and neither monitored nor learned from, or belong to the largest group. A model that does not
-        need the group scores them in any case.
+        Whether rows without a group that the model knows raise an error, are scored as everyone pooled and neither
+        monitored nor learned from, or belong to the largest group. A model that does not need the group scores them.
     title : str, optional
         Title of the live page.
 
     Attributes
     ----------
-    batches, rows, alarms : int
-        Batches, rows and alarms so far; after `resume`, up to the checkpoint.
-    rows_without_group : int
-        Rows so far that belong to no group that the model knows: scored, but neither monitored nor learned from.
+    batches, rows, rows_without_group, alarms : int
+        Batches, rows, those of them without a known group, and alarms so far; after `resume`, up to the checkpoint.
     frozen : bool
         Whether adjusting is suspended.
     model : estimator

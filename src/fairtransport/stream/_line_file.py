@@ -145,7 +145,6 @@ class LineFile:
             )
 
     def sync(self) -> None:
-        """Flush the file to the disk."""
         self.check()
         with self._explained_errors():
             os.fsync(self._handle)
@@ -225,6 +224,20 @@ class LineFile:
                 "that file, and resume."
             )
         return f"{self.path.name} was deleted by another program. Its content was written again; resume to go on."
+
+
+class NoFile:
+    """An output with the interface of a `LineFile` that is none: nothing of it is stored or compared."""
+
+    length, ahead, digest = 0, 0, ""
+
+    def continue_from(self, length: int, digest: str) -> None:
+        """Do nothing: what was written before a kill is written again, or was committed."""
+
+    def sync(self) -> None:
+        """Do nothing, too."""
+
+    check = close = sync
 
 
 def lock_file(handle: int) -> bool:

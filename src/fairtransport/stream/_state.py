@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
     from fairtransport.storage import Container
-    from fairtransport.stream.scorers import Scorer
+    from fairtransport.stream._scorers import Scorer
 
 # History of a stream in at most 2,000 points.
 
@@ -104,15 +104,13 @@ class GroupReading:
 
     Attributes
     ----------
-    name : str
-        Name of the group.
-    rows : int
-        Rows of the group in this batch.
+    name, rows
+        Name of the group, and its rows in this batch.
     size : float
         Effective sample size of the group's histogram.
     before, after : float or None
-        Wasserstein-1 distance to the target, of the original model's scores and of the scores that were returned; None
-        as long as no row of the group was seen.
+        Wasserstein-1 distance to the target, of the original model's scores and of the returned scores; None as long as
+        no row of the group was seen.
     """
 
     name: str
@@ -128,16 +126,13 @@ class AdjustmentReport:
 
     Attributes
     ----------
-    batch, rows : int
-        Number of the batch, from 1, and rows seen so far.
-    rows_without_group : int
-        Those of them that belong to no group that the model knows: they were scored, but neither monitored nor learned
-        from.
+    batch, rows, rows_without_group : int
+        Number of the batch, from 1, rows so far, and those of them that belong to no group that the model knows.
     scores : ndarray of shape (n_rows,)
         Scores of this batch, by the model before it was adjusted to the batch.
     disparity_before, disparity_after : float
         Mean over pairs of groups of the Wasserstein-1 distance between their scores, of the original model's scores and
-        of the scores that were returned. Both are estimated from the monitor's histograms, not from this batch alone.
+        of the returned scores. Both are estimated from the monitor's histograms, not from this batch alone.
     noise_floor : float
         Expected disparity of groups of these sizes that all have the same distribution.
     groups : tuple of GroupReading
@@ -150,13 +145,11 @@ class AdjustmentReport:
         Updates of the model for this batch.
     moved : float
         Distance to the last accepted model, in the unit of ``trust_radius`` of `ContinualAdjuster`.
-    at_border : bool
-        Whether the trust region limited the update.
+    at_border, frozen : bool
+        Whether the trust region limited the update, and whether adjusting is suspended.
     mean_change, agreement : float
-        Mean absolute difference between the scores that were returned and the original model's, and share of rows for
-        which both lie on the same side of the middle of the range.
-    frozen : bool
-        Whether adjusting is suspended.
+        Mean absolute difference between the returned scores and the original model's, and share of rows for which both
+        lie on the same side of the middle of the range.
     """
 
     batch: int
@@ -217,7 +210,6 @@ class AdjusterOptions:
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> AdjusterOptions:
-        """Invert `to_dict`."""
         radius = stored["trust_radius"]
         return cls(**{**stored, "trust_radius": float("inf") if radius is None else radius})
 
@@ -228,14 +220,10 @@ class Version:
 
     Attributes
     ----------
-    version : int
-        Number of the checkpoint.
-    batch, rows : int
-        Batches and rows seen before it.
-    disparity, noise_floor : float
-        Disparity of the scores that were returned, and its noise floor.
-    moved : float
-        Distance to the last accepted model.
+    version, batch, rows : int
+        Number of the checkpoint; batches and rows seen before it.
+    disparity, noise_floor, moved : float
+        Disparity of the returned scores and its noise floor; distance to the last accepted model.
     frozen : bool
         Whether adjusting was suspended.
     """
@@ -409,7 +397,6 @@ class StreamState:
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of a checkpoint."""
         models = {"model": self.current} | ({} if self.accepted is self.original else {"accepted": self.accepted})
         return {
             **{name: np.frombuffer(scorer.pack(), dtype=np.uint8) for name, scorer in models.items()},
@@ -441,7 +428,6 @@ class StreamState:
 
 
 def _with_group(X: Any, groups: Groups) -> tuple[Any, Groups]:
-    """Return the rows that belong to a group."""
     known = groups.has_group
     if known.all():
         return X, groups

@@ -121,17 +121,9 @@ def journal_line(entry: Mapping[str, Any]) -> bytes:
 
 
 def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return the journal of a store: a dict for each batch and for each action of an operator.
+    """Return the journal of a store, which may be in use: a dict for each batch and for each action of an operator.
 
-    Parameters
-    ----------
-    folder : path
-        Folder of the store, which may be in use.
-
-    Returns
-    -------
-    list of dict
-        Entries up to the first line that is incomplete or changed.
+    Entries end at the first line that is incomplete or changed.
     """
     with (Path(folder) / "journal.jsonl").open("rb") as lines:
         return complete_entries(lines)
@@ -193,7 +185,6 @@ class Store:
 
     @property
     def used(self) -> bool:
-        """Whether a stream was started in this folder."""
         return (self.folder / _MODEL).exists()
 
     @property
@@ -227,7 +218,6 @@ class Store:
         return content
 
     def check_model(self, model: bytes) -> None:
-        """Raise if the stream was started with another model."""
         if digest_of(model) != digest_of(self.model()):
             raise StoreError("The store belongs to another model. Use that model, or choose an empty folder.")
 
@@ -254,7 +244,6 @@ class Store:
             self._path(old).unlink(missing_ok=True)
 
     def read(self, version: int) -> Container:
-        """Read one checkpoint."""
         try:
             checkpoint = read_container(self._path(version), kind=_KIND)
             if checkpoint.schema["version"] != version:
@@ -340,7 +329,6 @@ class Store:
             return 0.0, {}
 
     def close(self) -> None:
-        """Close the files and release the lock."""
         if self.is_open:
             self.is_open = False
             self.journal.close()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
-from fairtransport.stream._line_file import StoreError
+from fairtransport.stream._line_file import NoFile, StoreError
 from fairtransport.stream.input import Source
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ def parse_offsets(offsets: Mapping[str, int]) -> dict[int, int]:
 _TRIES = 5  # of a call that the brokers ask to repeat
 
 
-class TopicOutput:
+class TopicOutput(NoFile):
     """Output topic, and optionally a topic of rejected messages, with a transaction for each batch.
 
     A scored message has the key, the headers and, if the topics have equally many partitions, the partition of its
@@ -263,8 +263,6 @@ class TopicOutput:
     """
 
     source: TopicSource
-
-    length, ahead, digest = 0, 0, ""
 
     def __init__(self, settings: KafkaSettings, topic: str, rejected_topic: str | None = None) -> None:
         self._settings = settings
@@ -387,11 +385,6 @@ class TopicOutput:
         fenced = error.code() in {codes._FENCED, codes.PRODUCER_FENCED}  # noqa: SLF001 - public names
         hint = "another run of the stream has started" if fenced else "resume to continue"
         return ConnectionError(f"Kafka at {self._settings.brokers}, topic {self._topic!r}: {error.str()}; {hint}.")
-
-    def sync(self) -> None:
-        """Do nothing: each batch is committed."""
-
-    check = sync
 
     def close(self) -> None:
         """Abort an open transaction, which an error has left."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._columns import say_columns
-from fairtransport.stream._line_file import LineFile, StoreError
+from fairtransport.stream._line_file import LineFile, NoFile, StoreError
 from fairtransport.stream.input import BatchReader
 from fairtransport.tables.column_roles import suggest_names
 
@@ -124,21 +124,12 @@ class RunOptions:
     force: bool = False
 
 
-class _StandardOutput:
-    """Standard output with the interface of `LineFile`; what was written before a kill is written again."""
-
-    length, ahead, digest = 0, 0, ""
-
+class _StandardOutput(NoFile):
     def add(self, content: bytes) -> None:
         left = memoryview(content)
         while left:
             left = left[os.write(1, left) :]
         self.length += len(content)
-
-    def sync(self) -> None:
-        """Do nothing: there is no file."""
-
-    check = close = sync
 
 
 class StreamRun:
@@ -160,7 +151,7 @@ class StreamRun:
         self._reader = BatchReader(source, schema, options.column, options.format, options.delimiter)
         self._missing_groups = MissingGroups(schema)
         self._out: Any = None
-        self._rejected_file: LineFile | None = None
+        self._rejected_file: Any = None
         self._batches = 0
         self._warned = False
 
@@ -182,7 +173,7 @@ class StreamRun:
         options, stored = self.options, self.adjuster.extra
         self._check_settings(stored)
         self._out = self._topic or (_StandardOutput() if options.out is None else LineFile(options.out))
-        self._rejected_file = None if options.rejected is None else LineFile(options.rejected)
+        self._rejected_file = NoFile() if options.rejected is None else LineFile(options.rejected)
         if not self._reader.open():
             return False
         frozen = options.freeze or self.adjuster.frozen
@@ -232,10 +223,8 @@ class StreamRun:
         self.source.restore(stored)
         if self._topic is not None:
             self._topic.resume(self.adjuster.lost)
-        if isinstance(self._out, LineFile):
-            self._out.continue_from(stored["out_bytes"], stored["out_digest"])
-        if self._rejected_file is not None:
-            self._rejected_file.continue_from(stored["rejected_bytes"], stored["rejected_digest"])
+        self._out.continue_from(stored["out_bytes"], stored["out_digest"])
+        self._rejected_file.continue_from(stored["rejected_bytes"], stored["rejected_digest"])
         self.rejected, self._batches = stored["rejected"], stored["batches"]
 
     def _files(self) -> list[Any]:
@@ -324,7 +313,7 @@ class StreamRun:
 
     def _check_may_reject(self, batch: InputBatch) -> None:
         has_topic = self._topic is not None and self._topic.takes_rejected
-        if batch.rejected and self._rejected_file is None and not has_topic:
+        if batch.rejected and self.options.rejected is None and not has_topic:
             line, reason = batch.rejected[0]
             raise ValueError(
                 f"Line {line} cannot be scored: {reason}. To continue after such lines, use --rejected, --store or "
@@ -346,7 +335,7 @@ class StreamRun:
         ]
         if self._topic is not None and self._topic.takes_rejected:
             self._topic.reject(entries)
-        elif self._rejected_file is not None:
+        else:
             self._rejected_file.add(b"".join(entries))
         self.rejected += len(rejected)
 
@@ -377,14 +366,13 @@ class StreamRun:
         """Flush the output, then store its length for the next checkpoint."""
         for file in self._files():
             file.sync()
-        aside = self._rejected_file
         self.adjuster.extra = {
             **self._settings(),
             **self.source.state(),
             "out_bytes": self._out.length,
             "out_digest": self._out.digest,
-            "rejected_bytes": 0 if aside is None else aside.length,
-            "rejected_digest": "" if aside is None else aside.digest,
+            "rejected_bytes": self._rejected_file.length,
+            "rejected_digest": self._rejected_file.digest,
             "rejected": self.rejected,
             "batches": self._batches,
         }

@@ -51,7 +51,6 @@ class Parser(ABC):
         return self._cells(rows)
 
     def _decode(self, line: bytes) -> str:
-        """Return the text of a line."""
         if not line.strip():
             raise UnreadableRowError("empty line")
         if len(line) > self.max_line_bytes:
@@ -130,7 +129,6 @@ class CsvParser(Parser):
         return ('"' + name.replace('"', '""') + '"' if quoted else name).encode()
 
     def append_score(self, line: bytes, score: bytes) -> bytes:
-        """Return the line with the score as its last field, and a newline."""
         return b"%b%b%b\n" % (line, self._delimiter.encode(), score)
 
     def _cells(self, rows: list[Any]) -> RowCells:
@@ -175,7 +173,6 @@ class JsonParser(Parser):
         self._score_key = json.dumps(score_column).encode()
 
     def append_score(self, line: bytes, score: bytes) -> bytes:
-        """Return the line with the score as its last field, and a newline."""
         return b"%b,%b:%b}\n" % (line.rstrip()[:-1].rstrip(), self._score_key, score)
 
     def _row(self, text: str) -> dict[str, Any]:
@@ -198,6 +195,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class BatchReader:
     """Reader of batches in one format; `open` comes first."""
 
+    _parser: Parser
+
     def __init__(
         self,
         source: Source,
@@ -210,41 +209,39 @@ class BatchReader:
         self._schema, self._score_column, self._delimiter = schema, score_column, delimiter
         self._is_csv = file_format == "csv"
         self._header = b""
-        self._parser: Parser | None = None
 
     def open(self) -> bool:
         """Read the header, if the format has one; return False if the input is empty instead."""
-        if not self._is_csv:
-            self._parser = JsonParser(self._schema, self._score_column)
-            self._parser.max_line_bytes = self.source.max_line_bytes
-            return True
-        taken = self.source.take(1) if self.source.header is None else [self.source.header]
-        if not taken:
-            if self.source.incomplete:
+        if self._is_csv:
+            taken = self.source.take(1) if self.source.header is None else [self.source.header]
+            if not taken and self.source.incomplete:
                 raise ValueError("The header does not end with a newline; the input may be incomplete.")
-            return False
-        self._header = taken[0].removeprefix(_BYTE_ORDER_MARK)
-        self._parser = CsvParser(self._schema, self._score_column, self._header, self._delimiter)
+            if not taken:
+                return False
+            self._header = taken[0].removeprefix(_BYTE_ORDER_MARK)
+            self._parser = CsvParser(self._schema, self._score_column, self._header, self._delimiter)
+        else:
+            self._parser = JsonParser(self._schema, self._score_column)
         self._parser.max_line_bytes = self.source.max_line_bytes
         return True
 
     @property
     def output_header(self) -> bytes:
         """Header of the output; empty if the format has none."""
-        parser = self._opened
+        parser = self._parser
         return parser.append_score(self._header, parser.score_field) if isinstance(parser, CsvParser) else b""
 
     @property
     def unused_columns(self) -> tuple[str, ...] | None:
         """Columns of the input that the model does not need; None as long as that is unknown."""
-        return self._opened.unused
+        return self._parser.unused
 
     @property
     def further_columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Columns of the groups that no line has had so far, and columns that are not used; none if that is unknown."""
-        if self._opened.unused is None:
+        if self._parser.unused is None:
             return (), ()
-        return tuple(name for name in self._schema.sensitive if name in self._opened.absent), self._opened.unused
+        return tuple(name for name in self._schema.sensitive if name in self._parser.absent), self._parser.unused
 
     def read(self, n_lines: int, *, wait: float | None = None) -> InputBatch | None:
         """Return the next batch of at most ``n_lines`` lines, or None if there are none; see `LineSource.take`."""
@@ -254,15 +251,9 @@ class BatchReader:
         first = self.source.lines - len(lines) + 1
         if first == 1:
             lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
-        return self._schema.read(self._opened.parse(lines), first=first, lines=lines)
+        return self._schema.read(self._parser.parse(lines), first=first, lines=lines)
 
     def scored_lines(self, batch: InputBatch, scores: NDArray[Any]) -> list[bytes]:
         """Return the accepted lines, each with its score in the fewest digits that restore it, and a newline."""
-        append, pairs = self._opened.append_score, zip(batch.accepted, scores.tolist(), strict=True)
+        append, pairs = self._parser.append_score, zip(batch.accepted, scores.tolist(), strict=True)
         return [append(batch.lines[index], repr(score).encode()) for index, score in pairs]
-
-    @property
-    def _opened(self) -> Parser:
-        if self._parser is None:
-            raise ValueError("The reader is not open: call open() first.")
-        return self._parser

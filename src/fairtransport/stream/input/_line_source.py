@@ -135,7 +135,6 @@ class LineSource(Source):
 
     @property
     def incomplete(self) -> bool:  # type: ignore[override]
-        """Whether the input ended in the middle of a line, which is not taken."""
         return self.ended and self._line_bytes > 0
 
     @property
@@ -153,11 +152,9 @@ class LineSource(Source):
         return self._advance(self._wait_for_batch(n_lines, wait))
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint stores."""
         return {"position": self.position, "lines": self.lines, "head": list(self.head), "checksum": self.checksum}
 
     def restore(self, stored: Mapping[str, Any]) -> None:
-        """Continue after the lines that a checkpoint says were taken."""
         head = (stored["head"][0], stored["head"][1])
         self.skip(stored["position"], stored["lines"], head, stored["checksum"])
 

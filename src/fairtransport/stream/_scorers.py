@@ -156,7 +156,6 @@ class Scorer:
         return undo
 
     def copy(self) -> Self:
-        """Return a copy."""
         return type(self)(copy.deepcopy(self.model) if self.learns else self.model)
 
     def frozen(self) -> Self:
@@ -169,7 +168,6 @@ class Scorer:
 
     @classmethod
     def unpack(cls, content: bytes) -> Self:
-        """Invert `pack`."""
         return cls(unpack_model(content))
 
 
@@ -224,18 +222,15 @@ class LinearScorer(Scorer):
             raise ValueError("The weights are not finite numbers after this batch: features are too large.")
 
     def add_groups(self, groups: Groups) -> None:
-        """Add the groups that the model does not know, without learning from rows."""
         if len(groups) > len(self.groups):
             self.model.set_online_state(self._state.widened(groups))
 
     def distance(self, other: LinearScorer) -> float:
-        """Return the distance to another state of the same model."""
         theta, reference = self._state.theta, other._state.theta
         base, change = self._in_units(reference)[:, :-1], self._in_units(theta - reference)
         return float(np.linalg.norm(change)) / max(1.0, float(np.linalg.norm(base)))
 
     def project(self, center: LinearScorer, radius: float) -> bool:
-        """Move the model into the trust region; return whether it was outside."""
         distance = self.distance(center)
         if distance <= radius:
             return False
@@ -245,17 +240,14 @@ class LinearScorer(Scorer):
         return True
 
     def frozen(self) -> LinearScorer:
-        """Return a copy with the same scores that does not learn."""
         frozen = self.copy()
         frozen.model.set_online_state(self._state.without_memory())
         return frozen
 
     def target(self) -> NDArray[np.float64] | None:
-        """Return the fixed target as points of equal mass in [0, 1]; None without one."""
         return None if self._state.rule.each_other else self.grid.to_unit(self.model.target_)
 
     def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Return each group's dual potential at these points; None for a model without."""
         duals = getattr(self.model, "duals_", None)
         return None if duals is None else np.asarray(duals(self.grid.from_unit(points)))
 
@@ -302,22 +294,18 @@ class RepairScorer(Scorer):
 
     @property
     def repair(self) -> Any:
-        """The `QuantileRepair`."""
         return getattr(self.model, "repair_", self.model)
 
     @property
     def has_histograms(self) -> bool:
-        """Whether the repair has learned from a stream since `fit` or `frozen`."""
         return hasattr(self.repair, "counted_")
 
     @property
     def groups(self) -> Groups:
-        """Groups that the model knows, without rows."""
         return self.repair.groups_
 
     @property
     def grid(self) -> Grid:
-        """Range of the scores; of one that is learned, that on which a stream is counted."""
         if self.repair.grid_ is not None:
             return self.repair.grid_
         return self.repair.online_state().histograms.grid if self.repair.extrapolates else Grid(*self.repair.range_)
@@ -331,7 +319,6 @@ class RepairScorer(Scorer):
             self.repair.partial_fit(self._raw_scores(X), sensitive_features=groups)
 
     def learn_new_groups(self, X: Any, groups: Groups) -> None:
-        """Learn from a batch with new groups."""
         self.learn(X, groups, 1)
 
     def discount_past(self) -> None:
@@ -342,7 +329,6 @@ class RepairScorer(Scorer):
             self.repair.resume(state.forget(share))
 
     def add_groups(self, groups: Groups) -> None:
-        """Add the groups that the model does not know, without learning from rows."""
         if len(groups) == len(self.groups):
             return
         if self.has_histograms:
@@ -351,7 +337,6 @@ class RepairScorer(Scorer):
             self.repair.use_maps(self.repair.group_maps().with_identity_maps(groups, self.grid))
 
     def distance(self, other: RepairScorer) -> float:
-        """Return the distance to another state of the same model."""
         if not self.has_histograms:
             return 0.0
         histograms = self.repair.counted_
@@ -365,7 +350,6 @@ class RepairScorer(Scorer):
         return float(means.max() / (histograms.grid.high - histograms.grid.low))
 
     def project(self, center: RepairScorer, radius: float) -> bool:
-        """Move the model into the trust region; return whether it was outside."""
         self._center, self._weight = None, 1.0
         distance = self.distance(center)
         if distance <= radius:
@@ -374,7 +358,6 @@ class RepairScorer(Scorer):
         return True
 
     def frozen(self) -> RepairScorer:
-        """Return a copy with the same scores that does not learn."""
         frozen, maps = self.copy(), self.repair.group_maps()
         if self._center is not None:
             maps = replace(maps, maps=tuple(self._mixed_map(group) for group in range(len(self.groups))))
@@ -392,14 +375,12 @@ class RepairScorer(Scorer):
 
     @classmethod
     def unpack(cls, content: bytes) -> Self:
-        """Invert `pack`."""
         scorer = super().unpack(content)
         if scorer.has_histograms:  # a file stores summaries of the maps; those of the counts are exact
             scorer.repair.resume(scorer.repair.online_state().refit())
         return scorer
 
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores before repair."""
         if self.model is self.repair:
             return np.asarray(X, dtype=np.float64).reshape(-1)
         return model_scores(self.model.estimator_, X)
