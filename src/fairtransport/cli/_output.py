@@ -15,7 +15,7 @@ import tempfile
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -195,19 +195,19 @@ def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
     return path
 
 
+@shared.described(
+    json_path=shared.option(
+        "[PATH]",
+        "Write the results as JSON to a file; without PATH, or with -, to standard output instead of tables.",
+        "--json",
+    ),
+)
 @dataclass(frozen=True)
 class Output:
     """What every command may write: its results as JSON, to a file or to standard output."""
 
-    json_path: Annotated[
-        str | None,
-        shared.option(
-            "[PATH]",
-            "Write the results as JSON to a file; without PATH, or with -, to standard output instead of tables.",
-            "--json",
-        ),
-    ] = None
-    force: shared.Force = False
+    json_path: str | None = None
+    force: bool = False
 
     @property
     def is_json(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,26 +18,28 @@ if TYPE_CHECKING:
     from fairtransport.auditing import Audit
 
 
+@shared.described(
+    before=shared.argument("BEFORE", "Audit (.json) or file of scores."),
+    after=shared.argument("AFTER", "Audit (.json) or file of scores."),
+    scores=shared.option("COLUMNS", "Column with the scores; two, such as s,t, where AFTER has another."),
+    names=shared.option("A,B", "Names of the two [default: those of the files]."),
+    threshold=shared.option("X", "Scores above X are selected; may be repeated."),
+)
 def run_compare(
-    before: Annotated[str, shared.argument("BEFORE", "Audit (.json) or file of scores.")],
-    after: Annotated[str, shared.argument("AFTER", "Audit (.json) or file of scores.")],
+    before: str,
+    after: str,
     *,
-    scores: Annotated[
-        str | None,
-        shared.option("COLUMNS", "Column with the scores; two, such as s,t, where AFTER has another."),
-    ] = None,
-    sensitive: shared.OptionalSensitive = None,
-    label: shared.OptionalLabel = None,
-    pos_label: shared.PosLabel = None,
-    weight: shared.Weight = None,
-    names: Annotated[str | None, shared.option("A,B", "Names of the two [default: those of the files].")] = None,
-    threshold: Annotated[
-        list[float] | None, shared.option("X", "Scores above X are selected; may be repeated.")
-    ] = None,
-    score_range: shared.ScoreRange = None,
-    html: shared.Html = None,
+    scores: str | None = None,
+    sensitive: list[str] | None = None,
+    label: str | None = None,
+    pos_label: str | None = None,
+    weight: str | None = None,
+    names: str | None = None,
+    threshold: list[float] | None = None,
+    score_range: str | None = None,
+    html: Path | None = None,
     output: Output,
-    seed: shared.Seed = 0,
+    seed: int = 0,
     reading: shared.ReadingOptions,
 ) -> None:
     """Compare two audits of the same groups: two months, two models, before and after repair.

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - typer reads it
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import fairtransport as ft
 from fairtransport._text import count_word
@@ -123,65 +123,59 @@ _TITLES = {
 }
 
 
+@shared.described(
+    out=shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..."),
+    amount=shared.option("X", "From 0 (scores unchanged) to 1 (equal distributions).", min=0, max=1),
+    target=shared.option(
+        "TARGET",
+        "Distribution that each group is mapped to: barycenter, barycenter_w2, pooled or the name of a group.",
+    ),
+    criterion=shared.choice(
+        "CRITERION",
+        "Whose scores become alike: demographic_parity (all people), equal_opportunity (people with the positive "
+        "label) or equalized_odds (people with the same label). The last two need --label.",
+        among=shared.CRITERIA,
+    ),
+    strata=shared.option("COLUMNS", "Repair within each value of these columns (conditional parity)."),
+    randomize=shared.flag(
+        "--randomize", "Reach equalized odds exactly, by scores that are drawn at random; two runs agree."
+    ),
+    fit_on=shared.option("FILE", "Fit the repair on these files and apply it to the others."),
+    column=shared.option("NAME", "Name of the column to add [default: SCORE_repaired]."),
+    sql=shared.option("PATH", "Also write the repair as SQL for a database."),
+    dialect=shared.choice(
+        "DIALECT",
+        "Dialect of --sql: duckdb, mysql (also MariaDB), postgresql or sqlite.",
+        among=("duckdb", "mysql", "postgresql", "sqlite"),
+    ),
+    lookup=shared.option("PATH", "Also write the repair as a Parquet lookup table."),
+    guess_types=shared.flag("--guess-types", "Infer which columns of a CSV file are numeric, instead of writing text."),
+)
 def run_repair(
-    files: shared.Files,
+    files: list[str],
     *,
-    score: shared.Score,
-    sensitive: shared.Sensitive,
-    out: Annotated[Path, shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ...")],
-    amount: Annotated[
-        float, shared.option("X", "From 0 (scores unchanged) to 1 (equal distributions).", min=0, max=1)
-    ] = 1.0,
-    target: Annotated[
-        str,
-        shared.option(
-            "TARGET",
-            "Distribution that each group is mapped to: barycenter, barycenter_w2, pooled or the name of a group.",
-        ),
-    ] = "barycenter_w2",
-    criterion: Annotated[
-        str,
-        shared.choice(
-            "CRITERION",
-            "Whose scores become alike: demographic_parity (all people), equal_opportunity (people with the positive "
-            "label) or equalized_odds (people with the same label). The last two need --label.",
-            among=shared.CRITERIA,
-        ),
-    ] = "demographic_parity",
-    strata: Annotated[
-        list[str] | None,
-        shared.option("COLUMNS", "Repair within each value of these columns (conditional parity)."),
-    ] = None,
-    randomize: Annotated[
-        bool,
-        shared.flag("--randomize", "Reach equalized odds exactly, by scores that are drawn at random; two runs agree."),
-    ] = False,
-    fit_on: Annotated[
-        list[str] | None, shared.option("FILE", "Fit the repair on these files and apply it to the others.")
-    ] = None,
-    label: shared.OptionalLabel = None,
-    pos_label: shared.PosLabel = None,
-    weight: shared.Weight = None,
-    column: Annotated[str | None, shared.option("NAME", "Name of the column to add [default: SCORE_repaired].")] = None,
-    sql: Annotated[Path | None, shared.option("PATH", "Also write the repair as SQL for a database.")] = None,
-    dialect: Annotated[
-        str,
-        shared.choice(
-            "DIALECT",
-            "Dialect of --sql: duckdb, mysql (also MariaDB), postgresql or sqlite.",
-            among=("duckdb", "mysql", "postgresql", "sqlite"),
-        ),
-    ] = "postgresql",
-    lookup: Annotated[Path | None, shared.option("PATH", "Also write the repair as a Parquet lookup table.")] = None,
-    score_range: shared.ScoreRange = None,
-    small_groups: shared.SmallGroups = "keep",
-    min_group_size: shared.MinGroupSize = 30,
-    guess_types: Annotated[
-        bool,
-        shared.flag("--guess-types", "Infer which columns of a CSV file are numeric, instead of writing text."),
-    ] = False,
-    bins: shared.Bins = 16_384,
-    max_groups: shared.MaxGroups = 200,
+    score: str,
+    sensitive: list[str],
+    out: Path,
+    amount: float = 1.0,
+    target: str = "barycenter_w2",
+    criterion: str = "demographic_parity",
+    strata: list[str] | None = None,
+    randomize: bool = False,
+    fit_on: list[str] | None = None,
+    label: str | None = None,
+    pos_label: str | None = None,
+    weight: str | None = None,
+    column: str | None = None,
+    sql: Path | None = None,
+    dialect: str = "postgresql",
+    lookup: Path | None = None,
+    score_range: str | None = None,
+    small_groups: str = "keep",
+    min_group_size: int = 30,
+    guess_types: bool = False,
+    bins: int = 16_384,
+    max_groups: int = 200,
     output: Output,
     reading: shared.ReadingOptions,
 ) -> None:

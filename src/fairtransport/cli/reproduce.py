@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -36,20 +36,20 @@ _FIGURES = ("figure1", "figure2", "figure3", "figure4", "ablation")
 _KNOWN = ("table1", *_FIGURES, "all")
 
 
+@shared.described(
+    name=shared.argument("NAME", f"What to reproduce: {', '.join(_KNOWN)}."),
+    out=shared.option("DIR", "Output folder [default: fairtransport-NAME]."),
+    quick=shared.flag("--quick", "Run the same code with fewer updates and seeds; the figures are less precise."),
+    seeds=shared.option("N", "Number of splits or seeds for each data set (table1 only).", min=1),
+    jobs=shared.option("N", "Number of trainings that run at the same time [default: one per core].", min=1),
+)
 def run_reproduce(
-    name: Annotated[str, shared.argument("NAME", f"What to reproduce: {', '.join(_KNOWN)}.")],
+    name: str,
     *,
-    out: Annotated[Path | None, shared.option("DIR", "Output folder [default: fairtransport-NAME].")] = None,
-    quick: Annotated[
-        bool, shared.flag("--quick", "Run the same code with fewer updates and seeds; the figures are less precise.")
-    ] = False,
-    seeds: Annotated[
-        int | None, shared.option("N", "Number of splits or seeds for each data set (table1 only).", min=1)
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        shared.option("N", "Number of trainings that run at the same time [default: one per core].", min=1),
-    ] = None,
+    out: Path | None = None,
+    quick: bool = False,
+    seeds: int | None = None,
+    jobs: int | None = None,
     output: Output,
 ) -> None:
     """Reproduce the tables and figures of the paper.
@@ -149,15 +149,15 @@ def _figure(value: float | None) -> str:
 _STEPS = 8  # reading, LR, compiling, three trainings, measuring, the page
 
 
+@shared.described(
+    out=shared.option("DIR", "Output folder for the page and its figures."),
+    quick=shared.flag("--quick", "Train for a few seconds only; the figures are less precise."),
+)
 def run_demo(
-    out: Annotated[Path, shared.option("DIR", "Output folder for the page and its figures.")] = Path(
-        "fairtransport-demo"
-    ),
+    out: Path = Path("fairtransport-demo"),
     *,
-    quick: Annotated[
-        bool, shared.flag("--quick", "Train for a few seconds only; the figures are less precise.")
-    ] = False,
-    seed: shared.Seed = 0,
+    quick: bool = False,
+    seed: int = 0,
     output: Output,
 ) -> None:
     """Compare four methods on the Adult data set, in a web page.

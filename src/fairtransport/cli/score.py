@@ -9,7 +9,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
@@ -33,34 +33,32 @@ if TYPE_CHECKING:
     from fairtransport.tabular.file_scoring import FileScores
 
 
+@shared.described(
+    out=shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..., or - for standard output."),
+    threshold=shared.option("X", "Also add a column of decisions: 1 where the score is above X.", min=0, max=1),
+    column=shared.option("NAME", "Name of the column to add."),
+    decision=shared.option("NAME", "Name of the column of decisions."),
+    score=shared.REPAIRED_SCORE,
+    rejected=shared.option(
+        "PATH", "File with the number and the reason of each row without a score [default: OUT.rejected.jsonl]."
+    ),
+    max_rejected=shared.option("SHARE", "Exit status 2 if a larger share has no score.", min=0, max=1),
+)
 def run_score(
-    model: shared.Model,
-    files: shared.Files,
+    model: str,
+    files: list[str],
     *,
-    out: Annotated[
-        str,
-        shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..., or - for standard output."),
-    ],
-    threshold: Annotated[
-        float | None,
-        shared.option("X", "Also add a column of decisions: 1 where the score is above X.", min=0, max=1),
-    ] = None,
-    column: Annotated[str, shared.option("NAME", "Name of the column to add.")] = "score",
-    decision: Annotated[str, shared.option("NAME", "Name of the column of decisions.")] = "decision",
-    sensitive: shared.OptionalSensitive = None,
-    unknown_group: shared.UnknownGroup = "error",
-    features: shared.Features = None,
-    score: shared.RepairedScore = "score",
-    rejected: Annotated[
-        Path | None,
-        shared.option(
-            "PATH", "File with the number and the reason of each row without a score [default: OUT.rejected.jsonl]."
-        ),
-    ] = None,
-    max_rejected: Annotated[
-        float, shared.option("SHARE", "Exit status 2 if a larger share has no score.", min=0, max=1)
-    ] = 0.0,
-    verify: shared.Verify = None,
+    out: str,
+    threshold: float | None = None,
+    column: str = "score",
+    decision: str = "decision",
+    sensitive: list[str] | None = None,
+    unknown_group: str = "error",
+    features: list[str] | None = None,
+    score: str = "score",
+    rejected: Path | None = None,
+    max_rejected: float = 0.0,
+    verify: str | None = None,
     output: Output,
     reading: shared.ReadingOptions,
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -16,36 +15,46 @@ from fairtransport.cli._errors import handling, misuse, print_stderr
 _MEBIBYTE = 2**20
 
 
+@shared.described(
+    host=shared.option("ADDRESS", "Address to listen on; 0.0.0.0 for other machines."),
+    port=shared.option("PORT", "0 takes a free one.", min=0, max=65535),
+    workers=shared.option("N", "Number of processes.", min=1),
+    token_env=shared.option(
+        "NAME", "Environment variable with a token, which requests must have: Authorization: Bearer TOKEN."
+    ),
+    adjust=shared.flag("--adjust", "Adjust the model to the rows that it scores, as `stream` does."),
+    store=shared.option("DIR", "With --adjust: folder for checkpoints and answers."),
+    freeze=shared.flag("--freeze", "With --adjust: monitor, but do not adjust the model."),
+    batch=shared.option("N", "With --adjust: largest number of rows in a batch.", min=1),
+    score=shared.REPAIRED_SCORE,
+    max_body=shared.option("MIB", "Largest body of a request, in MiB.", min=0.001),
+    max_rows=shared.option("N", "Largest number of rows in a request.", min=1),
+    timeout=shared.option("SECONDS", "For the body of a request, and for its answer.", min=0.1),
+    grace=shared.option("SECONDS", "For requests to finish after SIGTERM.", min=1),
+    reload_every=shared.option("SECONDS", "Between looks at the model file.", min=0.1),
+    min_group_rows=shared.option("N", "Groups with fewer rows are not in /metrics.", min=1),
+)
 def run_serve(
-    model: shared.Model,
+    model: str,
     *,
-    host: Annotated[str, shared.option("ADDRESS", "Address to listen on; 0.0.0.0 for other machines.")] = "127.0.0.1",
-    port: Annotated[int, shared.option("PORT", "0 takes a free one.", min=0, max=65535)] = 8000,
-    workers: Annotated[int, shared.option("N", "Number of processes.", min=1)] = 1,
-    token_env: Annotated[
-        str | None,
-        shared.option(
-            "NAME", "Environment variable with a token, which requests must have: Authorization: Bearer TOKEN."
-        ),
-    ] = None,
-    adjust: Annotated[
-        bool, shared.flag("--adjust", "Adjust the model to the rows that it scores, as `stream` does.")
-    ] = False,
-    store: Annotated[Path | None, shared.option("DIR", "With --adjust: folder for checkpoints and answers.")] = None,
-    freeze: Annotated[bool, shared.flag("--freeze", "With --adjust: monitor, but do not adjust the model.")] = False,
-    batch: Annotated[int, shared.option("N", "With --adjust: largest number of rows in a batch.", min=1)] = 500,
-    unknown_group: shared.UnknownGroup = "error",
-    features: shared.Features = None,
-    score: shared.RepairedScore = "score",
-    max_body: Annotated[float, shared.option("MIB", "Largest body of a request, in MiB.", min=0.001)] = 16.0,
-    max_rows: Annotated[int, shared.option("N", "Largest number of rows in a request.", min=1)] = 100_000,
-    timeout: Annotated[
-        float, shared.option("SECONDS", "For the body of a request, and for its answer.", min=0.1)
-    ] = 30.0,
-    grace: Annotated[float, shared.option("SECONDS", "For requests to finish after SIGTERM.", min=1)] = 30.0,
-    reload_every: Annotated[float, shared.option("SECONDS", "Between looks at the model file.", min=0.1)] = 2.0,
-    min_group_rows: Annotated[int, shared.option("N", "Groups with fewer rows are not in /metrics.", min=1)] = 30,
-    verify: shared.Verify = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    token_env: str | None = None,
+    adjust: bool = False,
+    store: Path | None = None,
+    freeze: bool = False,
+    batch: int = 500,
+    unknown_group: str = "error",
+    features: list[str] | None = None,
+    score: str = "score",
+    max_body: float = 16.0,
+    max_rows: int = 100_000,
+    timeout: float = 30.0,
+    grace: float = 30.0,
+    reload_every: float = 2.0,
+    min_group_rows: int = 30,
+    verify: str | None = None,
 ) -> None:
     """Serve the scores of a model over HTTP.
 

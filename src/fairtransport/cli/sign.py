@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import fairtransport as ft
 from fairtransport.cli import _options as shared
 from fairtransport.cli._output import print_paths
 
 
+@shared.described(
+    key=shared.option("PATH", "Private key (Ed25519, PEM, without a password)."),
+    new_key=shared.flag(
+        "--new-key", "Write a new key to PATH, and its public key beside it with the suffix .pub, first."
+    ),
+)
 def run_sign(
-    model: shared.Model,
+    model: str,
     *,
-    key: Annotated[str, shared.option("PATH", "Private key (Ed25519, PEM, without a password).")],
-    new_key: Annotated[
-        bool,
-        shared.flag("--new-key", "Write a new key to PATH, and its public key beside it with the suffix .pub, first."),
-    ] = False,
+    key: str,
+    new_key: bool = False,
 ) -> None:
     """Sign a model file, so that score and stream can verify where it comes from.
 

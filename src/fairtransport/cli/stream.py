@@ -13,7 +13,7 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -37,31 +37,30 @@ if TYPE_CHECKING:
     from fairtransport.stream.loop import RunOptions
 
 
+@shared.described(
+    kafka=shared.option("BROKERS", "Read from Kafka: host:port, separated by commas."),
+    topic=shared.option("NAME", "Topic of the rows."),
+    group_id=shared.option("NAME", "Consumer group that offsets are committed for."),
+    output_topic=shared.option("NAME", "Topic for scored rows, in transactions [default: --out]."),
+    rejected_topic=shared.option("NAME", "Topic for rejected rows [default: --rejected]."),
+    partitions=shared.option("NUMBERS", "Partitions to read, as in 0,1 [default: all]."),
+    start_at=shared.option("END", "Where to start if the group has no offsets: earliest or latest."),
+    columns=shared.option("NAMES", "Columns of CSV messages, which have no header; separated by commas."),
+    kafka_config=shared.option("PATH", "Properties of librdkafka, such as security.protocol=SASL_SSL, one per line."),
+)
 @dataclass(frozen=True)
 class KafkaOptions:
     """What the command line says about Kafka."""
 
-    kafka: Annotated[str | None, shared.option("BROKERS", "Read from Kafka: host:port, separated by commas.")] = None
-    topic: Annotated[str | None, shared.option("NAME", "Topic of the rows.")] = None
-    group_id: Annotated[str | None, shared.option("NAME", "Consumer group that offsets are committed for.")] = None
-    output_topic: Annotated[
-        str | None, shared.option("NAME", "Topic for scored rows, in transactions [default: --out].")
-    ] = None
-    rejected_topic: Annotated[str | None, shared.option("NAME", "Topic for rejected rows [default: --rejected].")] = (
-        None
-    )
-    partitions: Annotated[str | None, shared.option("NUMBERS", "Partitions to read, as in 0,1 [default: all].")] = None
-    start_at: Annotated[
-        str, shared.option("END", "Where to start if the group has no offsets: earliest or latest.")
-    ] = "earliest"
-    columns: Annotated[
-        str | None,
-        shared.option("NAMES", "Columns of CSV messages, which have no header; separated by commas."),
-    ] = None
-    kafka_config: Annotated[
-        Path | None,
-        shared.option("PATH", "Properties of librdkafka, such as security.protocol=SASL_SSL, one per line."),
-    ] = None
+    kafka: str | None = None
+    topic: str | None = None
+    group_id: str | None = None
+    output_topic: str | None = None
+    rejected_topic: str | None = None
+    partitions: str | None = None
+    start_at: str = "earliest"
+    columns: str | None = None
+    kafka_config: Path | None = None
 
     def __bool__(self) -> bool:
         return self.kafka is not None
@@ -184,54 +183,58 @@ def make_reporter(seconds: float) -> Iterator[StreamReporter]:
         )
 
 
+@shared.described(
+    file=shared.argument("FILE", "JSON lines or CSV [default: standard input]."),
+    model=shared.option("PATH", "Model file, written by `fairtransport train` or ft.save."),
+    score=shared.REPAIRED_SCORE,
+    store=shared.option("DIR", "Folder for checkpoints and the journal."),
+    resume=shared.flag("--resume", "Continue from the last checkpoint in --store, if there is one."),
+    out=shared.option("PATH", "Output file for scored lines [default: standard output]."),
+    rejected=shared.option("PATH", "File for rejected lines [default: in --store, or next to --out]."),
+    max_rejected=shared.option("SHARE", "Stop if a larger fraction of the lines is rejected.", min=0, max=1),
+    batch=shared.option("N", "Number of lines in a batch.", min=1),
+    checkpoint_every=shared.option("N", "Batches between two checkpoints.", min=1),
+    follow=shared.flag("--follow", "Wait for more lines at the end of FILE or topic."),
+    wait=shared.option("SECONDS", "Maximum time to wait for a full batch [default with Kafka: 1].", min=0),
+    column=shared.option("NAME", "Name of the column to add [default: score, or SCORE_repaired]."),
+    file_format=shared.option("FORMAT", "csv or jsonl [default: judged by the file name].", "--format"),
+    delimiter=shared.option("CHARACTER", "Delimiter of CSV fields."),
+    alarm_rate=shared.option("X", "Maximum rate of false alarms per batch.", min=0, max=1),
+    trust_radius=shared.option("X", "How far the model may move from the accepted one.", min=0),
+    keep_checkpoints=shared.option("N", "Number of checkpoints to keep.", min=1),
+    freeze=shared.flag("--freeze", "Score and monitor without adjusting the model."),
+    page=shared.option("PORT", "Serve a live page on this port, to this machine only."),
+    report=shared.option("SECONDS", "Time between two status lines on standard error.", min=0),
+)
 def run_stream(
-    file: Annotated[Path | None, shared.argument("FILE", "JSON lines or CSV [default: standard input].")] = None,
+    file: Path | None = None,
     *,
-    model: Annotated[Path, shared.option("PATH", "Model file, written by `fairtransport train` or ft.save.")],
-    sensitive: shared.OptionalSensitive = None,
-    unknown_group: shared.UnknownGroup = "error",
-    score: shared.OptionalRepairedScore = None,
-    features: shared.Features = None,
-    store: Annotated[Path | None, shared.option("DIR", "Folder for checkpoints and the journal.")] = None,
-    resume: Annotated[
-        bool, shared.flag("--resume", "Continue from the last checkpoint in --store, if there is one.")
-    ] = False,
-    out: Annotated[
-        Path | None, shared.option("PATH", "Output file for scored lines [default: standard output].")
-    ] = None,
-    rejected: Annotated[
-        Path | None, shared.option("PATH", "File for rejected lines [default: in --store, or next to --out].")
-    ] = None,
-    max_rejected: Annotated[
-        float, shared.option("SHARE", "Stop if a larger fraction of the lines is rejected.", min=0, max=1)
-    ] = 0.05,
-    batch: Annotated[int, shared.option("N", "Number of lines in a batch.", min=1)] = 500,
-    checkpoint_every: Annotated[int, shared.option("N", "Batches between two checkpoints.", min=1)] = 50,
-    follow: Annotated[bool, shared.flag("--follow", "Wait for more lines at the end of FILE or topic.")] = False,
-    wait: Annotated[
-        float | None,
-        shared.option("SECONDS", "Maximum time to wait for a full batch [default with Kafka: 1].", min=0),
-    ] = None,
-    column: Annotated[
-        str | None, shared.option("NAME", "Name of the column to add [default: score, or SCORE_repaired].")
-    ] = None,
-    file_format: Annotated[
-        str | None, shared.option("FORMAT", "csv or jsonl [default: judged by the file name].", "--format")
-    ] = None,
-    delimiter: Annotated[str, shared.option("CHARACTER", "Delimiter of CSV fields.")] = ",",
-    alarm_rate: Annotated[float, shared.option("X", "Maximum rate of false alarms per batch.", min=0, max=1)] = 0.001,
-    trust_radius: Annotated[
-        float | None, shared.option("X", "How far the model may move from the accepted one.", min=0)
-    ] = None,
-    keep_checkpoints: Annotated[int, shared.option("N", "Number of checkpoints to keep.", min=1)] = 5,
-    freeze: Annotated[bool, shared.flag("--freeze", "Score and monitor without adjusting the model.")] = False,
-    page: Annotated[int | None, shared.option("PORT", "Serve a live page on this port, to this machine only.")] = None,
-    report: Annotated[
-        float, shared.option("SECONDS", "Time between two status lines on standard error.", min=0)
-    ] = 10.0,
+    model: Path,
+    sensitive: list[str] | None = None,
+    unknown_group: str = "error",
+    score: str | None = None,
+    features: list[str] | None = None,
+    store: Path | None = None,
+    resume: bool = False,
+    out: Path | None = None,
+    rejected: Path | None = None,
+    max_rejected: float = 0.05,
+    batch: int = 500,
+    checkpoint_every: int = 50,
+    follow: bool = False,
+    wait: float | None = None,
+    column: str | None = None,
+    file_format: str | None = None,
+    delimiter: str = ",",
+    alarm_rate: float = 0.001,
+    trust_radius: float | None = None,
+    keep_checkpoints: int = 5,
+    freeze: bool = False,
+    page: int | None = None,
+    report: float = 10.0,
     kafka: KafkaOptions,
-    verify: shared.Verify = None,
-    force: shared.Force = False,
+    verify: str | None = None,
+    force: bool = False,
 ) -> None:
     """Score a stream of rows, and adjust the model when it drifts.
 

@@ -6,7 +6,7 @@ import math
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path  # noqa: TC003 - typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import fairtransport as ft
 from fairtransport.cli import _options as shared
@@ -40,69 +40,55 @@ METHODS = {
 _USUAL_BASE = {"dpp": "linear", "blind-repair": "trees"}
 
 
+@shared.described(
+    method=shared.choice("|".join(METHODS), f"{'; '.join(f'{name}: {text}' for name, text in METHODS.items())}."),
+    base=shared.choice(
+        "linear|trees",
+        "The model that is repaired: linear (default of dpp), or trees, gradient boosting (default of blind-repair).",
+    ),
+    criterion=shared.choice(
+        "CRITERION",
+        "Whose scores should be distributed alike in all groups: demographic_parity (all people), equalized_odds "
+        "(people with the same label) or equal_opportunity (people with the positive label; not for regression).",
+        among=shared.CRITERIA,
+    ),
+    aware=shared.flag(
+        "--aware/--blind",
+        "Aware: the sensitive columns are features and needed to score; cot and dot have separate weights for each "
+        "group. Blind, the default: they are used in training only.",
+    ),
+    parity_weight=shared.option(
+        "X",
+        "Weight of parity relative to accuracy, for cot and dot: a number, or auto, which goes as far as the data "
+        "allow while at least half of the model's information about the label is kept [default: auto].",
+    ),
+    amount=shared.option("X", "From 0 (no parity) to 1 (full parity) [default: 1].", min=0, max=1),
+    max_disparity=shared.option(
+        "X",
+        "Choose --parity-weight (or --amount, where that is given or does not apply; the slack with blind-repair) "
+        "for the lowest error with a disparity of X on unseen rows: the mean over pairs of groups, within labels "
+        "or strata where these are compared.",
+        min=0,
+    ),
+    target=shared.option(
+        "TARGET",
+        "Distribution that the groups' scores move to: barycenter, barycenter_w2, pooled or the name of a group "
+        "[default: towards each other with cot and dot, barycenter_w2 with dpp].",
+    ),
+)
 @dataclass(frozen=True)
 class MethodOptions:
     """The method and its options; None for an option that is not used."""
 
-    method: Annotated[
-        str,
-        shared.choice("|".join(METHODS), f"{'; '.join(f'{name}: {text}' for name, text in METHODS.items())}."),
-    ] = "cot"
-    base: Annotated[
-        str | None,
-        shared.choice(
-            "linear|trees",
-            "The model that is repaired: linear (default of dpp), or trees, gradient boosting (default of "
-            "blind-repair).",
-        ),
-    ] = None
-    criterion: Annotated[
-        str,
-        shared.choice(
-            "CRITERION",
-            "Whose scores should be distributed alike in all groups: demographic_parity (all people), equalized_odds "
-            "(people with the same label) or equal_opportunity (people with the positive label; not for regression).",
-            among=shared.CRITERIA,
-        ),
-    ] = "demographic_parity"
-    aware: Annotated[
-        bool | None,
-        shared.flag(
-            "--aware/--blind",
-            "Aware: the sensitive columns are features and needed to score; cot and dot have separate weights for each "
-            "group. Blind, the default: they are used in training only.",
-        ),
-    ] = None
-    parity_weight: Annotated[
-        str | None,
-        shared.option(
-            "X",
-            "Weight of parity relative to accuracy, for cot and dot: a number, or auto, which goes as far as the data "
-            "allow while at least half of the model's information about the label is kept [default: auto].",
-        ),
-    ] = None
-    amount: Annotated[
-        float | None, shared.option("X", "From 0 (no parity) to 1 (full parity) [default: 1].", min=0, max=1)
-    ] = None
-    max_disparity: Annotated[
-        float | None,
-        shared.option(
-            "X",
-            "Choose --parity-weight (or --amount, where that is given or does not apply; the slack with blind-repair) "
-            "for the lowest error with a disparity of X on unseen rows: the mean over pairs of groups, within labels "
-            "or strata where these are compared.",
-            min=0,
-        ),
-    ] = None
-    target: Annotated[
-        str | None,
-        shared.option(
-            "TARGET",
-            "Distribution that the groups' scores move to: barycenter, barycenter_w2, pooled or the name of a group "
-            "[default: towards each other with cot and dot, barycenter_w2 with dpp].",
-        ),
-    ] = None
-    seed: shared.Seed = 0
+    method: str = "cot"
+    base: str | None = None
+    criterion: str = "demographic_parity"
+    aware: bool | None = None
+    parity_weight: str | None = None
+    amount: float | None = None
+    max_disparity: float | None = None
+    target: str | None = None
+    seed: int = 0
 
     @property
     def weight(self) -> dict[str, Any]:
@@ -293,38 +279,35 @@ def _outcome(summary: dict[str, Any]) -> str:
     return " ".join(sentences)
 
 
+@shared.described(
+    out=shared.option("PATH", "Model file to write, such as model.ft."),
+    strata=shared.option(
+        "COLUMNS",
+        "Compare groups only within the values of these columns, such as education; numbers are cut at quantiles.",
+    ),
+    test=shared.option("FILE", "Measure on these files, and train on all rows of the others."),
+    test_share=shared.option("X", "Fraction of the rows to hold out; 0 for none.", min=0, max=0.9),
+    drop=shared.option("COLUMNS", "Columns that are not features, such as identifiers."),
+    categorical=shared.option("COLUMNS", "Numeric columns that are categories, such as postcodes."),
+)
 def run_train(
-    files: shared.Files,
+    files: list[str],
     *,
-    label: shared.Label,
-    sensitive: shared.Sensitive,
-    out: Annotated[Path, shared.option("PATH", "Model file to write, such as model.ft.")],
+    label: str,
+    sensitive: list[str],
+    out: Path,
     options: MethodOptions,
-    task: shared.Task = None,
-    strata: Annotated[
-        list[str] | None,
-        shared.option(
-            "COLUMNS",
-            "Compare groups only within the values of these columns, such as education; numbers are cut at quantiles.",
-        ),
-    ] = None,
-    pos_label: shared.PosLabel = None,
-    test: Annotated[
-        list[str] | None, shared.option("FILE", "Measure on these files, and train on all rows of the others.")
-    ] = None,
-    test_share: Annotated[
-        float, shared.option("X", "Fraction of the rows to hold out; 0 for none.", min=0, max=0.9)
-    ] = 0.25,
-    drop: Annotated[
-        list[str] | None, shared.option("COLUMNS", "Columns that are not features, such as identifiers.")
-    ] = None,
-    categorical: Annotated[
-        list[str] | None, shared.option("COLUMNS", "Numeric columns that are categories, such as postcodes.")
-    ] = None,
-    missing: shared.Missing = "set_aside",
-    small_groups: shared.SmallGroups = "keep",
-    min_group_size: shared.MinGroupSize = 30,
-    max_groups: shared.MaxGroups = 200,
+    task: str | None = None,
+    strata: list[str] | None = None,
+    pos_label: str | None = None,
+    test: list[str] | None = None,
+    test_share: float = 0.25,
+    drop: list[str] | None = None,
+    categorical: list[str] | None = None,
+    missing: str = "set_aside",
+    small_groups: str = "keep",
+    min_group_size: int = 30,
+    max_groups: int = 200,
     output: Output,
     reading: shared.ReadingOptions,
 ) -> None:
