@@ -21,10 +21,9 @@ def table():
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, table):
-    monkeypatch.chdir(tmp_path)
+def here(here, table):
     table.write_csv("scores.csv")
-    return tmp_path
+    return here
 
 
 def call(run, *arguments):

@@ -25,10 +25,9 @@ def people(sizes, seed=0):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     people({"a": 900, "b": 600, "c": 20, "d": 8}).write_parquet("scores.parquet")
-    return tmp_path
+    return here
 
 
 def repaired(run, *options):

@@ -39,15 +39,14 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     rng = np.random.default_rng(1)
     sex = rng.choice(["F", "M"], ROWS)
     table = pl.DataFrame({"id": np.arange(ROWS), "a": rng.normal(size=ROWS), "b": rng.normal(size=ROWS), "sex": sex})
     table.write_csv("rows.csv")
     table.select("sex", "b", "a", "id").write_ndjson("rows.jsonl")
     table.select("id", "sex", s=1 / (1 + (-pl.col("a")).exp())).write_ndjson("scores.jsonl")
-    return tmp_path
+    return here
 
 
 @pytest.fixture

@@ -23,16 +23,15 @@ HOSTILE = ["<script>alert(1)</script>", "=cmd()", "🦊", "x" * 300, "\u202egpj"
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, raw_people):
+def here(here, raw_people):
     """A folder with a raw table in several formats."""
-    monkeypatch.chdir(tmp_path)
     people = raw_people(600)
     people.write_csv("people.csv")
     people.write_parquet("people.parquet")
     people.write_ndjson("people.jsonl")
     people.write_ipc("people.feather")
     pl.read_csv("people.csv", infer_schema=False).write_csv("semicolon.csv", separator=";")
-    return tmp_path
+    return here
 
 
 def call(run, *arguments, files=("people.csv",), label="hired", sensitive="sex", method="dpp", out="model.ft"):
