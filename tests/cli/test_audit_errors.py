@@ -31,8 +31,7 @@ def call(run, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("limit", "status"),
-    [("positive_predictive_value=.1", 2), ("ppv=.9", 0), ("ece=.05", 2), ("ece=.5", 0)],
+    ("limit", "status"), [("positive_predictive_value=.1", 2), ("ppv=.9", 0), ("ece=.05", 2), ("ece=.5", 0)]
 )
 def test_a_limit_on_errors_sets_the_exit_status(run, here, limit, status):
     result = call(run, "--label", "y", "--fail-above", limit)

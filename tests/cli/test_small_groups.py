@@ -38,8 +38,7 @@ def repaired(run, *options):
 
 
 @pytest.mark.parametrize(
-    ("options", "policy"),
-    [((), "keep"), (("--small-groups", "pool"), "pool"), (("--small-groups", "drop"), "drop")],
+    ("options", "policy"), [((), "keep"), (("--small-groups", "pool"), "pool"), (("--small-groups", "drop"), "drop")]
 )
 def test_the_report_predicts_the_errors_after_repair(run, here, options, policy):
     result = run("audit", "scores.parquet", "--score", "s", "--sensitive", "g", "--label", "y", *QUICK, *options)

@@ -25,7 +25,9 @@ NOW = {
     "edges": np.linspace(0, 1, 3),
     "histograms": {"a": np.array([0.5, 0.5]), "b": [np.nan, 1.0]},
     "target": None,
-    "history": [{"batch": 1, "rows": 10, "time": "2001-09-09T01:46:40+00:00", "disparity": np.float64(0.25), "alarm": np.True_}],
+    "history": [
+        {"batch": 1, "rows": 10, "time": "2001-09-09T01:46:40+00:00", "disparity": np.float64(0.25), "alarm": np.True_}
+    ],
     "duals": None,
     "spent": {"updates": 3},
 }

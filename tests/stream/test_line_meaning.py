@@ -95,12 +95,7 @@ def worlds():
     estimator = ft.TransportClassifier(parity_weight=0.3)
     raw = TableModel(estimator, label="label", sensitive_features=["sex"]).fit(table)
     scores = np.linspace(0, 1, 400)
-    by_type = {
-        "int": [0, 1, 7, 12],
-        "bool": [True, False],
-        "float": [0.5, 2.0],
-        "missing": ["F", None],
-    }
+    by_type = {"int": [0, 1, 7, 12], "bool": [True, False], "float": [0.5, 2.0], "missing": ["F", None]}
     found = {
         "numbers": World(
             cot(), {**dict.fromkeys("xyz", numbers), "sex": ["F", "M"]}, ["sex"], features=["x", "y", "z"]

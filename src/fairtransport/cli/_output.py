@@ -200,7 +200,7 @@ def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
         "[PATH]",
         "Write the results as JSON to a file; without PATH, or with -, to standard output instead of tables.",
         "--json",
-    ),
+    )
 )
 @dataclass(frozen=True)
 class Output:

@@ -201,8 +201,7 @@ def _free_name(name: str, taken: Collection[str]) -> str:
         "range; top 10, 25 and 50% without known bounds].",
     ),
     target=shared.option(
-        "TARGET",
-        "Distribution that wass1 is measured to: barycenter, barycenter_w2, pooled or the name of a group.",
+        "TARGET", "Distribution that wass1 is measured to: barycenter, barycenter_w2, pooled or the name of a group."
     ),
     favourable=shared.option(
         "high|low", "Which scores are to a person's advantage; low for a risk, where those above X are flagged."
@@ -373,22 +372,14 @@ def run_audit(
 
 def _check_series(strata: list[str] | None, criterion: str, markdown: Path | None) -> None:
     """End the command where options do not go with ``--by``."""
-    others = {
-        "--strata": strata,
-        "--criterion": criterion != "demographic_parity",
-        "--markdown": markdown is not None,
-    }
+    others = {"--strata": strata, "--criterion": criterion != "demographic_parity", "--markdown": markdown is not None}
     for option, chosen in others.items():
         if chosen:
             raise misuse(f"--by cannot be combined with {option}")
 
 
 def _report(
-    audit: Any,
-    html: Path | None,
-    markdown: Path | None,
-    output: Output,
-    effects: CounterfactualAudit | None = None,
+    audit: Any, html: Path | None, markdown: Path | None, output: Output, effects: CounterfactualAudit | None = None
 ) -> None:
     if html is not None:
         with spinner("Writing the page"):

@@ -127,8 +127,7 @@ _TITLES = {
     out=shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..."),
     amount=shared.option("X", "From 0 (scores unchanged) to 1 (equal distributions).", min=0, max=1),
     target=shared.option(
-        "TARGET",
-        "Distribution that each group is mapped to: barycenter, barycenter_w2, pooled or the name of a group.",
+        "TARGET", "Distribution that each group is mapped to: barycenter, barycenter_w2, pooled or the name of a group."
     ),
     criterion=shared.choice(
         "CRITERION",

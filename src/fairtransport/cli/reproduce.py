@@ -153,13 +153,7 @@ _STEPS = 8  # reading, LR, compiling, three trainings, measuring, the page
     out=shared.option("DIR", "Output folder for the page and its figures."),
     quick=shared.flag("--quick", "Train for a few seconds only; the figures are less precise."),
 )
-def run_demo(
-    out: Path = Path("fairtransport-demo"),
-    *,
-    quick: bool = False,
-    seed: int = 0,
-    output: Output,
-) -> None:
+def run_demo(out: Path = Path("fairtransport-demo"), *, quick: bool = False, seed: int = 0, output: Output) -> None:
     """Compare four methods on the Adult data set, in a web page.
 
     The methods are logistic regression (LR), quantile repair of its scores (DPP), and training with discrete (DOT) and

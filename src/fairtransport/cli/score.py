@@ -17,14 +17,7 @@ import fairtransport as ft
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import collect_warnings, misuse, print_stderr
 from fairtransport.cli._limits import EXCEEDED
-from fairtransport.cli._output import (
-    Output,
-    check_paths,
-    count_of,
-    print_sentence,
-    progress_bar,
-    standard_output,
-)
+from fairtransport.cli._output import Output, check_paths, count_of, print_sentence, progress_bar, standard_output
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:

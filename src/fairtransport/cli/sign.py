@@ -15,12 +15,7 @@ from fairtransport.cli._output import print_paths
         "--new-key", "Write a new key to PATH, and its public key beside it with the suffix .pub, first."
     ),
 )
-def run_sign(
-    model: str,
-    *,
-    key: str,
-    new_key: bool = False,
-) -> None:
+def run_sign(model: str, *, key: str, new_key: bool = False) -> None:
     """Sign a model file, so that score and stream can verify where it comes from.
 
     The signature is added to the file, or replaces the one that it has, and covers every byte of it. Keep the private

@@ -315,9 +315,7 @@ class AdjustedScoring:
         """Return the groups of each row; new groups are not counted."""
         scorer, policy = self._schema.scorer, self._schema.unknown_group
         groups = scorer.groups.encode(
-            batch.sensitive_features,
-            unknown_group="pooled" if policy == "error" else policy,
-            sizes=scorer.group_sizes,
+            batch.sensitive_features, unknown_group="pooled" if policy == "error" else policy, sizes=scorer.group_sizes
         )
         return np.stack(groups.memberships, axis=1).astype(np.int64)
 

@@ -295,10 +295,7 @@ def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> 
     view: LiveView | None = None
     if isinstance(scoring, AdjustedScoring):
         view = LiveView(scoring.snapshot)
-        pages += [
-            Route("/live", _redirect("live/")),
-            Mount("/live", SecurityHeaders(Starlette(routes=view.routes()))),
-        ]
+        pages += [Route("/live", _redirect("live/")), Mount("/live", SecurityHeaders(Starlette(routes=view.routes())))]
     middleware = []
     if settings.hosts:
         middleware.append(Middleware(LocalHosts, hosts=settings.hosts))

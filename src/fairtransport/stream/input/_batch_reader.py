@@ -198,12 +198,7 @@ class BatchReader:
     _parser: Parser
 
     def __init__(
-        self,
-        source: Source,
-        schema: InputSchema,
-        score_column: str,
-        file_format: str,
-        delimiter: str,
+        self, source: Source, schema: InputSchema, score_column: str, file_format: str, delimiter: str
     ) -> None:
         self.source = source
         self._schema, self._score_column, self._delimiter = schema, score_column, delimiter
