@@ -40,10 +40,8 @@ def test_a_limit_on_errors_sets_the_exit_status(run, here, limit, status):
 
 
 def test_limits_refer_to_the_worst_threshold_and_to_the_largest_difference(run, here):
-    options = ("--label", "y", "--threshold", ".3", "--threshold", ".6", "--json", "-")
-    result = call(
-        run, *options, *(f"--fail-above={name}=0" for name in ("tpr", "fpr", "fnr", "npv", "acc", "eo", "eop"))
-    )
+    limits = (f"--fail-above={name}=0" for name in ("tpr", "fpr", "fnr", "npv", "acc", "eo", "eop"))
+    result = call(run, "--label y --threshold .3 --threshold .6 --json -", *limits)
     audit = json.loads(result.stdout)
     lines = dict(line.removeprefix("limit exceeded: ").split(" is ") for line in result.stderr.splitlines())
     expected = {

@@ -14,6 +14,7 @@ from types import ModuleType
 import numpy as np
 import polars as pl
 import pytest
+from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport.cli.stream import StreamReporter
@@ -27,10 +28,8 @@ ROWS = 230
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """Model files: COT with names of columns, and a repair."""
-    folder, rng = tmp_path_factory.mktemp("models"), np.random.default_rng(0)
-    sex = rng.choice(["F", "M"], 2000)
-    X = pl.DataFrame({"a": rng.normal(size=2000), "b": rng.normal(size=2000) + (sex == "M")}).to_pandas()
-    y = (X["a"] + X["b"] + rng.logistic(size=2000) > 0.5).astype(int)
+    folder = tmp_path_factory.mktemp("models")
+    X, y, sex = people(2000, groups=("F", "M"), shift=(0.0, 1.0), coef=(1.0, 1.0), names="ab")
     cot = ft.TransportClassifier(parity_weight=0.5).fit(X, y, sensitive_features={"sex": sex})
     ft.save(cot, folder / "cot.ft")
     scores = 1 / (1 + np.exp(-X["a"] - X["b"]))

@@ -173,11 +173,6 @@ def test_a_snapshot_that_fails_does_not_show_the_error():
 # ------------------------------------------------------------------------------------------------------- wrong input
 
 
-def test_a_port_in_use_raises(page):
-    with pytest.raises(OSError, match=f"Port {page.port} is in use by another program; choose another, or 0"):
-        serve_page(dict, page.port)
-
-
 @pytest.mark.parametrize(
     ("port", "error"), [(-1, ValueError), (65536, ValueError), ("80", TypeError), (True, TypeError)]
 )
