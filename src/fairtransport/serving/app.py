@@ -41,7 +41,7 @@ from fairtransport.serving.live_page import LiveView
 from fairtransport.serving.settings import BearerToken, LocalHosts, SecurityHeaders
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -160,9 +160,10 @@ class Metrics:
         """Yield the metrics, as a registry of prometheus-client asks for them."""
         yield from self._request_metrics()
         model, scores = self._scoring.served
-        version = GaugeMetricFamily("fairtransport_model", "Version of the model that is served.", labels=["version"])
-        version.add_metric([model.version], 1.0)
-        yield version
+        versions = {model.version: 1.0}
+        yield _labelled(
+            GaugeMetricFamily, "fairtransport_model", "Version of the model that is served.", "version", versions
+        )
         yield GaugeMetricFamily(
             "fairtransport_model_file_loaded",
             "1 if the latest version of the model file is served, 0 if it could not be loaded.",
@@ -175,31 +176,27 @@ class Metrics:
 
     def _request_metrics(self) -> Iterator[Any]:
         counts = self._requests.total()
-        by_status = CounterMetricFamily(
-            "fairtransport_requests", "Requests for scores, by the status of the response.", labels=["status"]
+        statuses = zip(STATUSES, counts["statuses"], strict=True)
+        requests = {str(status) if status else "other": number for status, number in statuses if number}
+        yield _labelled(
+            CounterMetricFamily,
+            "fairtransport_requests",
+            "Requests for scores, by the status of the response.",
+            "status",
+            requests,
         )
-        for status, number in zip(STATUSES, counts["statuses"], strict=True):
-            if number:
-                by_status.add_metric([str(status) if status else "other"], number)
-        yield by_status
-        cumulated = np.cumsum(counts["latencies"])
-        bounds = [*map(str, LATENCY_BOUNDS), "+Inf"]
         latency = HistogramMetricFamily("fairtransport_request_seconds", "Time from a request to its response.")
-        latency.add_metric([], [*zip(bounds, cumulated, strict=True)], sum_value=counts["sums"][0])
+        bounds = [*map(str, LATENCY_BOUNDS), "+Inf"]
+        cumulated = [*zip(bounds, np.cumsum(counts["latencies"]), strict=True)]
+        latency.add_metric([], cumulated, sum_value=counts["sums"][0])
         yield latency
         yield CounterMetricFamily("fairtransport_rows", "Rows that were received.", value=counts["sums"][1])
-        rejected = CounterMetricFamily(
-            "fairtransport_rejected_rows", "Rows that have no score, by the kind of the reason.", labels=["reason"]
-        )
-        for reason, number in zip(REASONS, counts["reasons"], strict=True):
-            rejected.add_metric([reason], number)
-        yield rejected
-        replaced = CounterMetricFamily(
-            "fairtransport_replaced_cells", "Cells treated as missing or as a rare category.", labels=["kind"]
-        )
-        for kind, number in zip(REPLACED, counts["replaced"], strict=True):
-            replaced.add_metric([kind], number)
-        yield replaced
+        rejected = dict(zip(REASONS, counts["reasons"], strict=True))
+        replaced = dict(zip(REPLACED, counts["replaced"], strict=True))
+        text = "Rows that have no score, by the kind of the reason."
+        yield _labelled(CounterMetricFamily, "fairtransport_rejected_rows", text, "reason", rejected)
+        text = "Cells treated as missing or as a rare category."
+        yield _labelled(CounterMetricFamily, "fairtransport_replaced_cells", text, "kind", replaced)
 
     def _score_metrics(self, scores: ScoreCounts, *, bounded: bool) -> Iterator[Any]:
         """Yield the distribution of each group's scores; groups with few rows are left out."""
@@ -223,13 +220,18 @@ class Metrics:
                     value=_disparity(histograms[shown]),
                 )
             return
-        rows = CounterMetricFamily("fairtransport_group_rows", "Scored rows of each group.", labels=["group"])
-        total = GaugeMetricFamily("fairtransport_group_mean", "Mean score of each group.", labels=["group"])
-        for group in shown.tolist():
-            rows.add_metric([names[group]], sizes[group])
-            total.add_metric([names[group]], sums[group] / sizes[group])
-        yield rows
-        yield total
+        rows = {names[group]: sizes[group] for group in shown.tolist()}
+        means = {names[group]: sums[group] / sizes[group] for group in shown.tolist()}
+        yield _labelled(CounterMetricFamily, "fairtransport_group_rows", "Scored rows of each group.", "group", rows)
+        yield _labelled(GaugeMetricFamily, "fairtransport_group_mean", "Mean score of each group.", "group", means)
+
+
+def _labelled(kind: Any, name: str, text: str, label: str, values: Mapping[str, float]) -> Any:
+    """Return a metric with a value for each value of a label."""
+    family = kind(name, text, labels=[label])
+    for one, value in values.items():
+        family.add_metric([one], value)
+    return family
 
 
 def _disparity(histograms: NDArray[np.float64]) -> float:

@@ -137,29 +137,17 @@ class LineSource(Source):
     def incomplete(self) -> bool:  # type: ignore[override]
         return self.ended and self._line_bytes > 0
 
-    @property
-    def head(self) -> tuple[int, str]:
-        """Length and checksum of the beginning of the input, as far as it was taken."""
-        return self._head_bytes, self._head.hexdigest()
-
-    @property
-    def checksum(self) -> str:
-        """Checksum of all lines taken so far."""
-        return self._prefix.hexdigest()
-
     def take(self, n_lines: int, *, wait: float | None = None) -> list[bytes]:
         """Return the next lines; one that is too long is cut to `MAX_LINE_BYTES` and one byte."""
         return self._advance(self._wait_for_batch(n_lines, wait))
 
     def state(self) -> dict[str, Any]:
-        return {"position": self.position, "lines": self.lines, "head": list(self.head), "checksum": self.checksum}
+        head = [self._head_bytes, self._head.hexdigest()]  # the beginning, as far as it was taken
+        return {"position": self.position, "lines": self.lines, "head": head, "checksum": self._prefix.hexdigest()}
 
     def restore(self, stored: Mapping[str, Any]) -> None:
-        head = (stored["head"][0], stored["head"][1])
-        self.skip(stored["position"], stored["lines"], head, stored["checksum"])
-
-    def skip(self, position: int, lines: int, head: tuple[int, str], checksum: str) -> None:
         """Skip what an earlier run has read; raise if the input is a different one."""
+        position, lines, head = stored["position"], stored["lines"], stored["head"]
         if self.seekable and os.fstat(self._handle).st_size < position:
             raise ValueError(
                 f"The input has fewer bytes than were read before ({position}). Pass the same, complete file."
@@ -168,7 +156,7 @@ class LineSource(Source):
         while self.lines < lines and self.position < max(head[0], 1) and self.take(1):
             pass  # line by line, because the checksum covers whole lines
         self._check_stop()
-        if self.head != (head[0], head[1]):
+        if self.state()["head"] != list(head):
             raise ValueError(
                 "The input does not begin like the input of the run to resume. Pass the same input, from its start."
             )
@@ -179,7 +167,7 @@ class LineSource(Source):
             raise ValueError(
                 f"The input ends before line {lines}, up to which it was read before. Pass it from its start."
             )
-        if (self.position, self.checksum) != (position, checksum):
+        if (self.position, self._prefix.hexdigest()) != (position, stored["checksum"]):
             raise ValueError(
                 f"The first {lines} lines of the input are not those that the run to resume has read. Pass the same "
                 "input, to which lines were only appended."
