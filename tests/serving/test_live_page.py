@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from fairtransport.serving.live_page import PageData, serve_page
+from fairtransport.serving.live_page import LiveView, serve_page
 
 NOW = {
     "title": "Scores",
@@ -167,7 +167,7 @@ def test_a_snapshot_that_fails_does_not_show_the_error():
     def broken():
         raise RuntimeError("row 7")
 
-    assert json.loads(PageData(broken).current()) == {"failed": True}
+    assert json.loads(LiveView(broken).current()) == {"failed": True}
 
 
 # ------------------------------------------------------------------------------------------------------- wrong input

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -91,7 +91,7 @@ def run_score(
 
         loaded = ft.load(model, verify=verify)
         open_output = _output_opener(paths, written, reading.file_format)
-        with reading.open(paths) as table, progress_bar("Scoring") as tell, _Rejects(rejected) as rejects:
+        with reading.open(paths) as table, progress_bar("Scoring") as tell, _rejects(rejected) as add_rejected:
             scorer = ft.tabular.RowScorer(
                 loaded,
                 sensitive_features=None if sensitive is None else table.split(sensitive),
@@ -107,7 +107,7 @@ def run_score(
                 output=column,
                 decision=None if threshold is None else decision,
                 threshold=0.5 if threshold is None else threshold,
-                on_set_aside=rejects.add,
+                on_set_aside=add_rejected,
                 on_progress=tell,
             )
     listed = rejected if result.set_aside else None
@@ -146,26 +146,14 @@ def _output_opener(files: list[str], out: Path | None, file_format: str | None) 
     return lambda schema: stream_writer(sys.stdout.buffer, known if known == "jsonl" else "csv", schema)
 
 
-class _Rejects:
-    """The file of rows without a score, which appears at the end, and only if there are some."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path, self._file = path, tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed below
-        self._is_empty = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def add(self, row: int, reason: str) -> None:
-        """Add a row."""
-        self._file.write(json.dumps({"row": row, "reason": reason}) + "\n")
-        self._is_empty = False
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._file:
-            if kind is None and self._path is not None and not self._is_empty:
-                self._file.seek(0)
-                write_atomically(self._path, self._file.read().encode())
+@contextlib.contextmanager
+def _rejects(path: Path | None) -> Iterator[Callable[[int, str], Any]]:
+    """Yield what adds a row without a score; the file of them appears at the end, and only if there are some."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        yield lambda row, reason: file.write(json.dumps({"row": row, "reason": reason}) + "\n")
+        if path is not None and file.tell():
+            file.seek(0)
+            write_atomically(path, file.read().encode())
 
 
 @contextlib.contextmanager

@@ -429,26 +429,22 @@ class _ScoreEndpoint:
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length) > most:
             raise too_large
-        deadline = time.monotonic() + self._settings.timeout
-        parts, size, message = [], 0, {"more_body": True}
-        while message.get("more_body", False):
-            message = await self._receive(receive, deadline - time.monotonic())
-            parts.append(message["body"])
-            size += len(message["body"])
-            if size > most:
-                raise too_large
-        return b"".join(parts)
-
-    async def _receive(self, receive: Receive, seconds: float) -> Any:
+        parts, size = [], 0
+        message: Any = {"more_body": True}
         try:
-            async with asyncio.timeout(seconds):
-                message = await receive()
+            async with asyncio.timeout(self._settings.timeout):
+                while message.get("more_body", False):
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnect
+                    parts.append(message["body"])
+                    size += len(message["body"])
+                    if size > most:
+                        raise too_large
         except TimeoutError:
             text = f"The body did not arrive within {self._settings.timeout:g} seconds."
             raise RequestError(408, text) from None
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        return message
+        return b"".join(parts)
 
 
 def _body_format(headers: dict[bytes, str]) -> str:

@@ -46,60 +46,6 @@ MAX_POINTS = 2000
 _CACHE_SECONDS = 0.5  # for which all viewers get the same snapshot
 
 
-class PageData:
-    """Snapshots of a stream as JSON for the page."""
-
-    def __init__(self, snapshot: Callable[[], Mapping[str, Any]]) -> None:
-        self._snapshot = snapshot
-        self._lock = threading.Lock()
-        self._text = ""
-        self._until = -math.inf
-        self._styles: tuple[Any, list[dict[str, Any]]] = (None, [])
-
-    def current(self, *, fresh: bool = False) -> str:
-        """Return the current snapshot as JSON in one line."""
-        with self._lock:
-            if fresh or time.monotonic() >= self._until:
-                try:
-                    self._text = to_json(self._shown(self._snapshot()))
-                except Exception:  # noqa: BLE001 - the stream must not fail because of the page
-                    self._text = to_json({"failed": True})
-                self._until = time.monotonic() + _CACHE_SECONDS
-            return self._text
-
-    def _shown(self, snapshot: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the data of the page: names without line breaks, times in seconds, lists in the order of groups."""
-        groups = snapshot.get("groups", ())
-        names, sizes = [*map(one_line, groups)], snapshot.get("sizes", [0] * len(groups))
-        history, histograms = _columns(snapshot.get("history", ())), snapshot.get("histograms") or {}
-        duals = snapshot.get("duals")
-        shown: dict[str, Any] = _plain(
-            {
-                **{key: snapshot.get(key) for key in _SHOWN},
-                "title": one_line(snapshot.get("title") or "Stream"),
-                # The time of the latest batch: the time of the snapshot does not show that rows stopped arriving.
-                "updated": history["time"][-1] if history["time"] else _seconds(snapshot.get("updated")),
-                "groups": names,
-                "sizes": sizes,
-                "styles": self._styles_of(names, sizes, int(snapshot.get("rows", 0))),
-                "edges": snapshot.get("edges", ()),
-                "histograms": [histograms.get(name) for name in groups],
-                "duals": {**duals, "names": [*map(one_line, duals["names"])]} if duals else None,
-                "spent": snapshot.get("spent") or {},
-            }
-        )
-        return {**shown, "history": history}
-
-    def _styles_of(self, names: list[str], sizes: Sequence[float], rows: int) -> list[dict[str, Any]]:
-        """Return the style of each group; the largest groups are determined again when the rows have doubled."""
-        key = (tuple(names), rows.bit_length())
-        if self._styles[0] != key and names:
-            styles = group_styles(make_groups(list(range(len(names)))), np.asarray(sizes, dtype=np.float64))
-            shown = [{"colour": one.colour, "dashes": one.dash_array, "named": one.named} for one in styles]
-            self._styles = (key, shown)
-        return self._styles[1] if names else []
-
-
 _SHOWN = ("rows", "rows_without_group", "batches", "rejected", "version", "frozen", "alarm_rate", "target")
 _NUMBERS = ("batch", "rows", "disparity", "noise_floor", "updates", "moved", "agreement")  # of a point of the history
 
@@ -182,7 +128,9 @@ class LiveView:
     """Content of the live page, for the routes of an application."""
 
     def __init__(self, snapshot: Callable[[], Mapping[str, Any]]) -> None:
-        self.data = PageData(snapshot)
+        self._take_snapshot, self._lock = snapshot, threading.Lock()
+        self._text, self._until = "", -math.inf  # the current snapshot, and until when it is shown
+        self._styles: tuple[Any, list[dict[str, Any]]] = (None, [])
         self.viewers = 0
         self._ended = asyncio.Event()
         self._message = ""
@@ -198,7 +146,7 @@ class LiveView:
         self._ended.set()
 
     async def _snapshot(self, _: Request) -> Response:
-        text = await to_thread.run_sync(self.data.current)
+        text = await to_thread.run_sync(self.current)
         return Response(text, media_type="application/json")
 
     async def _events(self, request: Request) -> Response:
@@ -217,7 +165,7 @@ class LiveView:
         try:
             while True:
                 ended = self._ended.is_set()
-                now = await to_thread.run_sync(lambda fresh: self.data.current(fresh=fresh), ended)
+                now = await to_thread.run_sync(self.current, ended)
                 if now != last:
                     yield _event("snapshot", now)
                     last, unchanged = now, 0.0
@@ -232,6 +180,51 @@ class LiveView:
                 unchanged += _INTERVAL
         finally:
             self.viewers -= 1
+
+    # ---------------------------------------------------------------- snapshots as JSON
+
+    def current(self, fresh: bool = False) -> str:
+        """Return the current snapshot as JSON in one line."""
+        with self._lock:
+            if fresh or time.monotonic() >= self._until:
+                try:
+                    self._text = to_json(self._shown(self._take_snapshot()))
+                except Exception:  # noqa: BLE001 - the stream must not fail because of the page
+                    self._text = to_json({"failed": True})
+                self._until = time.monotonic() + _CACHE_SECONDS
+            return self._text
+
+    def _shown(self, snapshot: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the data of the page: names without line breaks, times in seconds, lists in the order of groups."""
+        groups = snapshot.get("groups", ())
+        names, sizes = [*map(one_line, groups)], snapshot.get("sizes", [0] * len(groups))
+        history, histograms = _columns(snapshot.get("history", ())), snapshot.get("histograms") or {}
+        duals = snapshot.get("duals")
+        shown: dict[str, Any] = _plain(
+            {
+                **{key: snapshot.get(key) for key in _SHOWN},
+                "title": one_line(snapshot.get("title") or "Stream"),
+                # The time of the latest batch: the time of the snapshot does not show that rows stopped arriving.
+                "updated": history["time"][-1] if history["time"] else _seconds(snapshot.get("updated")),
+                "groups": names,
+                "sizes": sizes,
+                "styles": self._styles_of(names, sizes, int(snapshot.get("rows", 0))),
+                "edges": snapshot.get("edges", ()),
+                "histograms": [histograms.get(name) for name in groups],
+                "duals": {**duals, "names": [*map(one_line, duals["names"])]} if duals else None,
+                "spent": snapshot.get("spent") or {},
+            }
+        )
+        return {**shown, "history": history}
+
+    def _styles_of(self, names: list[str], sizes: Sequence[float], rows: int) -> list[dict[str, Any]]:
+        """Return the style of each group; the largest groups are determined again when the rows have doubled."""
+        key = (tuple(names), rows.bit_length())
+        if self._styles[0] != key and names:
+            styles = group_styles(make_groups(list(range(len(names)))), np.asarray(sizes, dtype=np.float64))
+            shown = [{"colour": one.colour, "dashes": one.dash_array, "named": one.named} for one in styles]
+            self._styles = (key, shown)
+        return self._styles[1] if names else []
 
 
 def _event(name: str, data: str) -> str:
