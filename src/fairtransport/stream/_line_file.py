@@ -180,14 +180,7 @@ class LineFile:
 
     def _read(self, n_bytes: int) -> bytes:
         """Return so many bytes after ``length``, or fewer at the end of the file."""
-        parts, start, end = [], self.length, min(self.length + n_bytes, self._size)
-        while start < end:
-            block = os.pread(self._handle, end - start, start)
-            if not block:
-                break
-            parts.append(block)
-            start += len(block)
-        return b"".join(parts)
+        return os.pread(self._handle, min(n_bytes, self._size - self.length), self.length)
 
     # ---------------------------------------------------------------- errors
 

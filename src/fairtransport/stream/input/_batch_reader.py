@@ -99,10 +99,8 @@ class CsvParser(Parser):
             )
         self._delimiter = delimiter
         try:
-            if not header.strip() or b"\r" in header or b"\0" in header:
-                raise UnreadableRowError("not a header")  # noqa: TRY301
-            names = self._row(header.decode())
-        except (UnicodeDecodeError, UnreadableRowError):
+            names = self._row(self._decode(header))
+        except UnreadableRowError:
             raise ValueError("The first line is not the header of a CSV file in UTF-8.") from None
         self._n_fields, self._positions = len(names), check_header(names, self.wanted)
         self._check_names(frozenset(names))
