@@ -228,4 +228,4 @@ def test_a_byte_order_mark_costs_no_row():
     _, batch = read_batch(MARK + MARK + lines, schema, "jsonl")
     assert batch.rejected == [(1, "not JSON")]
     reader, batch = read_batch(MARK + b"x,y,z,sex\n1,2,3,F\n", schema, "csv")
-    assert (reader.output_header, batch.accepted) == (b"x,y,z,sex,score\n", [0])
+    assert (reader.parser.output_header, batch.accepted) == (b"x,y,z,sex,score\n", [0])

@@ -72,18 +72,12 @@ class AnswerLog:
     def __init__(self, path: Path, most: int, batches: int) -> None:
         self._path, self._most = path, most
         logged = read_answers(path) if path.exists() else []
-        self._answers = OrderedDict((one.key, one) for one in logged if one.batch <= batches)
+        self.answers = OrderedDict((one.key, one) for one in logged if one.batch <= batches)
         self._file: Any = None
         self._rewrite()
 
-    def get(self, key: str) -> LoggedAnswer | None:
-        return self._answers.get(key)
-
-    def __len__(self) -> int:
-        return len(self._answers)
-
     def write(self, answers: list[LoggedAnswer]) -> None:
-        """Append answers to the file, and flush it to the disk; `get` does not return them yet."""
+        """Append answers to the file, and flush it to the disk; they are not among ``answers`` yet."""
         if answers:
             self._file.write(b"".join(one.line() for one in answers))
             self._file.flush()
@@ -92,17 +86,17 @@ class AnswerLog:
 
     def confirm(self, answers: list[LoggedAnswer]) -> None:
         """Note that the checkpoint of these answers was written; old ones are removed, if there are many."""
-        self._answers |= {one.key: one for one in answers}
-        while len(self._answers) > self._most:
-            self._answers.popitem(last=False)
+        self.answers |= {one.key: one for one in answers}
+        while len(self.answers) > self._most:
+            self.answers.popitem(last=False)
         if self._lines > 2 * self._most:
             self._rewrite()
 
     def _rewrite(self) -> None:
         if self._file is not None:
             self._file.close()
-        write_atomically(self._path, b"".join(one.line() for one in self._answers.values()))
-        self._lines = len(self._answers)
+        write_atomically(self._path, b"".join(one.line() for one in self.answers.values()))
+        self._lines = len(self.answers)
         self._file = self._path.open("ab")
 
     def close(self) -> None:
@@ -217,7 +211,7 @@ class AdjustedScoring:
 
     def _earlier(self, key: str, check: int) -> Answer | _Waiting | None:
         with self._arrived:
-            logged, waiting = self._log.get(key), self._in_flight.get(key)
+            logged, waiting = self._log.answers.get(key), self._in_flight.get(key)
         found = logged or waiting
         if found is not None and found.check != check:
             raise RequestError(422, "Another body was sent with this Idempotency-Key before; use a new key.")

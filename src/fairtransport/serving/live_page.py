@@ -98,19 +98,7 @@ def to_json(value: Any) -> str:
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
-# Files of the live page: HTML, style sheet and script.
-
 _SCRIPTS = ("tools", "lines", "status", "tables", "main")
-
-
-def page_files() -> dict[str, tuple[str, bytes]]:
-    """Return the media type and the content of each file of the page, by path."""
-    script = join_scripts([_read(f"{name}.js") for name in _SCRIPTS])
-    return {
-        "/": ("text/html; charset=utf-8", _read("page.html").encode()),
-        "/page.css": ("text/css; charset=utf-8", (base_style() + _read("page.css")).encode()),
-        "/page.js": ("text/javascript; charset=utf-8", script.encode()),
-    }
 
 
 def _read(name: str) -> str:
@@ -137,8 +125,13 @@ class LiveView:
 
     def routes(self) -> list[Route]:
         """Return the routes, relative to where the page is mounted."""
-        files = [Route(path, _file_endpoint(kind, content)) for path, (kind, content) in page_files().items()]
-        return [*files, Route("/snapshot.json", self._snapshot), Route("/events", self._events)]
+        files = {
+            "/": ("text/html", _read("page.html")),
+            "/page.css": ("text/css", base_style() + _read("page.css")),
+            "/page.js": ("text/javascript", join_scripts([_read(f"{name}.js") for name in _SCRIPTS])),
+        }
+        routes = [Route(path, _file_endpoint(kind, content)) for path, (kind, content) in files.items()]
+        return [*routes, Route("/snapshot.json", self._snapshot), Route("/events", self._events)]
 
     def end(self, message: str = "") -> None:
         """Inform open pages that the stream has ended; called in the thread of the event loop."""
@@ -231,7 +224,7 @@ def _event(name: str, data: str) -> str:
     return f"event: {name}\ndata: {data}\n\n"
 
 
-def _file_endpoint(kind: str, content: bytes) -> Any:
+def _file_endpoint(kind: str, content: str) -> Any:
     async def endpoint(_: Request) -> Response:
         return Response(content, media_type=kind)
 

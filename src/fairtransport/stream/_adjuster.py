@@ -27,38 +27,8 @@ if TYPE_CHECKING:
     from fairtransport.stream._scorers import Scorer
     from fairtransport.stream._state import AdjustmentReport
 
-# Snapshot of a stream for the live page.
-
-#: Bins of the histograms on the page.
-PAGE_BINS = 50
+PAGE_BINS = 50  # of the histograms on the live page
 _EDGES = slice(None, None, MONITOR_BINS // PAGE_BINS)
-
-
-def make_snapshot(state: StreamState, *, version: int, seconds: float) -> dict[str, Any]:
-    points, target = np.linspace(0.0, 1.0, PAGE_BINS + 1), state.target_cdf()
-    names, shares = list(state.current.groups.names), state.monitor.shares(PAGE_BINS)
-    duals = state.current.duals(points)
-    return {
-        "title": state.title,
-        "updated": utc_now(),
-        "rows": state.rows,
-        "rows_without_group": state.rows_without_group,
-        "batches": state.batches,
-        "rejected": int(state.extra.get("rejected", 0)),
-        "version": version,
-        "frozen": state.frozen,
-        "groups": names,
-        "sizes": [round(float(size), 1) for size in state.monitor.sizes],
-        "edges": state.current.grid.from_unit(points).tolist(),
-        "histograms": {name: share.tolist() for name, share in zip(names, shares, strict=True)},
-        "target": None if target is None else np.diff([0.0, *target[_EDGES][1:]]).tolist(),  # an atom at 0 is in a bin
-        "history": state.history.points(),
-        "duals": None if duals is None else {"grid": points.tolist(), "names": names, "values": duals.tolist()},
-        "spent": {"updates": state.updates, "seconds": round(seconds, 3), "batches_adjusted": state.adjusted_batches},
-        "alarm_rate": float(state.options.alarm_rate),
-    }
-
-
 _ROLL_BACK = "roll back to "
 _CLOCK_INTERVAL = 10.0  # seconds between two writes of the times
 
@@ -451,7 +421,30 @@ class ContinualAdjuster:
     def snapshot(self) -> dict[str, Any]:
         """Return the content of the live page, as JSON can represent it; may be called from another thread."""
         with self._mutex:
-            return make_snapshot(self._state, version=self._version, seconds=self._seconds)
+            state, points = self._state, np.linspace(0.0, 1.0, PAGE_BINS + 1)
+            names, shares = list(state.current.groups.names), state.monitor.shares(PAGE_BINS).tolist()
+            target, duals = state.target_cdf(), state.current.duals(points)
+            spent = {"updates": state.updates, "batches_adjusted": state.adjusted_batches}
+            return {
+                "title": state.title,
+                "updated": utc_now(),
+                "rows": state.rows,
+                "rows_without_group": state.rows_without_group,
+                "batches": state.batches,
+                "rejected": int(state.extra.get("rejected", 0)),
+                "version": self._version,
+                "frozen": state.frozen,
+                "groups": names,
+                "sizes": [round(float(size), 1) for size in state.monitor.sizes],
+                "edges": state.current.grid.from_unit(points).tolist(),
+                "histograms": dict(zip(names, shares, strict=True)),
+                # An atom at 0 is in the first bin.
+                "target": None if target is None else np.diff([0.0, *target[_EDGES][1:]]).tolist(),
+                "history": state.history.points(),
+                "duals": None if duals is None else {"grid": points.tolist(), "names": names, "values": duals.tolist()},
+                "spent": {**spent, "seconds": round(self._seconds, 3)},
+                "alarm_rate": float(state.options.alarm_rate),
+            }
 
     def close(self) -> None:
         """Write a checkpoint if anything has changed since the last one, and release the store."""

@@ -124,10 +124,6 @@ class LineFile:
         self._digest.update(content)
         self.check()
 
-    def continues_with(self, content: bytes) -> bool:
-        """Return whether the file already has this content after ``length``."""
-        return self._read(len(content)) == content
-
     def check(self) -> None:
         """Raise if another program has deleted, replaced, truncated or extended the file."""
         status = os.fstat(self._handle)

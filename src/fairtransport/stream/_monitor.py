@@ -59,8 +59,8 @@ class Monitor(_GroupArrays):
     original: NDArray[np.float64]
     weights: NDArray[np.float64]
     squares: NDArray[np.float64]
-    change: NDArray[np.float64]
-    agreement: NDArray[np.float64]
+    change: NDArray[np.float64]  # sum of absolute differences between returned and original scores, and of rows
+    agreement: NDArray[np.float64]  # sum of rows whose scores lie on the same side of the middle, and of rows
 
     _by_group = ("adjusted", "original", "weights", "squares")
 
@@ -105,16 +105,6 @@ class Monitor(_GroupArrays):
     def sizes(self) -> NDArray[np.float64]:
         """Effective sample size of each group's histogram."""
         return np.divide(self.weights**2, self.squares, out=np.zeros_like(self.weights), where=self.squares > 0)
-
-    @property
-    def mean_change(self) -> float:
-        """Mean absolute difference between a returned score and the original model's."""
-        return _ratio(self.change)
-
-    @property
-    def mean_agreement(self) -> float:
-        """Share of rows for which both scores lie on the same side of the middle of the range."""
-        return _ratio(self.agreement)
 
     def distances(self, target: NDArray[np.float64] | None, *, original: bool = False) -> NDArray[np.float64]:
         """Return the distance of each group to the target."""
@@ -177,7 +167,8 @@ def _mean_over_pairs(cdf: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(total / max(n_groups * (n_groups - 1) // 2, 1))
 
 
-def _ratio(sums: NDArray[np.float64]) -> float:
+def weighted_mean(sums: NDArray[np.float64]) -> float:
+    """Return a mean from the sum of values and that of their weights; 0 before the first row."""
     return float(sums[0] / sums[1]) if sums[1] > 0 else 0.0
 
 

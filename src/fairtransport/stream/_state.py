@@ -13,7 +13,7 @@ from fairtransport._columns import short_type
 from fairtransport._sklearn import n_rows, take_rows
 from fairtransport._validation import check_choice, check_count, check_real
 from fairtransport.groups import UNKNOWN_GROUPS
-from fairtransport.stream._monitor import MONITOR_BINS, DriftAlarm, Monitor
+from fairtransport.stream._monitor import MONITOR_BINS, DriftAlarm, Monitor, weighted_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -359,8 +359,8 @@ class StreamState:
             updates=updates,
             moved=self.moved,
             at_border=at_border,
-            mean_change=monitor.mean_change,
-            agreement=monitor.mean_agreement,
+            mean_change=weighted_mean(monitor.change),
+            agreement=weighted_mean(monitor.agreement),
             frozen=self.frozen,
         )
 

@@ -430,20 +430,18 @@ class KafkaSettings:
                 f"The properties set {', '.join(reserved)}, which the stream sets itself. Remove them from the file."
             )
 
-    @property
-    def transactional_id(self) -> str:
-        """Identifier that all runs of this stream share, so that a new one ends the transaction of its predecessor."""
-        own = "".join(f".{partition}" for partition in sorted(self.partitions))
-        return f"fairtransport.{self.group_id}.{self.topic}{own}"
-
     def for_consumer(self) -> dict[str, Any]:
         """Return the configuration of the consumer, which reads committed messages and commits nothing by itself."""
         return {**self._common(), "group.id": self.group_id, **_CONSUMER}
 
     def for_producer(self) -> dict[str, Any]:
-        """Return the configuration of the transactional producer."""
+        """Return the configuration of the transactional producer.
+
+        All runs of a stream share its identifier, so that a new one ends the transaction of its predecessor.
+        """
+        name = ".".join(["fairtransport", self.group_id, self.topic, *map(str, sorted(self.partitions))])
         own = {"partitioner": "murmur2_random", **self._common()}  # as Kafka's Java clients choose partitions
-        return {**own, "transactional.id": self.transactional_id}
+        return {**own, "transactional.id": name}
 
     def _common(self) -> dict[str, Any]:
         quiet = {"log_level": 2}  # what matters is raised, or reported through the callback for errors

@@ -182,8 +182,9 @@ class StreamRun:
             self._resume(stored)
         else:
             self._start()
-        if self._topic is None and self.adjuster.extra["out_bytes"] == 0 and self._reader.output_header:
-            self._out.add(self._reader.output_header)
+        header = self._reader.parser.output_header
+        if self._topic is None and self.adjuster.extra["out_bytes"] == 0 and header:
+            self._out.add(header)
         self._warn_of_unused_columns()
         return True
 
@@ -382,7 +383,7 @@ class StreamRun:
             self.reporter.warn(warning)
 
     def _warn_of_unused_columns(self) -> None:
-        names = self._reader.unused_columns
+        names = self._reader.parser.unused
         if self._warned or names is None:
             return
         self._warned = True

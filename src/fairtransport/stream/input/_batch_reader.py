@@ -30,6 +30,7 @@ class Parser(ABC):
     """Base class of the parsers of lines, one for each format."""
 
     unused: tuple[str, ...] | None = None
+    output_header = b""  # empty if the format has none
 
     def __init__(self, schema: InputSchema, score_column: str) -> None:
         self.wanted, self.score_column = schema.wanted, score_column
@@ -106,6 +107,9 @@ class CsvParser(Parser):
         self._check_names(frozenset(names))
         self.unused = tuple(name for name in names if name not in self._positions)
         self.absent = self.absent.difference(self._positions)
+        quoted = '"' in score_column or delimiter in score_column
+        name = '"' + score_column.replace('"', '""') + '"' if quoted else score_column
+        self.output_header = self.append_score(header, name.encode())
 
     def _check_names(self, names: frozenset[str]) -> None:
         missing = [name for name in self.wanted.needed if name not in names]
@@ -118,13 +122,6 @@ class CsvParser(Parser):
             raise ValueError(f"The input already has a column {self.score_column!r}; name another one with --column.")
         if any(character in self.score_column for character in "\r\n\0"):
             raise ValueError("The name of the added column has a line break; name another one with --column.")
-
-    @property
-    def score_field(self) -> bytes:
-        """Name of the column of the score, as a field of the header."""
-        name = self.score_column
-        quoted = '"' in name or self._delimiter in name
-        return ('"' + name.replace('"', '""') + '"' if quoted else name).encode()
 
     def append_score(self, line: bytes, score: bytes) -> bytes:
         return b"%b%b%b\n" % (line, self._delimiter.encode(), score)
@@ -193,7 +190,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class BatchReader:
     """Reader of batches in one format; `open` comes first."""
 
-    _parser: Parser
+    parser: Parser
 
     def __init__(
         self, source: Source, schema: InputSchema, score_column: str, file_format: str, delimiter: str
@@ -201,7 +198,6 @@ class BatchReader:
         self.source = source
         self._schema, self._score_column, self._delimiter = schema, score_column, delimiter
         self._is_csv = file_format == "csv"
-        self._header = b""
 
     def open(self) -> bool:
         """Read the header, if the format has one; return False if the input is empty instead."""
@@ -211,30 +207,19 @@ class BatchReader:
                 raise ValueError("The header does not end with a newline; the input may be incomplete.")
             if not taken:
                 return False
-            self._header = taken[0].removeprefix(_BYTE_ORDER_MARK)
-            self._parser = CsvParser(self._schema, self._score_column, self._header, self._delimiter)
+            header = taken[0].removeprefix(_BYTE_ORDER_MARK)
+            self.parser = CsvParser(self._schema, self._score_column, header, self._delimiter)
         else:
-            self._parser = JsonParser(self._schema, self._score_column)
-        self._parser.max_line_bytes = self.source.max_line_bytes
+            self.parser = JsonParser(self._schema, self._score_column)
+        self.parser.max_line_bytes = self.source.max_line_bytes
         return True
-
-    @property
-    def output_header(self) -> bytes:
-        """Header of the output; empty if the format has none."""
-        parser = self._parser
-        return parser.append_score(self._header, parser.score_field) if isinstance(parser, CsvParser) else b""
-
-    @property
-    def unused_columns(self) -> tuple[str, ...] | None:
-        """Columns of the input that the model does not need; None as long as that is unknown."""
-        return self._parser.unused
 
     @property
     def further_columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Columns of the groups that no line has had so far, and columns that are not used; none if that is unknown."""
-        if self._parser.unused is None:
+        if self.parser.unused is None:
             return (), ()
-        return tuple(name for name in self._schema.sensitive if name in self._parser.absent), self._parser.unused
+        return tuple(name for name in self._schema.sensitive if name in self.parser.absent), self.parser.unused
 
     def read(self, n_lines: int, *, wait: float | None = None) -> InputBatch | None:
         """Return the next batch of at most ``n_lines`` lines, or None if there are none; see `LineSource.take`."""
@@ -244,9 +229,9 @@ class BatchReader:
         first = self.source.lines - len(lines) + 1
         if first == 1:
             lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
-        return self._schema.read(self._parser.parse(lines), first=first, lines=lines)
+        return self._schema.read(self.parser.parse(lines), first=first, lines=lines)
 
     def scored_lines(self, batch: InputBatch, scores: NDArray[Any]) -> list[bytes]:
         """Return the accepted lines, each with its score in the fewest digits that restore it, and a newline."""
-        append, pairs = self._parser.append_score, zip(batch.accepted, scores.tolist(), strict=True)
+        append, pairs = self.parser.append_score, zip(batch.accepted, scores.tolist(), strict=True)
         return [append(batch.lines[index], repr(score).encode()) for index, score in pairs]
