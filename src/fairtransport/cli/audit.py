@@ -76,9 +76,8 @@ class EffectOptions:
         if not self and any((self.unfair_edge, self.resolving, self.adjust_for, self.to, self.verify)):
             raise misuse("--unfair-edge, --resolving, --adjust-for, --to and --verify need --graph and --model")
         self.edges()
-        for option, chosen in others.items():
-            if self and chosen is not None:
-                raise misuse(f"--graph cannot be combined with {option}")
+        if self:
+            _refuse("--graph", others)
 
     def edges(self) -> list[tuple[str, str]] | None:
         """Return the unfair edges as pairs."""
@@ -88,6 +87,13 @@ class EffectOptions:
         if any(len(pair) != 2 or not all(pair) for pair in pairs):
             raise misuse("--unfair-edge must be a cause and an effect, such as 'sex->hours'")
         return [(pair[0], pair[1]) for pair in pairs]
+
+
+def _refuse(option: str, others: dict[str, Any]) -> None:
+    """End the command if an option was given with another that it cannot be combined with."""
+    for other, chosen in others.items():
+        if chosen is not None:
+            raise misuse(f"{option} cannot be combined with {other}")
 
 
 def measure_effects(
@@ -321,7 +327,8 @@ def run_audit(
     if not paths and score is None:
         raise misuse("--score is required, or --graph and --model, which compute scores")
     if by is not None:
-        _check_series(strata, criterion, markdown)
+        others = {"--strata": strata, "--criterion": None if criterion == "demographic_parity" else criterion}
+        _refuse("--by", {**others, "--markdown": markdown})
     output.prepare(html, markdown, inputs=[*files, *paths.inputs])
     if html is not None:
         load_extra("jinja2")  # fails before anything is computed
@@ -368,14 +375,6 @@ def run_audit(
         print_stderr(text)
     if exceeded:
         raise typer.Exit(EXCEEDED)
-
-
-def _check_series(strata: list[str] | None, criterion: str, markdown: Path | None) -> None:
-    """End the command where options do not go with ``--by``."""
-    others = {"--strata": strata, "--criterion": criterion != "demographic_parity", "--markdown": markdown is not None}
-    for option, chosen in others.items():
-        if chosen:
-            raise misuse(f"--by cannot be combined with {option}")
 
 
 def _report(

@@ -12,8 +12,6 @@ from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import handling, misuse, print_stderr
 
-_MEBIBYTE = 2**20
-
 
 @shared.described(
     host=shared.option("ADDRESS", "Address to listen on; 0.0.0.0 for other machines."),
@@ -94,7 +92,7 @@ def run_serve(
         unknown_group=unknown_group,
         features=None if features is None else tuple(shared.split_names(features)),
         score=score,
-        max_bytes=int(max_body * _MEBIBYTE),
+        max_bytes=int(max_body * 2**20),
         max_rows=max_rows,
         timeout=timeout,
         token=token,

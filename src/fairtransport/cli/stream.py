@@ -316,7 +316,8 @@ def run_stream(
                 run = StreamRun(adjuster, schema, source, options, reporter, topic=output)
                 run.run(stop.is_set)
         except TooManyRejectedError as error:
-            print_stderr(f"stopped: {error}{_where(options.rejected)}")
+            where = "" if options.rejected is None else f" Their numbers and the reasons are in {options.rejected}."
+            print_stderr(f"stopped: {error}{where}")
             raise typer.Exit(EXCEEDED) from None
         except KeyboardInterrupt:
             if stop.by != signal.SIGTERM:
@@ -405,10 +406,6 @@ def _check_paths(options: RunOptions, file: Path | None, others: list[Path], sto
     if store is not None:
         own = _rejected_path(store, None)
         check_paths([path for path in (*written, *read) if path != own], folders=[store])
-
-
-def _where(rejected: Path | None) -> str:
-    return "" if rejected is None else f" Their numbers and the reasons are in {rejected}."
 
 
 def _format_of(file: Path | None, given: str | None) -> str:

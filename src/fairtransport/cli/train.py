@@ -108,11 +108,6 @@ class MethodOptions:
         """The model that is repaired; None for a method that repairs none."""
         return self.base or _USUAL_BASE.get(self.method)
 
-    @property
-    def limit_of_table(self) -> float | None:
-        """The limit on the disparity, unless the method keeps it by itself."""
-        return None if self.method == "blind-repair" else self.max_disparity
-
     def check(self, task: str | None) -> None:
         """End the command if options cannot be combined."""
         if task == "regression" and self.criterion == "equal_opportunity":
@@ -411,7 +406,7 @@ def _fit(
     show = stderr_is_terminal()
     model = ft.tabular.TableModel(
         make_estimator(options, settings["groups"], task=task, verbose=show),
-        max_disparity=options.limit_of_table,
+        max_disparity=None if options.method == "blind-repair" else options.max_disparity,  # which keeps it by itself
         verbose=show,
         **settings,
     ).fit(train)

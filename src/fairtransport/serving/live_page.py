@@ -83,14 +83,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | range):
         return [_plain(one) for one in value]
     if isinstance(value, float):
-        return _six_digits(value)
+        return None if not math.isfinite(value) else value if abs(value) >= 1e6 else float(f"{value:.6g}")
     return value
-
-
-def _six_digits(value: float) -> float | None:
-    if not math.isfinite(value):
-        return None
-    return value if abs(value) >= 1e6 else float(f"{value:.6g}")
 
 
 def to_json(value: Any) -> str:

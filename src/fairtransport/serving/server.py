@@ -75,7 +75,11 @@ def serve(
         if is_loopback(host) and not settings.hosts and settings.token is None:  # a token protects from web sites, too
             settings = replace(settings, hosts=tuple(local_names(number)))
         name = f"[{host}]" if ":" in host else host
-        started = _starter(on_start, f"http://{name}:{number}")
+
+        def started() -> None:
+            if on_start is not None:
+                on_start(f"http://{name}:{number}")
+
         if workers == 1:
             server = _Server(_config(create_app(settings), settings, grace), started)
             server.run([listener])
@@ -92,10 +96,6 @@ def log_to_standard_error() -> None:
     _LOG.handlers[:] = [handler]
     _LOG.setLevel(logging.INFO)
     _LOG.propagate = False
-
-
-def _starter(on_start: Callable[[str], None] | None, url: str) -> Callable[[], None]:
-    return lambda: on_start(url) if on_start is not None else None
 
 
 def _config(app: Starlette, settings: ServerSettings, grace: float) -> uvicorn.Config:

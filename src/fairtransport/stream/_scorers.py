@@ -65,7 +65,18 @@ class Scorer:
 
     @cached_property
     def _range(self) -> Grid | None:
-        return _range_of_predictions(self._last, self._repair)
+        """Range in which a regressor's predictions are counted; None where it is unknown."""
+        model = self._last
+        if not is_regressor(model):
+            return None
+        if hasattr(model, "potentials_"):
+            return Grid(float(model.potentials_.nodes[0]), float(model.potentials_.nodes[-1]))
+        if self._repair is not None:
+            return Grid(*self._repair.range_)
+        center, scale = (vars(model).get(one, vars(model).get(other)) for one, other in _NAMES_OF_SCALE)
+        if center is None or scale is None:
+            return None
+        return Grid(float(center - _DEVIATIONS * scale), float(center + _DEVIATIONS * scale))
 
     @property
     def groups(self) -> Groups:
@@ -172,20 +183,6 @@ class Scorer:
 
 
 _NO_STRATA = "A stream has no strata, and this repair was fitted within strata; fit one without them."
-
-
-def _range_of_predictions(model: Any, repair: Any) -> Grid | None:
-    """Return the range in which a regressor's predictions are counted; None where it is unknown."""
-    if not is_regressor(model):
-        return None
-    if hasattr(model, "potentials_"):
-        return Grid(float(model.potentials_.nodes[0]), float(model.potentials_.nodes[-1]))
-    if repair is not None:
-        return Grid(*repair.range_)
-    center, scale = (vars(model).get(one, vars(model).get(other)) for one, other in _NAMES_OF_SCALE)
-    if center is None or scale is None:
-        return None
-    return Grid(float(center - _DEVIATIONS * scale), float(center + _DEVIATIONS * scale))
 
 
 # Linear transport classifiers and regressors in a stream.

@@ -238,7 +238,12 @@ class StreamRun:
             if self.adjuster.lost and "operator" in self.adjuster.lost[0]:
                 self._act(self.adjuster.repeat_action, self.adjuster.lost[0])
                 continue
-            batch = self._repeated_batch(stopped) if self._is_behind() else self._new_batch()
+            if self.adjuster.lost or any(file.ahead for file in self._files()):  # an earlier run has written more
+                batch = self._repeated_batch(stopped)
+            else:
+                if self.options.freeze and not self.adjuster.frozen:
+                    self._act(self.adjuster.freeze)
+                batch = self._reader.read(self.options.batch, wait=self.options.wait)
             if batch is None:
                 if self.source.ended or stopped():  # a pipe's lines cannot be read again, so they come first
                     break
@@ -251,15 +256,6 @@ class StreamRun:
             self._checkpoint()
         for file in self._files():
             file.check()
-
-    def _is_behind(self) -> bool:
-        """Return whether an earlier run has written more than this one until now."""
-        return bool(self.adjuster.lost) or any(file.ahead for file in self._files())
-
-    def _new_batch(self) -> InputBatch | None:
-        if self.options.freeze and not self.adjuster.frozen:
-            self._act(self.adjuster.freeze)
-        return self._reader.read(self.options.batch, wait=self.options.wait)
 
     def _repeated_batch(self, stopped: Callable[[], bool]) -> InputBatch | None:
         """Return the next batch as an earlier run had it; batches that the journal has lost were full."""
