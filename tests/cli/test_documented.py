@@ -53,7 +53,9 @@ def files(tmp_path_factory, raw_people):
     """A folder with the files that the documented commands read."""
     folder = tmp_path_factory.mktemp("files")
     n = 240
-    scored = score_table(n).with_columns(hired=pl.col("y"), month=1 + pl.int_range(n) % 2)
+    sex = pl.col("sex").replace_strict({"F": "Female", "M": "Male"})
+    scored = score_table(n, races=("Black", "White"))
+    scored = scored.with_columns(sex, hired=pl.col("y"), month=1 + pl.int_range(n) % 2)
     (folder / "day").mkdir()
     for name in ("scores", "old", "new", "day/1"):
         scored.write_parquet(folder / f"{name}.parquet")
@@ -64,10 +66,10 @@ def files(tmp_path_factory, raw_people):
         audit = ft.audit(scored["s"], sensitive_features={"race": scored["race"]}, inference=few)
         audit.to_json(folder / f"{name}.json")
     rng = np.random.default_rng(0)
-    wage = np.exp(10 + 0.3 * rng.normal(0.5 * (scored["sex"] == "M").to_numpy(), 1.0, n)).round(2)
+    wage = np.exp(10 + 0.3 * rng.normal(0.5 * (scored["sex"] == "Male").to_numpy(), 1.0, n)).round(2)
     predicted = (wage * np.exp(rng.normal(0, 0.2, n))).round(2)
     pl.DataFrame({"predicted": predicted, "wage": wage, "sex": scored["sex"]}).write_csv(folder / "wages.csv")
-    raw = raw_people(n).with_columns(race=scored["race"]).rename({"hired": "income", "person": "id"})
+    raw = raw_people(n).with_columns(sex, race=scored["race"]).rename({"hired": "income", "person": "id"})
     for name in ("data", "test", "new"):
         raw.write_csv(folder / f"{name}.csv")
     (folder / "graph.dot").write_text("digraph { sex -> {job hours}; job -> hours }")

@@ -8,12 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from types import ModuleType
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.processes import until
 from tests.worlds import people
 
 import fairtransport as ft
@@ -328,13 +328,6 @@ def start(models, here, *arguments, stdin=None, model="cot.ft"):
     )
 
 
-def wait_for(condition, seconds=120):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def count(path):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
@@ -344,7 +337,7 @@ def count(path):
 def test_a_signal_ends_the_batch_and_writes_a_checkpoint(models, here, sent, status):
     how = ("rows.jsonl", "--follow", "--store", "st", "--out", "out.jsonl", "--batch", 50, "--resume")
     process = start(models, here, *how)
-    wait_for(lambda: count(here / "out.jsonl") == 200)
+    until(lambda: count(here / "out.jsonl") == 200)
     process.send_signal(sent)
     _, told = process.communicate(timeout=120)
     assert process.returncode == status, told
@@ -355,7 +348,7 @@ def test_a_signal_ends_the_batch_and_writes_a_checkpoint(models, here, sent, sta
     with (here / "rows.jsonl").open("ab") as file:
         file.write(b'{"a":1,"b":1,"sex":"F"}\n' * 20)
     process = start(models, here, *how)
-    wait_for(lambda: count(here / "out.jsonl") == 250)
+    until(lambda: count(here / "out.jsonl") == 250)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=120)
 
@@ -367,7 +360,7 @@ def test_a_pipe_and_a_kill(models, here):
     process = start(models, here, *how, stdin=subprocess.PIPE)
     process.stdin.write(b"".join(content.splitlines(keepends=True)[:100]))
     process.stdin.flush()
-    wait_for(lambda: count(here / "out.jsonl") == 100)
+    until(lambda: count(here / "out.jsonl") == 100)
     process.kill()
     process.communicate(timeout=120)
     process = start(models, here, *how, stdin=subprocess.PIPE)  # the sender begins again

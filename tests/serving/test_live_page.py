@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.processes import until
 
 from fairtransport.serving.live_page import LiveView, serve_page
 
@@ -151,9 +152,7 @@ def test_events_report_changes_and_the_end():
     received = []
     reader = threading.Thread(target=lambda: received.extend(events(page, 3)))
     reader.start()
-    deadline = time.monotonic() + 10
-    while page.view.viewers == 0 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: page.view.viewers > 0)
     time.sleep(0.6)  # a snapshot is cached for half a second
     box["now"] = {**NOW, "rows": 20}
     page.close("enough")
@@ -204,13 +203,6 @@ def connect(page, content=b""):
     link = socket.create_connection(("127.0.0.1", page.port), timeout=10)
     link.sendall(content)
     return link
-
-
-def until(condition):
-    deadline = time.monotonic() + 20
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert condition()
 
 
 def ended(link):
