@@ -8,8 +8,8 @@ import xgboost
 import fairtransport as ft
 from fairtransport import FairnessWarning
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
-from fairtransport.boosting._libraries import library_of, sized_settings
-from fairtransport.boosting._settings import RoundSchedule, Settings
+from fairtransport.boosting._libraries import Settings, library_of, sized_settings
+from fairtransport.boosting._settings import RoundSchedule
 from fairtransport.boosting._training_data import TrainingData
 from fairtransport.groups import make_groups
 from fairtransport.metrics import rank_disparity

@@ -171,7 +171,7 @@ def test_predictions_and_labels_that_are_numbers(run, here, one_line):
     limited = run(*command, "--label", "wage", "--threshold", "top 20%", "--fail-above", "rank=.05", "--json", "a.json")
     assert limited.exit_code == 2
     assert "limit exceeded: rank is" in limited.stderr
-    for text in ("averaged over all shares of people selected", "In the top 20% of predictions", "RMSE", "R2"):
+    for text in ("averaged over all shares of people selected", "In the top 20% of predictions", "RMSE", "R²"):
         assert text in " ".join(limited.stdout.split()), text
     audit = ft.Audit.from_json("a.json")
     assert audit.settings.task == "regression"

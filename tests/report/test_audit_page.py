@@ -18,15 +18,14 @@ from tests.report.html_page import HtmlPage
 
 import fairtransport as ft
 from fairtransport.auditing import Inference, audit_histograms
+from fairtransport.auditing.tables import calibration_tables, error_tables, figure_tables
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.report import WhatIf
 from fairtransport.report._what_if import ERROR_RATES
 from fairtransport.report.pages.audit import audit_page, verdict_points
-from fairtransport.report.pages.audit_sections import collect_calibration_tables, collect_error_tables
 from fairtransport.report.pages.comparison import audit_comparison_page, comparison_verdict
 from fairtransport.report.pages.notebook import render_notebook_cell
 from fairtransport.report.pages.rendering import embedded_json
-from fairtransport.report.pages.tables import collect_tables
 
 WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
 
@@ -103,7 +102,7 @@ def test_data_are_the_counts(reader, audit):
     settings = {"range", "ranks", "scoreTitle", "threshold", "confidence", "z", "tukey", "favourable", "labelled"}
     settings.add("minJudgedRows")
     assert set(data) == {*settings, "groups", "audits", "sheets"}
-    tables = [*collect_tables(audit), *collect_error_tables(audit), *collect_calibration_tables(audit)]
+    tables = [*figure_tables(audit), *error_tables(audit), *calibration_tables(audit)]
     assert {table.key for table in tables} | {"distances", "reliability"} == set(data["sheets"])
     assert data["sheets"]["groups"][1][2] == audit.groups[0].mean  # all digits
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairtransport.transport._namespace import as_array, as_index, namespace, take_along
+from fairtransport.transport._namespace import namespace, take_along
 from fairtransport.transport.dual import DualProblem, DualState, evaluate
 from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import ENTROPY, L2
@@ -29,9 +29,6 @@ def test_namespace_follows_what_is_given():
     assert namespace(np.zeros(1), 2.0) is np
     assert namespace(1.0, torch.zeros(1)) is torch
     assert namespace(torch.nn.Parameter(torch.zeros(1))) is torch
-    assert as_array([1, 2]).tolist() == [1, 2]
-    tensor = torch.zeros(2)
-    assert as_array(tensor) is tensor
 
 
 def test_torch_is_not_loaded_for_arrays():
@@ -39,10 +36,9 @@ def test_torch_is_not_loaded_for_arrays():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_take_along_and_as_index():
+def test_take_along():
     values, index = RNG.random((3, 4)), np.array([[0, 3], [1, 1], [2, 0]])
     assert both(take_along, values, index).tolist() == [[values[i, j] for j in row] for i, row in enumerate(index)]
-    assert both(as_index, np.array([2.0, -1.0])).tolist() == [2, -1]
 
 
 @pytest.mark.parametrize("regularizer", [L2, ENTROPY], ids=lambda r: r.name)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
-from fairtransport.transport.slices import ascending_order, histogram_slices, histogram_slopes, row_slopes, slice_means
+from fairtransport.transport.slices import ascending_order, histogram_slices, row_slopes, slice_means
 
 NONE = np.zeros(0)
 
@@ -121,13 +121,3 @@ def test_a_histogram_of_evenly_spread_cells_is_exact():
     """Masses 1, 3 and 4 on [0, 1], [1, 2] and [3, 4]; four slices of mass 2, by hand."""
     result = histogram_slices(np.array([[1.0, 3.0, 0.0, 4.0]]), np.arange(5.0), 4)[0]
     np.testing.assert_allclose(result, [(0.5 + 1.0 + 1 / 6) / 2, 1 + 2 / 3, 3.25, 3.75])
-
-
-def test_slopes_of_cells_are_means_over_their_levels():
-    masses, slopes = np.array([[2.0, 0.0, 1.0, 1.0]]), np.array([[1.0, -1.0, 5.0, 7.0]])
-    np.testing.assert_allclose(histogram_slopes(slopes, masses), [[0.0, 5.0, 5.0, 7.0]])
-    # Weighted by mass they are those of the slices.
-    rng = np.random.default_rng(0)
-    masses, slopes = rng.random((3, 50)), rng.normal(size=(3, 16))
-    result = histogram_slopes(slopes, masses)
-    np.testing.assert_allclose((result * masses).sum(1) / masses.sum(1), slopes.mean(axis=1))

@@ -5,8 +5,7 @@ Requires the extra ``boosting``: ``pip install "fairtransport[boosting]"``.
 
 from __future__ import annotations
 
-from fairtransport.boosting._classifier import TransportBoostingClassifier
+from fairtransport.boosting._estimators import TransportBoostingClassifier, TransportBoostingRegressor
 from fairtransport.boosting._objective import TransportObjective
-from fairtransport.boosting._regressor import TransportBoostingRegressor
 
 __all__ = ["TransportBoostingClassifier", "TransportBoostingRegressor", "TransportObjective"]

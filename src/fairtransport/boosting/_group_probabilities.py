@@ -12,21 +12,14 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from fairtransport._sklearn import take_rows
-from fairtransport.boosting._constants import (
-    GROUP_FOLDS,
-    GROUP_LEARNING_RATE,
-    GROUP_ROUNDS,
-    LEAST_PROBABILITY,
-    N_SCALINGS,
-)
+from fairtransport.boosting._constants import GROUP_FOLDS, LEAST_PROBABILITY, N_SCALINGS
 from fairtransport.boosting._training_data import hard_probabilities
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
-    from fairtransport.boosting._library import Library
+    from fairtransport.boosting._libraries import Library
     from fairtransport.boosting._training_data import ComparedRows, TrainingData
-    from fairtransport.groups import Groups
 
 
 def estimate_group_probabilities(
@@ -62,10 +55,7 @@ def _cross_fitted(library: Library, estimator: Any, rows: TrainingData, seed: in
             if len(known) == 1:
                 probabilities[held_out, known[0]] = 1.0
                 continue
-            model = library.group_model(
-                estimator, GROUP_ROUNDS, learning_rate=GROUP_LEARNING_RATE, **library.small_trees(estimator)
-            )
-            sample_weight = None if weights is None else weights[training]
+            model, sample_weight = library.group_model(estimator), None if weights is None else weights[training]
             model.fit(take_rows(rows.X, training), labels, sample_weight=sample_weight)
             probabilities[np.ix_(held_out, known)] = model.predict_proba(take_rows(rows.X, held_out))
     return probabilities[:, :-1]
@@ -94,28 +84,3 @@ def _match_totals(probabilities: NDArray[np.float32], rows: TrainingData, compar
                 table *= np.append(totals, in_no_group) / np.maximum((mass * table).sum(axis=0), 1e-300)
                 table /= table.sum(axis=1, keepdims=True)
             probabilities[np.ix_(inside, present)] = table[:, :-1]
-
-
-def check_group_probabilities(probabilities: ArrayLike, groups: Groups) -> NDArray[np.float32]:
-    """Return the probabilities of the groups as an array; raise ValueError if they are invalid."""
-    array = np.asarray(probabilities, dtype=np.float32)
-    if array.shape != (groups.n_rows, len(groups)):
-        raise ValueError(
-            f"group_probabilities must have shape ({groups.n_rows}, {len(groups)}), rows and groups; it has shape "
-            f"{array.shape}."
-        )
-    if not (np.isfinite(array).all() and array.min() >= 0.0 and array.max() <= 1.0 + 1e-6):
-        raise ValueError("group_probabilities must be numbers from 0 to 1, one for each row and group.")
-    if not array.sum(axis=0).all():
-        raise ValueError("group_probabilities has a group with probability 0 in all rows; each group needs rows.")
-    return array
-
-
-def check_probabilities_within(probabilities: NDArray[np.float32], compared: ComparedRows) -> None:
-    """Raise ValueError where a group that is compared in a stratum has no probability there."""
-    for number, part in enumerate(compared.resolved.compared):
-        if not probabilities[compared.stratum == number].sum(axis=0)[list(part.groups)].all():
-            raise ValueError(
-                "group_probabilities has a group with probability 0 in all rows of a label or stratum in which it has "
-                "rows; each needs some."
-            )

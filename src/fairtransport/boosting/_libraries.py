@@ -1,4 +1,4 @@
-"""LightGBM and XGBoost behind one interface, and the estimator that is used by default."""
+"""LightGBM and XGBoost behind one interface: training with a custom objective, margins, and default settings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 import math
 import re
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import narwhals as nw
 import numpy as np
@@ -17,40 +18,177 @@ from sklearn.utils.class_weight import compute_sample_weight
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import n_rows
-from fairtransport.boosting._constants import PATIENCE, POISSON_STEP, ROUNDS, TWEEDIE_POWER
-from fairtransport.boosting._library import BinnedTable, BoosterRun, DetachableCallback, Library, TrainingRun
-from fairtransport.boosting._objective import make_loss, plain_objective
-from fairtransport.boosting._training_data import column_share, is_small, n_leaves
+from fairtransport._validation import check_real
+from fairtransport.boosting._constants import (
+    COLUMN_SHARE,
+    FEW_COLUMNS,
+    FEW_ROWS,
+    FEWEST_LEAVES,
+    GROUP_LEARNING_RATE,
+    GROUP_ROUNDS,
+    MOST_LEAVES,
+    PATIENCE,
+    POISSON_STEP,
+    ROUNDS,
+    ROWS_OF_LEAVES,
+    TWEEDIE_POWER,
+)
+from fairtransport.boosting._objective import Loss, make_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._settings import Settings
     from fairtransport.boosting._training_data import TrainingData
+
+
+@dataclass(eq=False)
+class DetachableCallback:
+    """An objective that copies share, until training ends.
+
+    LightGBM copies its objective before training, and fitted estimators keep theirs. It holds the groups of the
+    training rows, of which nothing may remain in the fitted model: without the function, no copy has them.
+    """
+
+    function: Callable[..., Any] | None
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __call__(self, labels: Any, margins: Any, sample_weight: Any = None) -> Any:
+        if self.function is None:
+            raise RuntimeError("This model was trained by fairtransport.boosting; fit that estimator again instead.")
+        return self.function(labels, margins, sample_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRun:
+    """What a library needs to train a model."""
+
+    X: Any
+    y: NDArray[Any]
+    sample_weight: NDArray[np.float64] | None
+    initial_margin: float
+
+
+class _Library:
+    """What the estimators use alike of both libraries."""
+
+    module: ClassVar[str]
+    class_names: ClassVar[dict[str, str]]
+    tree_size: ClassVar[tuple[str, int]]
+    size_params: ClassVar[set[str]]
+    default_rate: ClassVar[float]
+    neutral_params: ClassVar[dict[str, Any]]
+    logistic_params: ClassVar[dict[str, Any]]
+    losses: ClassVar[Mapping[str | None, str]]
+
+    def __init__(self, task: str) -> None:
+        self.task, self.is_regression = task, task == "regression"
+
+    @classmethod
+    def estimator_class(cls, task: str) -> Any:
+        """Return the library's class of estimators for a task."""
+        return getattr(load_extra(cls.module), cls.class_names[task])
+
+    def loss_name(self, estimator: Any) -> str:
+        """Return the loss that an estimator's objective names."""
+        if not self.is_regression:
+            return "log_loss"
+        objective = estimator.get_params().get("objective")
+        if not (objective is None or isinstance(objective, str)) or objective not in self.losses:
+            known = dict.fromkeys(self.losses.values())
+            names = [next(name for name, loss in self.losses.items() if loss == one and name) for one in known]
+            raise ValueError(
+                f"The objective of the estimator must be one of {', '.join(map(repr, names))}, which are the losses "
+                "that predictions of groups are compared for."
+            )
+        return self.losses[objective]
+
+    def group_model(self, estimator: Any) -> Any:
+        """Return an unfitted classifier with the settings of the estimator, few rounds and small trees."""
+        name, size = self.tree_size
+        given = estimator.get_params().get(name)
+        size = min(size, given) if isinstance(given, int) and given > 0 else size
+        rounds = {"n_estimators": GROUP_ROUNDS, "learning_rate": GROUP_LEARNING_RATE}
+        model = clone(estimator)
+        if self.is_regression:
+            model = self.estimator_class("classification")(**model.get_params())
+        return _with_params(model, {**self.neutral_params, **rounds, name: size})
+
+    def n_rounds(self, estimator: Any) -> int:
+        n_rounds = estimator.get_params().get("n_estimators")
+        return 100 if n_rounds is None else int(n_rounds)
+
+    def learning_rate(self, estimator: Any) -> float:
+        rate = estimator.get_params().get("learning_rate")
+        return self.default_rate if rate is None else float(rate)
+
+    def unset_params(self, estimator: Any) -> set[str]:
+        """Return the names of settings that an estimator has at the library's default."""
+        known = self.estimator_class(self.task)().get_params()
+        return {name for name, value in estimator.get_params().items() if name in known and _same(value, known[name])}
+
+    def settings_by_size(self, n_rows: int, n_columns: int) -> dict[str, Any]:
+        """Return settings of the trees for a table of this size: each sees half of the columns if there are enough."""
+        name, leaves = (
+            self.tree_size[0],
+            min(max(round(math.sqrt(n_rows / ROWS_OF_LEAVES)), FEWEST_LEAVES), MOST_LEAVES),
+        )
+        size = leaves if name == "num_leaves" else round(math.log2(leaves))
+        return {**ROUNDS, name: size, "colsample_bytree": COLUMN_SHARE if n_columns > FEW_COLUMNS else 1.0}
+
+    def check_features(self, X: Any) -> None:
+        """Raise TypeError for features that the library cannot read and does not refuse."""
+
+    def check_settings(self, estimator: Any) -> None:
+        """Raise ValueError for settings with which no custom objective is possible."""
+
+    def absorb_class_weights(
+        self,
+        estimator: Any,
+        classes: NDArray[Any],  # noqa: ARG002 - used by LightGBM
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64] | None,
+    ) -> NDArray[np.float64] | None:
+        """Move the class weights among an estimator's settings into the weights of the rows, and return these.
+
+        The libraries apply ``scale_pos_weight`` only with their built-in objectives.
+        """
+        scale = estimator.get_params().get("scale_pos_weight")
+        if scale is None or scale == 1:
+            return weights
+        estimator.set_params(scale_pos_weight=1)
+        ones = np.ones(len(labels)) if weights is None else weights
+        return np.asarray(ones * np.where(labels > 0, check_real(scale, name="scale_pos_weight", strict=True), 1.0))
+
+    def fit_plain(self, estimator: Any, run: TrainingRun) -> Any:
+        """Fit an estimator with the library's built-in objective; the result predicts as that of `fit_objective`."""
+        params = dict(self.logistic_params)
+        if self.is_regression:
+            del params["objective"]
+        return _with_params(estimator, params).fit(run.X, run.y, sample_weight=run.sample_weight)
+
+
+def _with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
+    """Return the estimator with those of the settings that it has."""
+    known = estimator.get_params()
+    return estimator.set_params(**{name: value for name, value in params.items() if name in known})
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and isinstance(one, (bool, int, float, str)) and one == other)
+
 
 # LightGBM, as the estimators use it.
 
 # What LightGBM reads from Arrow's format.
-_ARROW_NUMBERS = frozenset(
-    {
-        nw.Boolean,
-        nw.Float32,
-        nw.Float64,
-        nw.Int8,
-        nw.Int16,
-        nw.Int32,
-        nw.Int64,
-        nw.UInt8,
-        nw.UInt16,
-        nw.UInt32,
-        nw.UInt64,
-    }
-)
+_ARROW_NUMBERS = {nw.Boolean, nw.Float32, nw.Float64, nw.Int8, nw.Int16, nw.Int32, nw.Int64}
+_ARROW_NUMBERS |= {nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64}
 
 
-class LightGBM(Library):
+class LightGBM(_Library):
     """`lightgbm.LGBMClassifier` and `lightgbm.LGBMRegressor`."""
 
     module = "lightgbm"
@@ -130,7 +268,7 @@ class LightGBM(Library):
             with _column_errors(len(run.y)):
                 estimator.fit(run.X, run.y, sample_weight=run.sample_weight, init_score=init_score)
         finally:
-            callback.detach()
+            callback.function = None
         booster = estimator.booster_
         for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
             booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + run.initial_margin)
@@ -139,23 +277,25 @@ class LightGBM(Library):
         booster.model_from_string(text.replace("\nfeature_names=", f"\nobjective={line}\nfeature_names=", 1))
         return estimator.set_params(objective=name)
 
-    def open_table(self, estimator: Any, run: TrainingRun, held_out: Any) -> BinnedTable:
-        """Return the rows as LightGBM's data sets."""
+    def open_table(self, estimator: Any, run: TrainingRun, held_out: Any) -> Callable[[], BoosterRun]:
+        """Bin training and held-out rows once; return a function that starts a booster on them."""
+        lightgbm = load_extra("lightgbm")
         params = {name: value for name, value in estimator.get_params().items() if value is not None}
         for name in ("n_estimators", "class_weight", "importance_type", "objective", "n_jobs"):
             params.pop(name, None)
         if isinstance(params.get("random_state"), np.random.RandomState):
             params["random_state"] = int(params["random_state"].randint(np.iinfo(np.int32).max))
         n_jobs = estimator.get_params().get("n_jobs")
-        return _LightGBMTable({"verbose": -1, **params, "num_threads": n_jobs or 0, "metric": "none"}, run, held_out)
+        params = {"verbose": -1, **params, "num_threads": n_jobs or 0, "metric": "none"}
 
-    def settings_by_size(self, n_rows: int, n_columns: int) -> dict[str, Any]:
-        """Return leaves, rounds and learning rate; each tree sees half of the columns where there are enough."""
-        return {
-            **ROUNDS,
-            "num_leaves": n_leaves(n_rows),
-            "colsample_bytree": column_share(n_columns),
-        }
+        def data_set(X: Any, y: NDArray[Any], **options: Any) -> Any:
+            margins = np.full(len(y), run.initial_margin)
+            return lightgbm.Dataset(X, y, init_score=margins, params=params, free_raw_data=False, **options).construct()
+
+        with _column_errors(len(run.y)):
+            training = data_set(run.X, run.y, weight=run.sample_weight)
+        validation = data_set(held_out, np.zeros(n_rows(held_out)), reference=training)
+        return partial(_LightGBMRun, params, run, training, validation)
 
     def margins(self, estimator: Any, X: Any) -> NDArray[np.float64]:
         """Return the raw score."""
@@ -163,35 +303,14 @@ class LightGBM(Library):
         return np.asarray(estimator.predict(X, raw_score=True), dtype=np.float64)
 
 
-class _LightGBMTable(BinnedTable):
-    """LightGBM's data sets of training and held-out rows."""
+class _LightGBMRun:
+    """A booster of LightGBM that is trained one round at a time."""
 
-    def __init__(self, params: dict[str, Any], run: TrainingRun, held_out: Any) -> None:
-        lightgbm = load_extra("lightgbm")
-        self._params, self._run = params, run
-        options = {"params": params, "free_raw_data": False}
-        init_score = np.full(len(run.y), run.initial_margin)
+    def __init__(self, params: dict[str, Any], run: TrainingRun, training: Any, held_out: Any) -> None:
+        self._run = run
         with _column_errors(len(run.y)):
-            self._training = lightgbm.Dataset(
-                run.X, run.y, weight=run.sample_weight, init_score=init_score, **options
-            ).construct()
-        n_held_out = n_rows(held_out)
-        margins = np.full(n_held_out, run.initial_margin)
-        self._held_out = lightgbm.Dataset(
-            held_out, np.zeros(n_held_out), init_score=margins, reference=self._training, **options
-        ).construct()
-
-    def start(self) -> BoosterRun:
-        """Return a booster without any rounds."""
-        with _column_errors(len(self._run.y)):
-            booster = load_extra("lightgbm").Booster({**self._params, "objective": "none"}, self._training)
-        booster.add_valid(self._held_out, "held out")
-        return _LightGBMRun(booster, self._run)
-
-
-class _LightGBMRun(BoosterRun):
-    def __init__(self, booster: Any, run: TrainingRun) -> None:
-        self._booster, self._run = booster, run
+            self._booster = load_extra("lightgbm").Booster({**params, "objective": "none"}, training)
+        self._booster.add_valid(held_out, "held out")
 
     def update(self, objective: Callable[..., Any]) -> None:
         """Train one round."""
@@ -238,7 +357,7 @@ def _column_errors(n_rows_in_training: int) -> Iterator[None]:
 _SQUARED_ERROR = "reg:squarederror"
 
 
-class XGBoost(Library):
+class XGBoost(_Library):
     """`xgboost.XGBClassifier` and `xgboost.XGBRegressor`."""
 
     module = "xgboost"
@@ -253,18 +372,10 @@ class XGBoost(Library):
     tree_size: ClassVar = ("max_depth", 4)
     size_params: ClassVar = {"max_depth", "max_leaves"}
     default_rate = 0.3
-    neutral_params: ClassVar = {
-        "objective": "binary:logistic",  # XGBoost changes it to "multi:softprob" for more than two classes
-        "scale_pos_weight": None,
-        "base_score": None,
-        "eval_metric": None,
-        "early_stopping_rounds": None,
-        "callbacks": None,
-        "monotone_constraints": None,
-    }
-    logistic_params: ClassVar = {
-        "objective": "binary:logistic",
-        "early_stopping_rounds": None,
+    logistic_params: ClassVar = {"objective": "binary:logistic", "early_stopping_rounds": None}
+    neutral_params: ClassVar = {  # XGBoost changes the objective to "multi:softprob" for more than two classes
+        **logistic_params,
+        **dict.fromkeys(("scale_pos_weight", "base_score", "eval_metric", "callbacks", "monotone_constraints")),
     }
 
     def fit_plain(self, estimator: Any, run: TrainingRun) -> Any:
@@ -272,7 +383,7 @@ class XGBoost(Library):
         loss = self.loss_name(estimator)
         if loss in {"poisson", "tweedie"}:  # the same derivatives, and margins instead of their exponentials
             power = estimator.get_params().get("tweedie_variance_power") or TWEEDIE_POWER
-            return self.fit_objective(estimator, run, plain_objective(make_loss(loss, power)))
+            return self.fit_objective(estimator, run, make_loss(loss, power).objective)
         model = super().fit_plain(estimator, run)
         if loss == "absolute_error":
             base_score = model.get_params()["base_score"]
@@ -293,7 +404,7 @@ class XGBoost(Library):
         try:
             estimator.fit(run.X, run.y, sample_weight=run.sample_weight)
         finally:
-            callback.detach()
+            callback.function = None
             estimator.set_params(**original)
         return estimator.set_params(objective=_SQUARED_ERROR if self.is_regression else "binary:logistic")
 
@@ -302,48 +413,29 @@ class XGBoost(Library):
             return {"max_delta_step": POISSON_STEP}
         return {}
 
-    def open_table(self, estimator: Any, run: TrainingRun, held_out: Any) -> BinnedTable:
-        """Return the rows as XGBoost's matrices."""
+    def open_table(self, estimator: Any, run: TrainingRun, held_out: Any) -> Callable[[], BoosterRun]:
+        """Bin training and held-out rows once; return a function that starts a booster on them."""
         params = {**estimator.get_xgb_params(), **self._loss_params(estimator)}
         params |= {"objective": _SQUARED_ERROR, "base_score": run.initial_margin, "disable_default_eval_metric": 1}
         for name in ("eval_metric", "scale_pos_weight", "tweedie_variance_power"):
             params.pop(name, None)
         known = estimator.get_params()
-        options = {"missing": known["missing"], "enable_categorical": bool(known["enable_categorical"])}
-        return _XGBoostTable(params, run, held_out, {**options, "feature_types": known["feature_types"]})
-
-    def settings_by_size(self, n_rows: int, n_columns: int) -> dict[str, Any]:
-        """Return depth, rounds and learning rate; each tree sees half of the columns where there are enough."""
-        return {
-            **ROUNDS,
-            "max_depth": round(math.log2(n_leaves(n_rows))),
-            "colsample_bytree": column_share(n_columns),
-        }
+        options = {name: known[name] for name in ("missing", "feature_types")}
+        make = partial(load_extra("xgboost").DMatrix, enable_categorical=bool(known["enable_categorical"]), **options)
+        training = make(run.X, run.y, weight=run.sample_weight)  # histograms are kept with it
+        return partial(_XGBoostRun, params, run, training, make(held_out))
 
     def margins(self, estimator: Any, X: Any) -> NDArray[np.float64]:
         """Return the margin."""
         return np.asarray(estimator.predict(X, output_margin=True), dtype=np.float64)
 
 
-class _XGBoostTable(BinnedTable):
-    """XGBoost's matrices of training and held-out rows; histograms are kept with the former."""
+class _XGBoostRun:
+    """A booster of XGBoost that is trained one round at a time."""
 
-    def __init__(self, params: dict[str, Any], run: TrainingRun, held_out: Any, options: dict[str, Any]) -> None:
-        xgboost = load_extra("xgboost")
-        self._params, self._run = params, run
-        self._training = xgboost.DMatrix(run.X, run.y, weight=run.sample_weight, **options)
-        self._held_out = xgboost.DMatrix(held_out, **options)
-
-    def start(self) -> BoosterRun:
-        """Return a booster without any rounds."""
-        booster = load_extra("xgboost").Booster(self._params, [self._training, self._held_out])
-        return _XGBoostRun(booster, self._run, self._training, self._held_out)
-
-
-class _XGBoostRun(BoosterRun):
-    def __init__(self, booster: Any, run: TrainingRun, training: Any, held_out: Any) -> None:
-        self._booster, self._run, self._training, self._held_out = booster, run, training, held_out
-        self._n_rounds = 0
+    def __init__(self, params: dict[str, Any], run: TrainingRun, training: Any, held_out: Any) -> None:
+        self._booster = load_extra("xgboost").Booster(params, [training, held_out])
+        self._run, self._training, self._held_out, self._n_rounds = run, training, held_out, 0
 
     def update(self, objective: Callable[..., Any]) -> None:
         """Train one round."""
@@ -364,13 +456,37 @@ class _XGBoostRun(BoosterRun):
         return np.asarray(self._booster.predict(rows, output_margin=True), dtype=np.float64)
 
 
+Library = LightGBM | XGBoost
+BoosterRun = _LightGBMRun | _XGBoostRun
+
 _LIBRARIES: tuple[type[Library], ...] = (LightGBM, XGBoost)
 _REPAIR = {"classification": "QuantileRepairClassifier", "regression": "QuantileRepairRegressor"}
 
 
 def default_estimator(task: str, random_state: int | None) -> Any:
     """Return LightGBM's estimator."""
-    return getattr(load_extra("lightgbm"), LightGBM.class_names[task])(random_state=random_state, verbose=-1)
+    return LightGBM.estimator_class(task)(random_state=random_state, verbose=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The library, the unfitted estimator and the loss of a fit."""
+
+    library: Library
+    estimator: Any
+    loss_name: str
+    power: float
+    patience: int | None
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+        return make_loss(self.loss_name, self.power)
+
+    @property
+    def n_rounds(self) -> int:
+        """The number of rounds, or the largest."""
+        return self.library.n_rounds(self.estimator)
 
 
 def sized_settings(
@@ -390,7 +506,7 @@ def sized_settings(
         if library.size_params <= unset:
             open_names |= library.size_params
         chosen = {name: value for name, value in chosen.items() if name in open_names}
-    if is_small(rows.groups.n_rows) and "n_jobs" in unset:
+    if rows.groups.n_rows <= FEW_ROWS and "n_jobs" in unset:
         chosen["n_jobs"] = 1
     estimator = clone(estimator).set_params(**chosen)
     patience: int | None = None

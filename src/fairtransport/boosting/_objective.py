@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._labels import real_targets, two_classes
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport.boosting._constants import (
     CONTINUOUS_SLICES,
@@ -20,7 +19,6 @@ from fairtransport.boosting._constants import (
     REAL_DUALS,
     SMALLEST_RESIDUAL,
 )
-from fairtransport.boosting._group_probabilities import check_group_probabilities, check_probabilities_within
 from fairtransport.boosting._training_data import ComparedRows, GroupedRows, check_target, compare_rows
 from fairtransport.criteria.binned import BinnedPenalty
 from fairtransport.criteria.criterion import EACH_OTHER, as_criterion, needs_labels, weigh_by_reliability
@@ -32,17 +30,22 @@ from fairtransport.transport.kernels.functions import logistic
 from fairtransport.transport.slices import CELLS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.distance import Distance
+    from fairtransport.groups import Groups
 
     Array = NDArray[np.float64]
 
 # The interval of predictions whose cells are counted, and where predictions lie in it.
+
+
+def moments(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float]:
+    """Return the mean and the standard deviation."""
+    mean = float(np.average(values, weights=weights))
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +67,8 @@ class PredictionGrid:
         predictions = loss.predictions(margins) / scale
         if weights is not None:
             predictions, weights = predictions[weights > 0], weights[weights > 0]
-        center = float(np.average(predictions, weights=weights))
-        reach = PREDICTION_REACH * float(np.sqrt(np.average((predictions - center) ** 2, weights=weights)))
+        center, deviation = moments(predictions, weights)
+        reach = PREDICTION_REACH * deviation
         low, high = max(float(predictions.min()), center - reach), min(float(predictions.max()), center + reach)
         return cls(loss, scale, low, high if high > low else low + 1.0)
 
@@ -78,8 +81,6 @@ class PredictionGrid:
 
 
 # Losses of boosted trees: values, derivatives with respect to the margins, and the link to the predictions.
-
-LOSSES = ("log_loss", "squared_error", "absolute_error", "poisson", "tweedie")
 
 
 class Loss(ABC):
@@ -104,6 +105,15 @@ class Loss(ABC):
     def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return the first derivative of each row's loss with respect to its margin, and a positive curvature."""
 
+    def objective(
+        self, labels: NDArray[np.floating], margins: NDArray[np.floating], weights: Array | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the derivatives as a custom objective of the libraries does."""
+        gradient, curvature = self.derivatives(np.asarray(margins, dtype=np.float64), labels)
+        if weights is not None:
+            gradient, curvature = weights * gradient, weights * curvature
+        return gradient.astype(np.float32), np.maximum(curvature, 1e-16).astype(np.float32)
+
     def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
         """Return the margin of the best constant prediction."""
         return float(np.average(y, weights=weights))
@@ -121,26 +131,21 @@ class LogLoss(Loss):
     is_logistic = True
 
     def predictions(self, margins: Array) -> Array:
-        """Return the probabilities of class 1."""
         scores = np.empty_like(margins)
         logistic(margins, scores)
         return scores
 
     def prediction_slopes(self, predictions: Array) -> Array:
-        """Return p (1 - p)."""
         return predictions * (1.0 - predictions)
 
     def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
-        """Return log(1 + exp(z)) - y z."""
         return np.asarray(np.logaddexp(0.0, margins) - y * margins)
 
     def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return p - y and p (1 - p)."""
         scores = self.predictions(margins)
         return scores - y, self.prediction_slopes(scores)
 
     def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
-        """Return the logit of the share of class 1."""
         rate = float(np.average(y, weights=weights))
         return math.log(rate / (1.0 - rate))
 
@@ -149,34 +154,23 @@ class SquaredError(Loss):
     """Half of the squared error."""
 
     def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
-        """Return (z - y)^2 / 2."""
         return np.asarray(0.5 * (margins - y) ** 2)
 
     def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return z - y and 1."""
         return margins - y, np.ones_like(margins)
 
 
 class AbsoluteError(Loss):
-    r"""Absolute error.
-
-    Notes
-    -----
-    With the residual r, :math:`|r'| \le r'^2 / 2|r| + |r| / 2` for any new residual, so :math:`1/|r|` is a curvature
-    that bounds the loss from above. The step of a leaf then goes towards the median of its rows.
-    """
+    """Absolute error: |r'| <= r'^2 / 2|r| + |r| / 2 for residuals r and r', so 1/|r| is a curvature that bounds it."""
 
     def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
-        """Return abs(z - y)."""
         return np.abs(margins - y)
 
     def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return the sign of the residual, and 1 over its size."""
         residuals = margins - y
         return np.sign(residuals), 1.0 / np.maximum(np.abs(residuals), SMALLEST_RESIDUAL)
 
     def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
-        """Return the median."""
         order = np.argsort(y)
         masses = np.cumsum(np.ones(len(y)) if weights is None else weights[order])
         return float(y[order][np.searchsorted(masses, 0.5 * masses[-1])])
@@ -188,15 +182,12 @@ class _LogLink(Loss):
     link = "log"
 
     def predictions(self, margins: Array) -> Array:
-        """Return exp(z)."""
         return np.exp(margins)
 
     def prediction_slopes(self, predictions: Array) -> Array:
-        """Return the predictions."""
         return predictions
 
     def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
-        """Return the logarithm of the mean."""
         return math.log(float(np.average(y, weights=weights)))
 
 
@@ -204,11 +195,9 @@ class PoissonLoss(_LogLink):
     """Half of the Poisson deviance."""
 
     def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
-        """Return exp(z) - y z - y + y log(y)."""
         return np.asarray(np.exp(margins) - y * margins - y + y * np.log(np.where(y > 0, y, 1.0)))
 
     def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return exp(z) - y and exp(z + 0.7)."""
         predictions = np.exp(margins)
         return predictions - y, LOG_LINK_CURVATURE * predictions
 
@@ -220,43 +209,29 @@ class TweedieLoss(_LogLink):
         self.power = power
 
     def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
-        """Return the half deviance."""
         power = self.power
         own = np.exp((2.0 - power) * margins) / (2.0 - power) - y * np.exp((1.0 - power) * margins) / (1.0 - power)
         return np.asarray(own + y ** (2.0 - power) / ((1.0 - power) * (2.0 - power)))
 
     def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return the derivatives; both terms of the second one are positive."""
         power = self.power
         rising, falling = np.exp((2.0 - power) * margins), y * np.exp((1.0 - power) * margins)
         return rising - falling, (2.0 - power) * rising + (power - 1.0) * falling
 
 
+_LOSSES: dict[str, type[Loss]] = {
+    "log_loss": LogLoss,
+    "squared_error": SquaredError,
+    "absolute_error": AbsoluteError,
+    "poisson": PoissonLoss,
+    "tweedie": TweedieLoss,
+}
+LOSSES = tuple(_LOSSES)
+
+
 def make_loss(name: str, tweedie_variance_power: float = 1.5) -> Loss:
     """Return the loss of a name among `LOSSES`."""
-    if name == "tweedie":
-        return TweedieLoss(tweedie_variance_power)
-    losses: dict[str, Callable[[], Loss]] = {
-        "log_loss": LogLoss,
-        "squared_error": SquaredError,
-        "absolute_error": AbsoluteError,
-        "poisson": PoissonLoss,
-    }
-    return losses[name]()
-
-
-def plain_objective(loss: Loss) -> Callable[..., tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Return a loss as a custom objective of labels, margins and weights."""
-
-    def objective(
-        labels: NDArray[np.floating], margins: NDArray[np.floating], weights: NDArray[np.float64] | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        gradient, curvature = loss.derivatives(np.asarray(margins, dtype=np.float64), labels)
-        if weights is not None:
-            gradient, curvature = weights * gradient, weights * curvature
-        return gradient.astype(np.float32), np.maximum(curvature, 1e-16).astype(np.float32)
-
-    return objective
+    return TweedieLoss(tweedie_variance_power) if name == "tweedie" else _LOSSES[name]()
 
 
 # The distance between samples of predictions, and the unit in which its weight is measured.
@@ -283,8 +258,7 @@ def prediction_divisor(loss: Loss, predictions: NDArray[np.float64], weights: ND
     """Return what predictions are divided by, such that a distance means the same for probabilities and for prices."""
     if loss.is_logistic:
         return 1.0
-    center = np.average(predictions, weights=weights)
-    deviation = float(np.sqrt(np.average((predictions - center) ** 2, weights=weights)))
+    deviation = moments(predictions, weights)[1]
     return deviation / UNIT_DEVIATION if deviation > 0.0 else 1.0
 
 
@@ -336,14 +310,10 @@ class TransportObjective:
     tweedie_variance_power : float, default=1.5
         Of the Tweedie loss, between 1 and 2.
     distance : {"auto", "continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="auto"
-        Regularized transport through dual potentials (continuous optimal transport, COT), or the Wasserstein-1
-        distance between sorted scores (discrete optimal transport, DOT). ``"auto"`` is the former, and the latter where
-        groups are compared within labels or strata: differences are small there, and the regularized distance is flat
-        between samples that differ by little.
+        As in `TransportBoostingClassifier`.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
-        What groups are compared with: each other, or a distribution that is fixed at the model after ``warmup``: the
-        equal-weight Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size,
-        everyone, one group's scores, or given scores.
+        What groups are compared with: each other, or a distribution that is fixed at the model after ``warmup``, as in
+        `TransportClassifier`.
     scale : {"standardized", "score"}, default="standardized"
         Compare scores in units of their standard deviation, so that shrinking all of them gains nothing, or as they
         are.
@@ -484,7 +454,7 @@ class TransportObjective:
         self._distance = make_penalty(self.distance, self.scale)
         self._probabilities = None
         if group_probabilities is not None:
-            self._probabilities = check_group_probabilities(group_probabilities, self.groups)
+            self._probabilities = _check_group_probabilities(group_probabilities, self.groups)
         self.reset()
         if not needs_labels(self.criterion):  # strata without two groups raise before training
             self._compare_rows(None, None)
@@ -500,19 +470,10 @@ class TransportObjective:
     # ---------------------------------------------------------------- interface of the libraries
 
     def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Advance one round and return gradient and curvature.
+        """Advance one round and return gradient and curvature, two arrays of float32.
 
-        Parameters
-        ----------
-        first, second : arrays, or margins and a training set
-            Labels and margins, as the scikit-learn interfaces of the libraries pass them; or margins and a ``Dataset``
-            of LightGBM or ``DMatrix`` of XGBoost.
-        sample_weight : array-like, optional
-            Weights of the rows; those of a training set are used in its place.
-
-        Returns
-        -------
-        gradient, curvature : ndarray of shape (n_rows,) of float32
+        The arguments are labels and margins, as the scikit-learn interfaces of the libraries pass them; or margins and
+        a ``Dataset`` of LightGBM or ``DMatrix`` of XGBoost, whose weights are used.
         """
         if hasattr(second, "get_label"):
             labels, margins, sample_weight = second.get_label(), first, second.get_weight()
@@ -527,17 +488,7 @@ class TransportObjective:
     def value_and_gradient(
         self, margins: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None
     ) -> ObjectiveTerms:
-        """Return the objective at the current weight and dual potentials, and its derivatives, without a new round.
-
-        Parameters
-        ----------
-        margins, labels : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        ObjectiveTerms
-        """
+        """Return the objective at the current weight and dual potentials, and its derivatives, without a new round."""
         z, y, weights = self._check(margins, labels, sample_weight)
         value, gradient, curvature = self._value_and_derivatives(z, y, weights, np.float64)
         losses = self.loss.values(z, y)
@@ -574,20 +525,14 @@ class TransportObjective:
         self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
 
     def _compare_rows(self, labels: NDArray[Any] | None, weights: NDArray[np.float64] | None) -> ComparedRows:
-        return compare_rows(
-            self.criterion,
-            self.groups,
-            labels=labels,
-            strata=self.strata,
-            row_weights=weights,
-        )
+        return compare_rows(self.criterion, self.groups, labels=labels, strata=self.strata, row_weights=weights)
 
     def _grouped_rows(self, labels: NDArray[Any], weights: NDArray[np.float64]) -> GroupedRows:
         """Return the rows with the cells that they are counted in, which may depend on the labels."""
         if self._rows is None:
             compared = self._compare_rows(labels, weights if weights.size else None)
             if self._probabilities is not None:
-                check_probabilities_within(self._probabilities, compared)
+                _check_probabilities_within(self._probabilities, compared)
             self._rows = GroupedRows(
                 self.groups, self._probabilities, strata=compared.stratum, n_strata=compared.n_strata
             )
@@ -657,63 +602,26 @@ class TransportObjective:
             raise ValueError(f"This loss is for numbers of 0 and more; labels has {int((y < 0).sum())} negative ones.")
 
 
-# What is learned of y: two classes, or the mean and standard deviation of numbers.
-
-
-@dataclass(frozen=True, eq=False)
-class ClassLabels:
-    """Two classes, the larger of which is class 1."""
-
-    classes: NDArray[Any]
-
-    @classmethod
-    def of(cls, y: Any, owner: str) -> ClassLabels:
-        """Return the classes of y."""
-        return cls(two_classes(y, owner)[1])
-
-    def read(self, y: Any, owner: str) -> NDArray[np.int64]:
-        """Return 0 and 1 for the rows of y."""
-        labels, classes = two_classes(y, owner)
-        if not np.array_equal(classes, self.classes):
-            raise ValueError(f"{owner} has other class labels than y.")
-        return (labels == self.classes[1]).astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class TargetScale:
-    """The affine map of y to the numbers that trees are trained on."""
-
-    center: float
-    scale: float
-    log_link: bool
-
-    @classmethod
-    def of(cls, y: Any, weights: NDArray[np.float64] | None, loss: Loss, owner: str) -> TargetScale:
-        """Return the scale of y."""
-        numbers = _checked(y, owner, log_link=loss.link == "log")
-        if weights is not None and len(weights) != len(numbers):
-            weights = None  # the rows are counted later
-        mean = float(np.average(numbers, weights=weights))
-        if loss.link == "log":
-            return cls(0.0, mean, log_link=True)
-        deviation = float(np.sqrt(np.average((numbers - mean) ** 2, weights=weights)))
-        if deviation == 0.0:
-            raise ValueError("y has the same value in every row that has weight, so there is nothing to predict.")
-        return cls(mean, deviation, log_link=False)
-
-    def read(self, y: Any, owner: str) -> NDArray[np.float64]:
-        """Return y in these units."""
-        return np.asarray((_checked(y, owner, log_link=self.log_link) - self.center) / self.scale)
-
-
-def _checked(y: Any, owner: str, *, log_link: bool) -> NDArray[np.float64]:
-    if y is not None and np.asarray(y).size == 1:
-        raise ValueError(f"{owner} needs at least 2 rows of y; got 1 sample.")
-    numbers = real_targets(y, owner)
-    n_negative = int(np.count_nonzero(numbers < 0)) if log_link else 0
-    if n_negative:
+def _check_group_probabilities(probabilities: ArrayLike, groups: Groups) -> NDArray[np.float32]:
+    """Return the probabilities of the groups as an array; raise ValueError if they are invalid."""
+    array = np.asarray(probabilities, dtype=np.float32)
+    if array.shape != (groups.n_rows, len(groups)):
         raise ValueError(
-            f"y has {n_negative} negative values; the Poisson and the Tweedie loss are for numbers of 0 and more. Use "
-            "the squared or the absolute error."
+            f"group_probabilities must have shape ({groups.n_rows}, {len(groups)}), rows and groups; it has shape "
+            f"{array.shape}."
         )
-    return numbers
+    if not (np.isfinite(array).all() and array.min() >= 0.0 and array.max() <= 1.0 + 1e-6):
+        raise ValueError("group_probabilities must be numbers from 0 to 1, one for each row and group.")
+    if not array.sum(axis=0).all():
+        raise ValueError("group_probabilities has a group with probability 0 in all rows; each group needs rows.")
+    return array
+
+
+def _check_probabilities_within(probabilities: NDArray[np.float32], compared: ComparedRows) -> None:
+    """Raise ValueError where a group that is compared in a stratum has no probability there."""
+    for number, part in enumerate(compared.resolved.compared):
+        if not probabilities[compared.stratum == number].sum(axis=0)[list(part.groups)].all():
+            raise ValueError(
+                "group_probabilities has a group with probability 0 in all rows of a label or stratum in which it has "
+                "rows; each needs some."
+            )

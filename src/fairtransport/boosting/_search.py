@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,11 @@ from fairtransport.boosting._constants import (
     N_PARTS_OF_LARGE,
     WEIGHTS,
 )
-from fairtransport.boosting._library import TrainingRun
-from fairtransport.boosting._objective import plain_objective
+from fairtransport.boosting._libraries import TrainingRun
 from fairtransport.boosting._settings import RoundSchedule
 from fairtransport.criteria.criterion import weigh_by_reliability
 from fairtransport.criteria.penalty import DiscretePenalty
-from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator
+from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after
 from fairtransport.training.weight_path import AutomaticWeight, WeightPath
 
 if TYPE_CHECKING:
@@ -33,36 +32,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._library import BoosterRun
-    from fairtransport.boosting._objective import Loss
-    from fairtransport.boosting._settings import BoostedResponse, PenaltySettings, Settings
+    from fairtransport.boosting._libraries import BoosterRun, Settings
+    from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
     from fairtransport.boosting._training_data import TrainingData
-    from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.training.evaluation import ScoreMetrics
 
 # Early stopping on the objective: the loss plus the penalty at its full weight, on held-out rows.
-
-
-class HeldOutObjective:
-    """The loss plus the weighted sum of exact Wasserstein-1 distances between the groups' held-out predictions."""
-
-    def __init__(
-        self, loss: Loss, labels: NDArray[Any], comparisons: Comparisons, *, divisor: float, scale: str
-    ) -> None:
-        self.loss, self.labels, self.comparisons, self.divisor = loss, labels, comparisons, divisor
-        self._distance = DiscretePenalty(huber_width=0.0, n_slices=HELD_OUT_SLICES, scale=scale)
-
-    def mean_loss(self, margins: NDArray[np.float64]) -> float:
-        """Return the mean loss."""
-        return float(np.average(self.loss.values(margins, self.labels), weights=self.comparisons.row_weights))
-
-    def disparity(self, margins: NDArray[np.float64]) -> float:
-        """Return the weighted sum of the distances."""
-        if not self.comparisons.active.size:
-            return 0.0
-        scores = self.loss.predictions(margins) / self.divisor
-        return self._distance.value_and_gradient(scores, self.comparisons).value
 
 
 class BestRound:
@@ -97,14 +73,14 @@ class FairRounds:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What a search chose: rounds without and with the penalty, its weight, and why."""
+    """Rounds without and with the penalty, and its weight; of a search also scores, path, and the reason."""
 
     plain_rounds: int
     parity_weight: float
     rounds: FairRounds
-    scores: NDArray[np.float64]
-    path: WeightPath
-    has_differences: bool
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    path: WeightPath | None = None
+    has_differences: bool = True
     reason: str = ""
     reached: bool = True
 
@@ -116,7 +92,7 @@ def training_run(settings: Settings, rows: TrainingData) -> TrainingRun:
 
 
 def make_evaluator(
-    response: BoostedResponse, penalty: PenaltySettings, rows: TrainingData, plain: NDArray[np.float64]
+    response: BoostedClasses | BoostedNumbers, penalty: PenaltySettings, rows: TrainingData, plain: NDArray[np.float64]
 ) -> ScoreEvaluator:
     """Return what evaluates scores of these rows against those of a plain model."""
     resolved = rows.compare(penalty.criterion).resolved
@@ -139,15 +115,15 @@ class RoundSearch:
         settings: Settings,
         penalty: PenaltySettings,
         held_out: HeldOutRows,
-        response: BoostedResponse,
+        response: BoostedClasses | BoostedNumbers,
         seed: int,
     ) -> None:
         self._settings, self._penalty, self._held_out = settings, penalty, held_out
         self._response, self._seed = response, seed
         self._n_rows = held_out.n_rows
         self._tables = [
-            settings.library.open_table(settings.estimator, training_run(settings, part.training), part.held_out.X)
-            for part in held_out.parts
+            settings.library.open_table(settings.estimator, training_run(settings, training), validation.X)
+            for training, validation in held_out.parts
         ]
         self._train_plain()
 
@@ -155,7 +131,7 @@ class RoundSearch:
 
     def _train_plain(self) -> None:
         settings, rows = self._settings, self._held_out.rows
-        runs, objective = [table.start() for table in self._tables], plain_objective(settings.loss)
+        runs, objective = [start() for start in self._tables], settings.loss.objective
         best = BestRound(first_round=1, patience=settings.patience)
         training: list[NDArray[np.float64]] = []
         for number in range(1, settings.n_rounds + 1):
@@ -173,8 +149,8 @@ class RoundSearch:
                 break
         self.plain_rounds = best.number
         self._references = [
-            self._penalty.refer_to(settings, part.training, margins)
-            for part, margins in zip(self._held_out.parts, training, strict=True)
+            self._penalty.refer_to(settings, rows, margins)
+            for (rows, _), margins in zip(self._held_out.parts, training, strict=True)
         ]
 
     @cached_property
@@ -192,24 +168,30 @@ class RoundSearch:
 
     @cached_property
     def _probabilities(self) -> list[NDArray[np.float32] | None]:
-        parts = zip(self._held_out.parts, self._references, strict=True)
         return [
-            self._penalty.group_probabilities(self._settings, part.training, reference, self._seed)
-            for part, reference in parts
+            self._penalty.group_probabilities(self._settings, rows, reference, self._seed)
+            for (rows, _), reference in zip(self._held_out.parts, self._references, strict=True)
         ]
 
     @cached_property
-    def _objective(self) -> tuple[HeldOutObjective, float]:
-        """Loss and distances of the held-out rows, and the factor of the distances at weight 1."""
+    def _measure(self) -> tuple[Callable[[NDArray[np.float64]], tuple[float, float]], float]:
+        """The sum of distances and the loss of held-out rows at margins, and the factor of the former at weight 1."""
         loss, rows = self._settings.loss, self._held_out.rows
         divisor = float(np.mean([reference.divisor for reference in self._references]))
         pairs = rows.compare(self._penalty.criterion).comparisons(self._references[0].targets)
         weighed = weigh_by_reliability(pairs, loss.predictions(self.plain_margins) / divisor)
-        objective = HeldOutObjective(loss, rows.labels, weighed, divisor=divisor, scale=self._penalty.scale)
+        exact = DiscretePenalty(huber_width=0.0, n_slices=HELD_OUT_SLICES, scale=self._penalty.scale)
+
+        def measure(margins: NDArray[np.float64]) -> tuple[float, float]:
+            distances = 0.0
+            if weighed.active.size:
+                distances = exact.value_and_gradient(loss.predictions(margins) / divisor, weighed).value
+            return distances, float(np.average(loss.values(margins, rows.labels), weights=weighed.row_weights))
+
         # Distances are exact here and may be regularized in training: in both, the plain model's count like its gain.
-        value = objective.disparity(self.plain_margins)
+        value = measure(self.plain_margins)[0]
         information = loss.information(self.plain_margins, rows.labels, rows.weights)
-        return objective, information / value if value > 0.0 else 0.0
+        return measure, information / value if value > 0.0 else 0.0
 
     def schedule(self) -> RoundSchedule:
         """Return the rounds of a training with the penalty: those of the plain model, if these are not very few."""
@@ -226,17 +208,17 @@ class RoundSearch:
         if weight == 0.0:
             rounds = FairRounds(schedule, self.plain_rounds, {})
             return rounds, settings.loss.predictions(self.plain_margins)
-        runs = [table.start() for table in self._tables]
+        runs = [start() for start in self._tables]
         objectives: list[Callable[..., Any]] = [
             self._penalty.objective(
-                settings, part.training, reference,
+                settings, rows, reference,
                 parity_weight=weight, schedule=schedule, group_probabilities=probabilities,
             )
-            for part, reference, probabilities in zip(
+            for (rows, _), reference, probabilities in zip(
                 self._held_out.parts, self._references, self._probabilities, strict=True
             )
         ]  # fmt: skip
-        held_out, factor = self._objective
+        measure, factor = self._measure
         best, records = BestRound(first_round=schedule.full_weight, patience=settings.patience), []
         chosen = self.plain_margins
         last = schedule.n_rounds if settings.patience is None else round(BEYOND_SCHEDULE * schedule.n_rounds)
@@ -247,7 +229,7 @@ class RoundSearch:
                 best.record(np.inf)
                 continue
             margins = _margins(runs)
-            records.append((float(number), held_out.disparity(margins), held_out.mean_loss(margins)))
+            records.append((float(number), *measure(margins)))
             if best.record(records[-1][2] + weight * factor * records[-1][1]):
                 chosen = margins
             if best.has_passed:
@@ -288,18 +270,10 @@ def _history(records: list[tuple[float, float, float]]) -> dict[str, NDArray[np.
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Rows that a model is trained on, and those that it is evaluated on."""
-
-    training: TrainingData
-    held_out: TrainingData
-
-
-@dataclass(frozen=True, eq=False)
 class HeldOutRows:
-    """The parts of a table, and all rows that are held out in one of them, in the order of the parts."""
+    """Parts of a table, rows to train and to evaluate on, and all rows that are held out, in the order of the parts."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[tuple[TrainingData, TrainingData], ...]
     rows: TrainingData
     n_rows: int
     name: str = "held-out rows"
@@ -317,14 +291,14 @@ class HeldOutRows:
             _has_all(rows, training, len(rows.groups)) and _has_all(rows, held_out, 2) for training, held_out in splits
         )
         if n_rows < FEWEST_ROWS or not enough:
-            return cls((Part(rows, rows),), rows, n_rows, "training rows")
-        parts = tuple(Part(rows.select(training), rows.select(held_out)) for training, held_out in splits)
+            return cls(((rows, rows),), rows, n_rows, "training rows")
+        parts = tuple((rows.select(training), rows.select(held_out)) for training, held_out in splits)
         return cls(parts, rows.select(np.concatenate([held_out for _, held_out in splits])), n_rows)
 
     @classmethod
     def given(cls, rows: TrainingData, held_out: TrainingData) -> HeldOutRows:
         """Return one part, with validation rows of the user."""
-        return cls((Part(rows, held_out),), held_out, rows.groups.n_rows)
+        return cls(((rows, held_out),), held_out, rows.groups.n_rows)
 
 
 def _folds(rows: TrainingData, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -359,7 +333,6 @@ class Training:
     model: Any
     plain_margins: NDArray[np.float64]
     margins: NDArray[np.float64]
-    plain_rounds: int
     n_rounds: int
     is_stopped_early: bool
     parity_weight: float
@@ -370,10 +343,10 @@ class Training:
     evaluator: ScoreEvaluator
     scores: NDArray[np.float64]
     metrics: ScoreMetrics
+    before_after: dict[str, tuple[float, float]]
     history: dict[str, NDArray[np.float64]]
     path: dict[str, NDArray[np.float64]]
     compared: ComparedStrata
-    bounds: tuple[float, float] | None
 
 
 def train(
@@ -383,31 +356,32 @@ def train(
     choice: Choice | None,
     *,
     parity_weight: float | None,
-    response: BoostedResponse,
+    response: BoostedClasses | BoostedNumbers,
     seed: int,
 ) -> Training:
     """Train on all rows."""
     library, run = settings.library, training_run(settings, rows)
-    plain_rounds = settings.n_rounds if choice is None else choice.plain_rounds
-    wanted = (parity_weight or 0.0) if choice is None else choice.parity_weight
-    plain = library.fit_plain(_with_rounds(settings, plain_rounds), run)
+    if choice is None:
+        schedule = RoundSchedule(settings.n_rounds, rows.groups.n_rows)
+        rounds = FairRounds(schedule, schedule.n_rounds, {})
+        choice = Choice(settings.n_rounds, parity_weight or 0.0, rounds)
+    plain = library.fit_plain(_with_rounds(settings, choice.plain_rounds), run)
     plain_margins = library.margins(plain, rows.X)
     reference = penalty.refer_to(settings, rows, plain_margins)
-    weight = wanted if reference.factor > 0.0 else 0.0
-    model, margins, n_rounds = plain, plain_margins, plain_rounds
+    weight = choice.parity_weight if reference.factor > 0.0 else 0.0
+    model, margins, n_rounds = plain, plain_margins, choice.plain_rounds
     if weight > 0.0:
-        schedule = RoundSchedule(settings.n_rounds, rows.groups.n_rows) if choice is None else choice.rounds.schedule
-        n_rounds = schedule.n_rounds if choice is None else choice.rounds.n_rounds
+        n_rounds = choice.rounds.n_rounds
         objective = penalty.objective(
             settings, rows, reference,
             parity_weight=weight,
-            schedule=schedule,
+            schedule=choice.rounds.schedule,
             group_probabilities=penalty.group_probabilities(settings, rows, reference, seed),
         )  # fmt: skip
         model = library.fit_objective(_with_rounds(settings, n_rounds), run, objective)
         margins = library.margins(model, rows.X)
     predict = settings.loss.predictions
-    if choice is None:
+    if choice.path is None:
         evaluator = make_evaluator(response, penalty, rows, predict(plain_margins))
         scores, path = predict(margins), WeightPath(lambda _, __: (None, predict(margins)), evaluator)
         path.at(weight)
@@ -419,21 +393,20 @@ def train(
         model=model,
         plain_margins=plain_margins,
         margins=margins,
-        plain_rounds=plain_rounds,
         n_rounds=n_rounds,
         is_stopped_early=settings.patience is not None,
         parity_weight=weight,
         unit=reference.factor,
-        is_within_chance=reference.factor == 0.0 or (choice is not None and not choice.has_differences),
-        reason=choice.reason if choice is not None else "",
-        reached=choice.reached if choice is not None else True,
+        is_within_chance=reference.factor == 0.0 or not choice.has_differences,
+        reason=choice.reason,
+        reached=choice.reached,
         evaluator=evaluator,
         scores=scores,
         metrics=evaluator.evaluate(scores),
-        history=choice.rounds.history if choice is not None else {},
+        before_after=metrics_before_and_after(evaluator, scores),
+        history=choice.rounds.history,
         path=path.table(),
         compared=reference.compared.resolved,
-        bounds=response.bounds,
     )
 
 

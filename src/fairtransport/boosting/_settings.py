@@ -7,50 +7,32 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from fairtransport._labels import real_targets, two_classes
+from fairtransport._validation import check_weights
 from fairtransport.boosting._constants import LARGE_TABLE, LARGE_TABLE_SHARES, SMALL_TABLE_SHARES
 from fairtransport.boosting._group_probabilities import estimate_group_probabilities
 from fairtransport.boosting._objective import (
     Loss,
     TransportObjective,
     learner_distance,
-    make_loss,
     make_penalty,
     measure_unit,
+    moments,
     prediction_divisor,
 )
 from fairtransport.criteria.criterion import needs_labels
-from fairtransport.metrics.ranks import pooled_ranks
-from fairtransport.training.responses import ScoredResponse
+from fairtransport.training.responses import ScoredResponse, area_under_curve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._library import Library
+    from fairtransport.boosting._libraries import Settings
     from fairtransport.boosting._training_data import ComparedRows, Targets, TrainingData
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.distance import Distance
 
-
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """The library, the unfitted estimator and the loss of a fit."""
-
-    library: Library
-    estimator: Any
-    loss_name: str
-    power: float
-    patience: int | None
-
-    @property
-    def loss(self) -> Loss:
-        """The loss."""
-        return make_loss(self.loss_name, self.power)
-
-    @property
-    def n_rounds(self) -> int:
-        """The number of rounds, or the largest."""
-        return self.library.n_rounds(self.estimator)
+    Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -153,7 +135,7 @@ class PenaltySettings:
         )
 
 
-# What boosted trees predict, for the evaluation of their scores and the words about their training.
+# What boosted trees predict: how y is read, and what the evaluation and the words about a training need.
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,16 +148,14 @@ class BoostedResponse(ScoredResponse):
 
     loss: Loss
 
-    def _margins(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _margins(self, scores: Array) -> Array:
         return scores
 
-    def mean_loss(
-        self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]
-    ) -> float:
+    def mean_loss(self, scores: Array, outcomes: Array, shares: Array) -> float:
         """Return the mean loss of predictions."""
         return float(shares @ self.loss.values(self._margins(scores), outcomes))
 
-    def constant_loss(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    def constant_loss(self, outcomes: Array, shares: Array) -> float:
         """Return the mean loss of the best constant."""
         margin = np.full(len(outcomes), self.loss.constant(outcomes, shares))
         return float(shares @ self.loss.values(margin, outcomes))
@@ -183,7 +163,7 @@ class BoostedResponse(ScoredResponse):
 
 @dataclass(frozen=True, eq=False)
 class BoostedClasses(BoostedResponse):
-    """Labels 0 and 1; scores are probabilities."""
+    """Two classes, the larger of which is class 1; scores are probabilities."""
 
     loss_name: ClassVar[str] = "log_loss"
     quality_name: ClassVar[str] = "auc"
@@ -191,38 +171,90 @@ class BoostedClasses(BoostedResponse):
     repair: ClassVar[str] = "QuantileRepairClassifier"
     bounds: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
 
-    def _margins(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    classes: NDArray[Any]
+
+    @classmethod
+    def of(cls, y: Any, weights: Any, settings: Settings, owner: str) -> BoostedClasses:  # noqa: ARG003
+        """Return the classes of y."""
+        return cls(settings.loss, two_classes(y, owner)[1])
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes that predictions need."""
+        return {"classes_": self.classes}
+
+    def read(self, y: Any, owner: str) -> NDArray[np.int64]:
+        """Return 0 and 1 for the rows of y."""
+        labels, classes = two_classes(y, owner)
+        if not np.array_equal(classes, self.classes):
+            raise ValueError(f"{owner} has other class labels than y.")
+        return (labels == self.classes[1]).astype(np.int64)
+
+    def row_weights(self, settings: Settings, rows: TrainingData) -> Array | None:
+        """Return the weights of the rows, with those of their classes."""
+        if rows.weights is not None and not all(rows.weights[rows.labels == label].any() for label in (0, 1)):
+            raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
+        return settings.library.absorb_class_weights(settings.estimator, self.classes, rows.labels, rows.weights)
+
+    def _margins(self, scores: Array) -> Array:
         inside = np.clip(scores, 1e-15, 1.0 - 1e-15)
         return np.asarray(np.log(inside) - np.log1p(-inside))
 
-    def quality(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
-        """Return the area under the ROC curve, from the mean rank of the positive rows."""
-        rate = float(shares @ outcomes)
-        mean = float((shares * outcomes) @ pooled_ranks(scores, shares)) / rate
-        return (mean - 0.5 * rate) / (1.0 - rate)
+    def quality(self, scores: Array, outcomes: Array, shares: Array) -> float:
+        """Return the area under the ROC curve."""
+        return area_under_curve(scores, outcomes, shares)
 
 
 @dataclass(frozen=True, eq=False)
 class BoostedNumbers(BoostedResponse):
-    """Numbers; scores are predictions of y less its mean, divided by its standard deviation."""
+    """Numbers; trees are trained on y less a center, divided by a scale."""
 
     loss_name: ClassVar[str] = "loss"
     quality_name: ClassVar[str] = "r2"
     quality_text: ClassVar[str] = "R2"
     repair: ClassVar[str] = "QuantileRepairRegressor"
 
-    y_scale: float
+    name: str
+    center: float
+    scale: float
     deviation: float
+
+    @classmethod
+    def of(cls, y: Any, weights: Any, settings: Settings, owner: str) -> BoostedNumbers:
+        """Return mean and standard deviation of y; with a logarithmic link 0 and the mean."""
+        numbers = _checked_numbers(y, owner, settings.loss)
+        if weights is not None:
+            weights = check_weights(weights, size=len(np.asarray(weights)))
+            weights = weights if len(weights) == len(numbers) else None  # the rows are counted later
+        mean, deviation = moments(numbers, weights)
+        if settings.loss.link == "log":
+            return cls(settings.loss, settings.loss_name, 0.0, mean, deviation)
+        if deviation == 0.0:
+            raise ValueError("y has the same value in every row that has weight, so there is nothing to predict.")
+        return cls(settings.loss, settings.loss_name, mean, deviation, deviation)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes that predictions need."""
+        return {"y_center_": self.center, "y_scale_": self.scale, "loss_": self.name}
+
+    def read(self, y: Any, owner: str) -> Array:
+        """Return y in the units of the loss."""
+        return np.asarray((_checked_numbers(y, owner, self.loss) - self.center) / self.scale)
+
+    def row_weights(self, settings: Settings, rows: TrainingData) -> Array | None:  # noqa: ARG002
+        """Return the weights of the rows."""
+        return rows.weights
 
     @property
     def score_unit(self) -> float:
         """A prediction of 1, in units of y."""
-        return self.y_scale
+        return self.scale
 
-    def _margins(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _margins(self, scores: Array) -> Array:
         return scores if self.loss.link == "identity" else np.log(np.maximum(scores, 1e-300))
 
-    def quality(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    def quality(self, scores: Array, outcomes: Array, shares: Array) -> float:
         """Return the coefficient of determination."""
         mean = float(shares @ outcomes)
         return 1.0 - float(shares @ (outcomes - scores) ** 2) / float(shares @ (outcomes - mean) ** 2)
@@ -230,3 +262,16 @@ class BoostedNumbers(BoostedResponse):
     def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:
         """Return a pair of disparities in standard deviations of y."""
         return {"standardized_disparity": (pair[0] / self.deviation, pair[1] / self.deviation)}
+
+
+def _checked_numbers(y: Any, owner: str, loss: Loss) -> Array:
+    if y is not None and np.asarray(y).size == 1:
+        raise ValueError(f"{owner} needs at least 2 rows of y; got 1 sample.")
+    numbers = real_targets(y, owner)
+    n_negative = int(np.count_nonzero(numbers < 0)) if loss.link == "log" else 0
+    if n_negative:
+        raise ValueError(
+            f"y has {n_negative} negative values; the Poisson and the Tweedie loss are for numbers of 0 and more. Use "
+            "the squared or the absolute error."
+        )
+    return numbers

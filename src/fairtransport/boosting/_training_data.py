@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,14 +14,6 @@ from scipy.sparse import issparse
 from fairtransport._columns import short_type
 from fairtransport._sklearn import n_rows, take_rows
 from fairtransport._validation import check_length, check_weights
-from fairtransport.boosting._constants import (
-    COLUMN_SHARE,
-    FEW_COLUMNS,
-    FEW_ROWS,
-    FEWEST_LEAVES,
-    MOST_LEAVES,
-    ROWS_OF_LEAVES,
-)
 from fairtransport.criteria.criterion import (
     ComparedStrata,
     compares_each_other,
@@ -343,21 +334,3 @@ def hard_probabilities(groups: Groups) -> NDArray[np.float32]:
     for codes in groups.memberships:
         table[np.arange(groups.n_rows), codes] = 1.0
     return table[:, :-1]
-
-
-# Settings of boosted trees by the size of the table, where the user chose none.
-
-
-def n_leaves(n_rows: int) -> int:
-    """Return the leaves of a tree: 4 for 500 rows, 31, as in LightGBM, from 35,000 on."""
-    return min(max(round(math.sqrt(n_rows / ROWS_OF_LEAVES)), FEWEST_LEAVES), MOST_LEAVES)
-
-
-def is_small(n_rows: int) -> bool:
-    """Whether a table is so small that a second thread costs more than it gains."""
-    return n_rows <= FEW_ROWS
-
-
-def column_share(n_columns: int) -> float:
-    """Return the share of the columns that each tree sees."""
-    return COLUMN_SHARE if n_columns > FEW_COLUMNS else 1.0

@@ -68,20 +68,11 @@ class DemographicParity:
 class EqualizedOdds:
     """Rows of the groups with the same label are compared; those with a similar y, where it is a number.
 
-    ``criterion="equalized_odds"`` is the same as ``criterion=EqualizedOdds()``.
-
     Parameters
     ----------
     label_weight : {"equal", "share"}, optional
         Whether labels, and strata, count the same or by their share of the rows. By default two labels count the same,
         or the rarer one would hardly count, and ranges of a real y and strata by share.
-
-    Examples
-    --------
-    >>> from fairtransport import TransportClassifier
-    >>> from fairtransport.criteria import EqualizedOdds
-    >>> TransportClassifier(criterion=EqualizedOdds(label_weight="share")).criterion.name
-    'equalized_odds'
     """
 
     name: ClassVar[str] = "equalized_odds"
@@ -101,18 +92,10 @@ class EqualizedOdds:
 class EqualOpportunity:
     """Rows of the groups with the positive label are compared.
 
-    ``criterion="equal_opportunity"`` is the same as ``criterion=EqualOpportunity()``.
-
     Parameters
     ----------
     stratum_weight : {"equal", "share"}, optional
         With strata: whether they count the same or by their share of the rows, which is the default.
-
-    Examples
-    --------
-    >>> from fairtransport.criteria import EqualOpportunity
-    >>> EqualOpportunity().name
-    'equal_opportunity'
     """
 
     name: ClassVar[str] = "equal_opportunity"
@@ -149,10 +132,7 @@ def criterion_name(value: Any) -> str:
 
 
 def criterion_of(parameter: Any) -> Criterion:
-    """Return the criterion of an estimator from its parameter ``criterion``.
-
-    Estimators of other libraries have another parameter of that name, such as ``"gini"``; theirs is demographic parity.
-    """
+    """Return the criterion of any estimator; that of other libraries, such as ``"gini"``, is demographic parity."""
     known = isinstance(parameter, _CLASSES) or (isinstance(parameter, str) and parameter in CRITERIA)
     return as_criterion(parameter) if known else DemographicParity()
 

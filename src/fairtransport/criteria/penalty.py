@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from fairtransport._validation import check_choice, check_count, check_real, che
 from fairtransport.transport.dual_optimum import DUAL_RIDGE, maximize_dual
 from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
-from fairtransport.transport.slices import ascending_order, histogram_slices, histogram_slopes, slice_means
+from fairtransport.transport.slices import ascending_order, slice_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +34,7 @@ UNIT_DEVIATION = 0.25
 _NO_WEIGHTS = np.zeros(0)
 
 
-@dataclass(frozen=True, eq=False)
-class SampleTerms:
+class SampleTerms(NamedTuple):
     """Distances between samples: their weighted sum, its slope at every point for unit mass, and each one."""
 
     value: float
@@ -43,49 +42,21 @@ class SampleTerms:
     distances: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class PenaltyTerms:
-    """A penalty and its gradient.
-
-    Attributes
-    ----------
-    value : float
-        Sum over pairs of weight times distance.
-    gradient : ndarray of shape (n_rows,)
-        Derivative of ``value`` with respect to each score.
-    distances : ndarray of shape (n_pairs,)
-        The distances that were summed; zero for pairs of weight zero.
-    """
+class PenaltyTerms(NamedTuple):
+    """A penalty, its derivative with respect to each score, and the distances; zero for pairs of weight zero."""
 
     value: float
     gradient: NDArray[np.float64]
     distances: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class HistogramTerms:
-    """A penalty on binned scores: its value, the slope of each cell for unit mass, and the distances."""
-
-    value: float
-    slopes: NDArray[np.float64]
-    distances: NDArray[np.float64]
-
-
 class TransportPenalty(ABC):
     r"""Weighted sum of the distances between the pairs of some `Comparisons`.
 
-    Parameters
-    ----------
-    n_slices : int or None
-        Represent each sample by this many slice means; None: by its rows.
-    scale : {"standardized", "score"}
-        Compare scores divided by their standard deviation, or as they are.
-
-    Notes
-    -----
-    On the standardized scale, with mean m and deviation d of all rows, :math:`t = (s - m) / (4 d)` is compared. Moving
-    all scores together towards their mean then changes nothing, so shrinking them does not reduce the penalty. With
-    :math:`\omega_i` the share of a row and g the gradient with respect to t,
+    Samples are ``n_slices`` slice means each, or their rows where that is None. On the standardized scale, with mean m
+    and deviation d of all rows, :math:`t = (s - m) / (4 d)` is compared. Moving all scores together towards their mean
+    then changes nothing, so shrinking them does not reduce the penalty. With :math:`\omega_i` the share of a row and g
+    the gradient with respect to t,
 
     .. math:: \frac{\partial}{\partial s_j} = \frac{1}{4d}\Big(g_j - \omega_j \sum_i g_i\Big)
               - \frac{4\,\omega_j t_j}{d} \sum_i g_i t_i .
@@ -98,30 +69,25 @@ class TransportPenalty(ABC):
         self.center, self.unit = 0.0, 1.0
 
     @abstractmethod
-    def compare(
+    def _compare_rows(
         self,
         points: Sequence[NDArray[np.float64]],
-        masses: Sequence[NDArray[np.float64]] | None,
+        masses: Sequence[NDArray[np.float64]],
         pairs: NDArray[np.int64],
         weights: NDArray[np.float64],
     ) -> SampleTerms:
-        """Compare samples: ascending points with masses that sum to 1; without masses, all of equal size and mass."""
+        """Compare samples of ascending points, with masses that sum to 1."""
 
-    # ---------------------------------------------------------------- three representations
+    @abstractmethod
+    def _compare_slices(
+        self, table: NDArray[np.float64], pairs: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> SampleTerms:
+        """Compare samples of ascending points of equal mass, in the rows of a table."""
+
+    # ---------------------------------------------------------------- rows, and slices of rows or histograms
 
     def value_and_gradient(self, scores: ArrayLike, comparisons: Comparisons) -> PenaltyTerms:
-        """Compare scores, one for each row.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_rows,)
-            Any real numbers.
-        comparisons : Comparisons
-
-        Returns
-        -------
-        PenaltyTerms
-        """
+        """Compare scores, one for each row."""
         s = check_vector(scores, name="scores")
         if s.size != comparisons.n_rows:
             raise ValueError(f"There are {s.size} scores for comparisons of {comparisons.n_rows} rows.")
@@ -129,17 +95,18 @@ class TransportPenalty(ABC):
         active, weights = comparisons.active, comparisons.row_weights
         orders = [rows[ascending_order(values[rows])] if rows.size else rows for rows in comparisons.cells]
         points: list[NDArray[np.float64]]
-        masses: list[NDArray[np.float64]] | None = None
+        chosen = comparisons.pairs[active], comparisons.weights[active]
         if self.n_slices is None:
             points = [values[order] for order in orders] + targets
             masses = [_shares(order, weights) for order in orders] + [np.full(t.size, 1.0 / t.size) for t in targets]
+            terms = self._compare_rows(points, masses, *chosen)
         else:
             table = np.zeros((len(orders), self.n_slices))
             for order, row in zip(orders, table, strict=True):
                 if order.size:
                     write_slice_means(values, order, _NO_WEIGHTS if weights is None else weights, row)
             points = [*table, *(slice_means(t, np.ones(t.size), self.n_slices) for t in targets)]
-        terms = self.compare(points, masses, comparisons.pairs[active], comparisons.weights[active])
+            terms = self._compare_slices(np.array(points), *chosen)
         gradient = np.zeros(s.size)
         for order, slopes in zip(orders, terms.slopes, strict=False):
             if self.n_slices is None:
@@ -156,29 +123,6 @@ class TransportPenalty(ABC):
         distances[active] = terms.distances
         return PenaltyTerms(terms.value, gradient, distances)
 
-    def value_and_slopes(
-        self, masses: NDArray[np.float64], edges: NDArray[np.float64], comparisons: Comparisons
-    ) -> HistogramTerms:
-        """Compare binned scores, as trees, partitions and streams do.
-
-        Parameters
-        ----------
-        masses : ndarray of shape (n_cells_of_rows, n_bins)
-            Mass of each cell of rows in each bin.
-        edges : ndarray of shape (n_bins + 1,)
-            Edges of the bins.
-        comparisons : Comparisons
-            Its pairs, weights and targets are used; its rows are not.
-
-        Returns
-        -------
-        HistogramTerms
-        """
-        n_slices = self.n_slices or masses.shape[1]
-        table = histogram_slices(masses, edges, n_slices)
-        terms = self.slice_terms(table, masses.sum(axis=1), comparisons)
-        return HistogramTerms(terms.value, histogram_slopes(np.array(terms.slopes), masses), terms.distances)
-
     def slice_terms(
         self, table: NDArray[np.float64], masses: NDArray[np.float64], comparisons: Comparisons
     ) -> SampleTerms:
@@ -189,11 +133,10 @@ class TransportPenalty(ABC):
             self.center = float((share * table).sum())
             self.unit = _unit(float(np.sqrt((share * (table - self.center) ** 2).sum())))
         active = comparisons.active
-        points = [(means - self.center) / self.unit for means in (*table, *targets)]
-        terms = self.compare(points, None, comparisons.pairs[active], comparisons.weights[active])
+        values = (np.array([*table, *targets]) - self.center) / self.unit
+        terms = self._compare_slices(values, comparisons.pairs[active], comparisons.weights[active])
         slopes = np.array(terms.slopes)
         if self.scale == "standardized":
-            values = np.array(points)
             total, moment = slopes.sum() / table.shape[1], (slopes * values).sum() / table.shape[1]
             # Convert a share within a cell to a share of all rows.
             relative = (masses / masses.sum())[:, None]
@@ -230,25 +173,12 @@ _NEGLIGIBLE = 1e-4  # of the largest singular value: directions of the features 
 
 
 class ContinuousPenalty(TransportPenalty):
-    r"""Regularized transport distances, by their dual in Fourier features.
+    """Regularized transport distances, by their dual in Fourier features.
 
-    Parameters
-    ----------
-    problem : DualProblem
-        Features, regularizer, strength, and whether the two duals are opposite.
-    ridge : float, default=0.03
-        Ridge of the dual coefficients, which makes the distance smooth where two samples agree.
-    n_slices : int or None, default=64
-        Represent each sample by this many slice means; None: by its rows, whose pairs are all compared.
-    scale : {"standardized", "score"}, default="standardized"
-        Compare scores divided by their standard deviation, or as they are.
-
-    Notes
-    -----
     For each pair the dual objective (`fairtransport.transport.dual_optimum`) is maximised by Newton's method from the
-    last solution, and the gradient follows by the envelope theorem. The regularized distance of a sample to itself is
-    not zero; half of it is subtracted for both samples (the debiased divergence). With the L2 regularizer and opposite
-    duals it is zero.
+    last solution, and the gradient follows by the envelope theorem. ``ridge``, of the dual coefficients, makes the
+    distance smooth where two samples agree. The regularized distance of a sample to itself is not zero; half of it is
+    subtracted for both samples (the debiased divergence). With the L2 regularizer and opposite duals it is zero.
 
     References
     ----------
@@ -258,15 +188,11 @@ class ContinuousPenalty(TransportPenalty):
     --------
     >>> import numpy as np
     >>> from fairtransport.criteria.comparisons import Comparisons
-    >>> from fairtransport.criteria.penalty import ContinuousPenalty
-    >>> from fairtransport.transport.dual import DualProblem
-    >>> from fairtransport.transport.fourier import draw_features
-    >>> from fairtransport.transport.regularizers import get_regularizer
+    >>> from fairtransport.criteria.distance import ContinuousDistance
     >>> rng = np.random.default_rng(0)
-    >>> problem = DualProblem(draw_features(50, 0.1, rng), get_regularizer("l2"), 0.1, opposite=True)
     >>> pairs = Comparisons.of_cells(400, [np.arange(200), np.arange(200, 400)], [(0, 1)])
     >>> scores = np.concatenate((rng.beta(2, 5, 200), rng.beta(5, 2, 200)))
-    >>> terms = ContinuousPenalty(problem, scale="score").value_and_gradient(scores, pairs)
+    >>> terms = ContinuousDistance().penalty("score").value_and_gradient(scores, pairs)
     >>> bool(terms.value > 0.4), bool(terms.gradient[:200].mean() < 0 < terms.gradient[200:].mean())
     (True, True)
     """
@@ -296,16 +222,13 @@ class ContinuousPenalty(TransportPenalty):
         # The free potentials of a sample and itself are equal, and the ridge applies to both.
         return self.ridge if self.problem.opposite else 2.0 * self.ridge
 
-    def compare(
+    def _compare_rows(
         self,
         points: Sequence[NDArray[np.float64]],
-        masses: Sequence[NDArray[np.float64]] | None,
+        masses: Sequence[NDArray[np.float64]],
         pairs: NDArray[np.int64],
         weights: NDArray[np.float64],
     ) -> SampleTerms:
-        """Compare samples; see `TransportPenalty.compare`."""
-        if masses is None:
-            return self._compare_slices(np.array(points), pairs, weights)
         slopes = [np.zeros(sample.size) for sample in points]
         distances = np.zeros(len(pairs))
         alone = {}
@@ -386,29 +309,14 @@ HUBER_WIDTH = 0.0125
 class DiscretePenalty(TransportPenalty):
     r"""Wasserstein-1 distances by the optimal coupling, smoothed where scores are close.
 
-    Parameters
-    ----------
-    huber_width : float, default=0.0125
-        Distances below it count quadratically; 0 is the plain distance, with a subgradient.
-    n_slices : int or None, default=200
-        Represent each sample by this many slice means; None: by its rows.
-    scale : {"standardized", "score"}, default="standardized"
-        Compare scores divided by their standard deviation, or as they are.
-
-    Notes
-    -----
     On the line the optimal coupling joins equal levels of the two quantile functions. With the Huber function
-    :math:`\rho`,
+    :math:`\rho`, whose width 0 is the plain distance with a subgradient,
 
     .. math:: \int_0^1 \rho\big(F_a^{-1}(u) - F_b^{-1}(u)\big)\,du, \qquad
               \rho(g) = |g| - \epsilon/2 \text{ or } g^2 / 2\epsilon \text{ where } |g| < \epsilon .
 
     The derivative with respect to a score is the mean of :math:`\rho'` over its levels, times its mass (the paper's
     discrete optimal transport, Eq. 9, where :math:`\epsilon = 0`).
-
-    References
-    ----------
-    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021, Eq. 9.
 
     Examples
     --------
@@ -428,16 +336,13 @@ class DiscretePenalty(TransportPenalty):
         super().__init__(n_slices=n_slices, scale=scale)
         self.huber_width = check_real(huber_width, name="huber_width")
 
-    def compare(
+    def _compare_rows(
         self,
         points: Sequence[NDArray[np.float64]],
-        masses: Sequence[NDArray[np.float64]] | None,
+        masses: Sequence[NDArray[np.float64]],
         pairs: NDArray[np.int64],
         weights: NDArray[np.float64],
     ) -> SampleTerms:
-        """Compare samples; see `TransportPenalty.compare`."""
-        if masses is None:
-            return self._compare_slices(np.array(points), pairs, weights)
         slopes = [np.zeros(sample.size) for sample in points]
         distances = np.zeros(len(pairs))
         for number, (a, b) in enumerate(pairs):
@@ -486,20 +391,8 @@ def coupling(
 class ChanceTerm:
     r"""A weighted sum of the spreads :math:`\int \sqrt{F (1 - F)}` of scores within strata.
 
-    Attributes
-    ----------
-    rows : tuple of ndarray
-        Row indices of each stratum.
-    masses : tuple of ndarray
-        Mass of each row of each stratum; they sum to 1.
-    factors : ndarray of shape (n_strata,)
-        Weights of the strata.
-    shares : ndarray of shape (n_rows,) or None
-        Share of each row, for the standard deviation; None where they are equal.
-    scale : {"standardized", "score"}
-        As of the penalty.
-    noise : float, default=0.0
-        What chance adds to the penalty beyond this sum.
+    ``rows``, ``masses`` (which sum to 1) and ``factors`` are those of each stratum, ``shares`` those of each row for
+    the standard deviation (None where they are equal), and ``noise`` is what chance adds to the penalty beyond the sum.
     """
 
     rows: tuple[NDArray[np.int64], ...]
@@ -535,8 +428,6 @@ class ChanceTerm:
     def subtracted(self, value: float, gradient: NDArray[np.float64], scores: NDArray[np.float64]) -> tuple[float, Any]:
         r"""Return a penalty and its gradient without what chance explains.
 
-        Notes
-        -----
         With x the penalty less this sum and :math:`\epsilon` the remaining noise, the result is
         :math:`x - \epsilon / 2`, continued as :math:`x^2 / 2 \epsilon` below :math:`\epsilon` and 0 below 0, so that
         groups that differ less than by chance are left alone.
@@ -598,7 +489,7 @@ class Duals:
     groups : Groups
         Names the rows of the two arrays.
     center, unit : float
-        ``center`` is subtracted from scores, which are then divided by ``unit``, before they enter the features.
+        Scores enter the features as ``(score - center) / unit``.
     """
 
     features: FourierFeatures
@@ -638,14 +529,3 @@ def duals_by_group(penalty: TransportPenalty, comparisons: Comparisons, groups: 
                 group_weights[group] += coefficients
                 target_weights[group] += others
     return Duals(penalty.problem.features, group_weights, target_weights, groups, penalty.center, penalty.unit)
-
-
-__all__ = [
-    "ChanceTerm",
-    "ContinuousPenalty",
-    "DiscretePenalty",
-    "HistogramTerms",
-    "PenaltyTerms",
-    "SampleTerms",
-    "TransportPenalty",
-]

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_choice, check_count, check_flag, check_real, check_weights
+from fairtransport._validation import check_count, check_flag, check_real, check_weights
 from fairtransport.criteria.criterion import as_criterion, compares_each_other, pairs_of_groups, resolve_criterion
 from fairtransport.criteria.distance import ContinuousDistance, as_distance
-from fairtransport.criteria.penalty import SCALES
 from fairtransport.groups import GroupPolicy, Groups, check_policy, read_groups
 from fairtransport.linear.settings import HALF_LIFE, SgdSettings, sgd_settings
 from fairtransport.strata import make_strata
 from fairtransport.training.online import half_life_of
+from fairtransport.training.weight_path import check_budget
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
 
@@ -164,9 +164,6 @@ def check_target(
 
 # The parameters of a transport model, validated: what all later stages of ``fit`` read.
 
-#: Whose spread the scores have: that of the trained or that of the initial model.
-SPREADS = ("trained", "initial")
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingOptions:
@@ -197,28 +194,18 @@ class TrainingOptions:
                 "Discrete transport has no dual potentials: leave dual_step at None and pairs at 'matched' in its "
                 "SgdSettings."
             )
-        weight, max_disparity = parameters["parity_weight"], parameters["max_disparity"]
-        if isinstance(weight, str):
-            check_choice(weight, ("auto",), name="parity_weight")
-        else:
-            check_real(weight, name="parity_weight", finite=sgd is None)
-        if max_disparity is not None:
-            check_real(max_disparity, name="max_disparity")
-            if not isinstance(weight, str):
-                raise ValueError("max_disparity chooses the weight: leave parity_weight at 'auto', or it at None.")
-            if sgd is not None:
-                raise ValueError("max_disparity needs the path of solver='lbfgs'.")
-        check_real(parameters["amount"], name="amount", most=1.0)
-        check_choice(parameters["spread"], SPREADS, name="spread")
-        scale, target = check_choice(parameters["scale"], SCALES, name="scale"), parameters["target"]
+        weight, max_disparity = check_budget(parameters, finite=sgd is None)
+        if max_disparity is not None and sgd is not None:
+            raise ValueError("max_disparity needs the path of solver='lbfgs'.")
+        scale, target = parameters["scale"], parameters["target"]
         if sgd is not None:  # the paper's algorithm moves scores as they are to one fixed distribution
             scale, target = "score", "barycenter" if compares_each_other(target) else target
         return cls(
             estimator=parameters["estimator"],
             distance=distance,
             criterion=as_criterion(parameters["criterion"]),
-            parity_weight=None if isinstance(weight, str) else float(weight),
-            max_disparity=None if max_disparity is None else float(max_disparity),
+            parity_weight=weight,
+            max_disparity=max_disparity,
             target=target,
             scale=scale,
             group_specific=check_flag(parameters["group_specific"], name="group_specific"),

@@ -45,7 +45,7 @@ from fairtransport.linear.online import (
     widened_weights,
 )
 from fairtransport.strata import Strata
-from fairtransport.training.evaluation import spread_points
+from fairtransport.training.evaluation import as_parameters_say, spread_points
 from fairtransport.training.weight_path import empty_path
 
 if TYPE_CHECKING:
@@ -396,19 +396,24 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
 
     # ---------------------------------------------------------------- predicting
 
-    def _initial_predictors(self, X: Any) -> NDArray[np.float64]:
-        model = self.initial_estimator_
-        return np.asarray(X @ np.ravel(model.coef_) + np.ravel(model.intercept_)[0], dtype=np.float64)
-
-    def _trained_predictors(self, X: Any, sensitive_features: Any, unknown_group: str) -> NDArray[np.float64]:
+    def _predictors(self, X: Any, sensitive_features: Any, unknown_group: str, *, logits: bool) -> NDArray[np.float64]:
+        """Return logits or predictions, with the spread and the share of the initial model that parameters say."""
+        check_is_fitted(self)
+        X, model = self._features(X), self.initial_estimator_
         check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
         if len(self.coef_) == 1:
-            return np.asarray(X @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
-        if sensitive_features is None:
+            trained = np.asarray(X @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
+        elif sensitive_features is None:
             raise ValueError("This model has weights for each group (group_specific=True): pass sensitive_features.")
-        groups = self.groups_.encode(sensitive_features, unknown_group=unknown_group, sizes=self.group_sizes_)
-        check_length(range(groups.n_rows), size=X.shape[0], name="sensitive_features")
-        return group_predictors(X, self._theta, np.append(self.common_coef_, self.common_intercept_), groups)
+        else:
+            groups = self.groups_.encode(sensitive_features, unknown_group=unknown_group, sizes=self.group_sizes_)
+            check_length(range(groups.n_rows), size=X.shape[0], name="sensitive_features")
+            trained = group_predictors(X, self._theta, np.append(self.common_coef_, self.common_intercept_), groups)
+
+        def initial() -> NDArray[np.float64]:
+            return np.asarray(X @ np.ravel(model.coef_) + np.ravel(model.intercept_)[0], dtype=np.float64)
+
+        return as_parameters_say(self, trained, initial, logits=logits)
 
     @property
     def compared_with_(self) -> str:

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from fairtransport._labels import check_classes, real_targets, two_classes
 from fairtransport._sklearn import BinaryClassifierMixin
-from fairtransport._validation import check_choice, check_length, check_real
-from fairtransport.linear._training_data import SPREADS, TrainingOptions
+from fairtransport._validation import check_length
 from fairtransport.linear.base import TransportModel
-from fairtransport.training.evaluation import spread_logits, spread_scores
 from fairtransport.training.responses import BinaryResponse, RealResponse
-from fairtransport.transport.regularizers import mixed_logits, sigmoid
+from fairtransport.transport.regularizers import sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.linear._training_data import TrainingOptions
     from fairtransport.training.responses import Response
 
 
@@ -234,13 +233,7 @@ class TransportClassifier(BinaryClassifierMixin, TransportModel):
         self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error"
     ) -> NDArray[np.float64]:
         """Return the logit of class 1's probability."""
-        check_is_fitted(self)
-        amount = check_real(self.amount, name="amount", most=1.0)
-        X = self._features(X)
-        trained = self._trained_predictors(X, sensitive_features, unknown_group)
-        if check_choice(self.spread, SPREADS, name="spread") == "initial":
-            trained = spread_logits(trained, self.spread_)
-        return trained if amount == 1.0 else mixed_logits(self._initial_predictors(X), trained, amount)
+        return self._predictors(X, sensitive_features, unknown_group, logits=True)
 
     def predict_proba(
         self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error"
@@ -475,13 +468,7 @@ class TransportRegressor(RegressorMixin, TransportModel):
 
     def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[np.float64]:
         """Return predictions, in units of y."""
-        check_is_fitted(self)
-        amount = check_real(self.amount, name="amount", most=1.0)
-        X = self._features(X)
-        trained = self._trained_predictors(X, sensitive_features, unknown_group)
-        if check_choice(self.spread, SPREADS, name="spread") == "initial":
-            trained = spread_scores(trained, self.spread_)
-        return trained if amount == 1.0 else (1.0 - amount) * self._initial_predictors(X) + amount * trained
+        return self._predictors(X, sensitive_features, unknown_group, logits=False)
 
     def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the coefficient of determination (R2) of ``predict``."""

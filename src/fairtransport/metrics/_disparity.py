@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_choice, check_count, check_length
+from fairtransport._validation import check_choice, check_count
 from fairtransport.groups import rows_of_groups
-from fairtransport.metrics.ranks import DistanceSums, SortedScores, scale_scores, sort_scores
-from fairtransport.strata import make_strata
+from fairtransport.metrics.ranks import SortedScores, kept_strata, scale_scores, sort_scores
 from fairtransport.transport.line import wasserstein
 from fairtransport.transport.targets import resolve_target
 
@@ -47,14 +46,10 @@ def wasserstein_disparity(
     target : str, label, array-like or Sample, default "barycenter"
         ``"barycenter"`` (the Wasserstein-1 barycenter of the groups with equal weights, as in the paper),
         ``"barycenter_w2"`` (the Wasserstein-2 barycenter, weighted by group size), ``"pooled"`` (all rows), the label
-        or name of a group, or a sample of scores. All but the last depend on these scores; pass a sample for a fixed
-        target. A group whose name is one of these strings cannot be selected by name.
+        or name of a group, or a fixed sample of scores.
     scale : {"probability", "score", "standardized", "ranks"} or float, default "probability"
-        The scores and the unit of the distance. ``"probability"``: scores within [0, 1]; others raise. The rest takes
-        any finite numbers, such as the predictions of a regression. ``"score"``: units of the score.
-        ``"standardized"``: standard deviations of all scores. ``"ranks"``: the scores are replaced by their ranks among
-        all rows, as in `rank_disparity`. A number: so many units of the score, such as the standard deviation of y or
-        the width of the range of scores.
+        The scores and the unit of the distance: scores within [0, 1]; or any finite numbers in units of the score, in
+        standard deviations of all scores, by rank among all rows (as in `rank_disparity`), or in multiples of a number.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows; equal when omitted.
     groups : GroupPolicy, optional
@@ -65,18 +60,10 @@ def wasserstein_disparity(
     float
         0 when every group has the target distribution; of probabilities at most the number of groups.
 
-    See Also
-    --------
-    disparities : All three disparities at once.
-    noise_floor : The disparity expected by chance.
-
     Notes
     -----
-    With :math:`S_a` the scores of group a and T the target,
-
-    .. math:: \sum_a W_1(S_a, T).
-
-    Groups count equally, whatever their size.
+    With :math:`S_a` the scores of group a and T the target, :math:`\sum_a W_1(S_a, T)`. Groups count equally, whatever
+    their size.
 
     References
     ----------
@@ -90,7 +77,7 @@ def wasserstein_disparity(
     0.75
     """
     ordered, unit, score_range = _sort(scores, sensitive_features, groups, scale, sample_weight)
-    return _to_target(ordered, target, ordered.distance_sums, score_range) / unit
+    return _to_target(ordered, target, score_range) / unit
 
 
 def strong_demographic_disparity(
@@ -114,20 +101,11 @@ def strong_demographic_disparity(
     float
         0 when all groups have the same distribution.
 
-    See Also
-    --------
-    disparities : All three disparities at once.
-    noise_floor : The disparity expected by chance.
-
     Notes
     -----
     With :math:`S_a` the scores of group a and S those of all rows,
 
     .. math:: \sum_a E_{\tau \sim U[0,1]} |P(S_a > \tau) - P(S > \tau)| = \sum_a W_1(S_a, S).
-
-    References
-    ----------
-    Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section "Results".
 
     Examples
     --------
@@ -135,7 +113,7 @@ def strong_demographic_disparity(
     0.5
     """
     ordered, unit, _ = _sort(scores, sensitive_features, groups, scale, sample_weight)
-    return ordered.distance_sums().to_everyone / unit
+    return ordered.distance_sums.to_everyone / unit
 
 
 def strong_pairwise_disparity(
@@ -161,8 +139,6 @@ def strong_pairwise_disparity(
     See Also
     --------
     pairwise_disparity : The mean in place of the sum.
-    pairwise_distances : The distance of each pair.
-    noise_floor : The disparity expected by chance.
 
     Notes
     -----
@@ -170,25 +146,15 @@ def strong_pairwise_disparity(
 
     .. math:: \sum_{a < b} E_{\tau \sim U[0,1]} |P(S_a > \tau) - P(S_b > \tau)| = \sum_{a < b} W_1(S_a, S_b).
 
-    References
-    ----------
-    Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section "Results".
-
     Examples
     --------
     >>> strong_pairwise_disparity([0.0, 0.25, 0.5], sensitive_features=["a", "b", "c"])
     1.0
-
-    Predictions in thousands of euros, and the same in standard deviations:
-
     >>> strong_pairwise_disparity([20, 40, 40, 60], sensitive_features=["a", "a", "b", "b"], scale="score")
     20.0
-    >>> disparity = strong_pairwise_disparity([20, 40, 40, 60], sensitive_features=list("aabb"), scale="standardized")
-    >>> round(disparity, 3)
-    1.414
     """
     ordered, unit, _ = _sort(scores, sensitive_features, groups, scale, sample_weight)
-    return ordered.distance_sums().between_pairs / unit
+    return ordered.distance_sums.between_pairs / unit
 
 
 def pairwise_disparity(
@@ -200,6 +166,8 @@ def pairwise_disparity(
     groups: GroupPolicy | None = None,
 ) -> float:
     r"""Return the mean distance between two groups, over all pairs of groups.
+
+    It is the figure that audits, trade-off curves and limits such as ``max_disparity`` refer to.
 
     Parameters
     ----------
@@ -214,8 +182,7 @@ def pairwise_disparity(
     See Also
     --------
     rank_disparity : The same mean for ranks, which does not change under increasing maps of the scores.
-    strong_pairwise_disparity : The sum in place of the mean, as in the paper.
-    pairwise_distances : The distance of each pair.
+    noise_floor : The disparity expected by chance.
 
     Notes
     -----
@@ -223,15 +190,13 @@ def pairwise_disparity(
 
     .. math:: \frac{2}{G (G - 1)} \sum_{a < b} W_1(S_a, S_b).
 
-    It is the figure that audits, trade-off curves and limits such as ``max_disparity`` refer to.
-
     Examples
     --------
     >>> round(pairwise_disparity([0.0, 0.25, 0.5], sensitive_features=["a", "b", "c"]), 3)
     0.333
     """
     ordered, unit, _ = _sort(scores, sensitive_features, groups, scale, sample_weight)
-    return ordered.distance_sums().between_pairs / comb(len(ordered.groups), 2) / unit
+    return ordered.distance_sums.between_pairs / comb(len(ordered.groups), 2) / unit
 
 
 def rank_disparity(
@@ -257,11 +222,6 @@ def rank_disparity(
         0 when all groups have the same distribution of ranks; 0.5 for two groups of equal size whose scores do not
         overlap.
 
-    See Also
-    --------
-    pairwise_disparity : The same mean in units of the score.
-    noise_floor : The disparity expected by chance.
-
     Notes
     -----
     With :math:`R_a` the mid-ranks of group a among all rows (`pooled_ranks`), the mean over unordered pairs of groups
@@ -281,11 +241,7 @@ def rank_disparity(
     0.5
     """
     return pairwise_disparity(
-        scores,
-        sensitive_features=sensitive_features,
-        scale="ranks",
-        sample_weight=sample_weight,
-        groups=groups,
+        scores, sensitive_features=sensitive_features, scale="ranks", sample_weight=sample_weight, groups=groups
     )
 
 
@@ -309,11 +265,6 @@ def pairwise_distances(
     array of shape (n_groups, n_groups)
         Symmetric, zero on the diagonal; groups in the order of ``make_groups(sensitive_features).labels``.
 
-    See Also
-    --------
-    pairwise_disparity : The mean of the entries above the diagonal.
-    strong_pairwise_disparity : Their sum.
-
     Examples
     --------
     >>> pairwise_distances([0.0, 0.25, 0.5], sensitive_features=["a", "b", "c"])
@@ -334,7 +285,7 @@ def disparities(
     sample_weight: ArrayLike | None = None,
     groups: GroupPolicy | None = None,
 ) -> dict[str, float]:
-    """Return all three disparities, computed from one sort of the scores.
+    """Return the three disparities of the paper by name, computed from one sort of the scores.
 
     Parameters
     ----------
@@ -344,8 +295,7 @@ def disparities(
     Returns
     -------
     dict of str to float
-        ``wasserstein_disparity``, ``strong_demographic_disparity`` and ``strong_pairwise_disparity``: the values of the
-        functions of these names.
+        The values of the functions of these names.
 
     Examples
     --------
@@ -353,9 +303,9 @@ def disparities(
     {'wasserstein_disparity': 1.0, 'strong_demographic_disparity': 1.0, 'strong_pairwise_disparity': 1.0}
     """
     ordered, unit, score_range = _sort(scores, sensitive_features, groups, scale, sample_weight)
-    sums = ordered.distance_sums()
+    sums = ordered.distance_sums
     return {
-        "wasserstein_disparity": _to_target(ordered, target, lambda: sums, score_range) / unit,
+        "wasserstein_disparity": _to_target(ordered, target, score_range) / unit,
         "strong_demographic_disparity": sums.to_everyone / unit,
         "strong_pairwise_disparity": sums.between_pairs / unit,
     }
@@ -374,15 +324,11 @@ def _sort(
     return sort_scores(values, made, sample_weight), unit, score_range
 
 
-def _to_target(
-    ordered: SortedScores,
-    target: Any,
-    sums: Callable[[], DistanceSums],
-    score_range: tuple[float, float] | None,
-) -> float:
-    """Return the sum of the groups' distances to a target; for two targets it is among the ``sums``."""
+def _to_target(ordered: SortedScores, target: Any, score_range: tuple[float, float] | None) -> float:
+    """Return the sum of the groups' distances to a target."""
     if isinstance(target, str) and target in {"barycenter", "pooled"}:
-        return sums().to_barycenter if target == "barycenter" else sums().to_everyone
+        sums = ordered.distance_sums
+        return sums.to_barycenter if target == "barycenter" else sums.to_everyone
     samples, groups = ordered.samples(), ordered.groups
     resolved = resolve_target(
         target, samples, ordered.sizes, labels=groups.labels, names=groups.names, score_range=score_range
@@ -397,7 +343,7 @@ def _to_target(
 class NoiseFloor:
     """A metric and its values under permutations of group membership.
 
-    Parameters
+    Attributes
     ----------
     observed : float
         The metric of the actual groups.
@@ -451,7 +397,7 @@ def noise_floor(
         At least two groups; several columns are crossed.
     within : column, table or Strata, optional
         Group membership is permuted only among the rows with the same value, such as the label or the stratum that a
-        disparity conditions on; see the examples.
+        disparity conditions on.
     n_shuffles : int, default 100
         Number of permutations, at least 2.
     random_state : int, Generator or None
@@ -468,24 +414,19 @@ def noise_floor(
 
     Notes
     -----
-    The distance between two finite samples of one distribution is almost never 0: with m and n rows their Wasserstein-1
-    distance is of the order :math:`\sqrt{1/m + 1/n}`. Only the excess of a disparity over this floor is evidence of a
-    difference. The p-value is that of the permutation test with the observed value counted among the permutations, so
-    it is never 0.
+    The Wasserstein-1 distance between samples of m and n rows of one distribution is of the order
+    :math:`\sqrt{1/m + 1/n}`. Only the excess of a disparity over this floor is evidence of a difference. The p-value
+    counts the observed value among the permutations, so it is never 0.
 
     Examples
     --------
-    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> from functools import partial
+    >>> from fairtransport.metrics import pairwise_disparity, separation_disparity
     >>> scores = [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]
     >>> groups = ["a", "a", "a", "a", "b", "b", "b", "b"]
-    >>> floor = noise_floor(strong_pairwise_disparity, scores, sensitive_features=groups, random_state=0)
+    >>> floor = noise_floor(pairwise_disparity, scores, sensitive_features=groups, random_state=0)
     >>> floor.observed > floor.mean + 2 * floor.sd
     True
-
-    Among people with the same label, the labels come first:
-
-    >>> from functools import partial
-    >>> from fairtransport.metrics import separation_disparity
     >>> y = [0, 1, 0, 1, 0, 1, 0, 1]
     >>> metric = partial(separation_disparity, y)
     >>> round(noise_floor(metric, scores, sensitive_features=groups, within=y, random_state=0).observed, 3)
@@ -504,9 +445,7 @@ def noise_floor(
     observed = metric(scores, sensitive_features=made, **options)
     rows = [np.arange(made.n_rows)]
     if within is not None:
-        strata = make_strata(within, n_groups=len(made))
-        check_length(range(strata.n_rows), size=every_row.size, name="within")
-        rows = list(strata.select(kept).rows)
+        rows = list(kept_strata(within, made, every_row, kept, name="within").rows)
     values = [metric(scores, sensitive_features=_shuffled(made, rows, rng), **options) for _ in range(count)]
     return NoiseFloor(float(observed), np.array(values, dtype=np.float64))
 
@@ -539,27 +478,17 @@ def kolmogorov_smirnov_disparity(
     ----------
     scores : array-like of shape (n,)
         Any finite numbers: probabilities, logits, predictions of a regression, decile scores.
-    sensitive_features : column, table or Groups
-        At least two groups; several columns are crossed.
+    sensitive_features, sample_weight, groups
+        As in `wasserstein_disparity`.
     against : {"pairs", "everyone"}, default "pairs"
         Whether groups are compared with each other or with all rows.
     reduce : {"max", "mean", "sum"}, default "max"
         How the statistics of all pairs, or of all groups, become one figure.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows; equal when omitted.
-    groups : GroupPolicy, optional
-        How sensitive columns become groups.
 
     Returns
     -------
     float
         From 0, when all groups have the same distribution, to 1 for ``reduce="max"`` and ``"mean"``.
-
-    See Also
-    --------
-    rank_disparity : The difference averaged over all shares selected, in place of the largest.
-    strong_pairwise_disparity : The difference averaged over all thresholds.
-    noise_floor : The disparity expected by chance.
 
     Notes
     -----
@@ -567,8 +496,7 @@ def kolmogorov_smirnov_disparity(
 
     .. math:: \sup_\tau |P(S_a > \tau) - P(S_b > \tau)|,
 
-    the statistic of the two-sample Kolmogorov-Smirnov test. It is invariant under increasing maps of the scores. With
-    ``against="everyone"``, the second distribution is that of all rows.
+    the statistic of the two-sample Kolmogorov-Smirnov test. It is invariant under increasing maps of the scores.
 
     References
     ----------
@@ -597,7 +525,7 @@ def kolmogorov_smirnov_disparity(
         else:
             gaps = np.array([np.abs(below[:, a] - below[:, b]).max() for a, b in zip(first, second, strict=True)])
         largest = np.maximum(largest, gaps)
-    return float(largest.max() if reduce == "max" else largest.mean() if reduce == "mean" else largest.sum())
+    return float(getattr(largest, reduce)())
 
 
 def _shares_below(ordered: SortedScores) -> Iterator[NDArray[np.float64]]:

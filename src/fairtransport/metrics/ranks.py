@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport._validation import check_choice, check_real, check_vector, check_weights
+from fairtransport._validation import check_choice, check_length, check_real, check_vector, check_weights
+from fairtransport.strata import make_strata
 from fairtransport.transport.kernels.line import (
     areas_between_groups,
     group_areas,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.groups import Groups
+    from fairtransport.strata import Strata
 
 
 def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -39,17 +42,10 @@ def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> NDArray
     ndarray of shape (n,)
         Within (0, 1) for every row of positive weight; tied scores have the same rank.
 
-    See Also
-    --------
-    rank_disparity : The pairwise disparity of these ranks.
-
     Notes
     -----
-    With F the distribution function of all scores and :math:`F(s^-)` its limit from below,
-
-    .. math:: r(s) = \tfrac{1}{2} \bigl(F(s^-) + F(s)\bigr).
-
-    Without weights this is ``(scipy.stats.rankdata(scores) - 0.5) / n``.
+    With F the distribution function of all scores, :math:`r(s) = \bigl(F(s^-) + F(s)\bigr) / 2`. Without weights this
+    is ``(scipy.stats.rankdata(scores) - 0.5) / n``.
 
     Examples
     --------
@@ -75,8 +71,7 @@ def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> NDArray
 _KEY_BITS = 64  # of the integers that encode a score and its group
 
 
-@dataclass(frozen=True)
-class DistanceSums:
+class DistanceSums(NamedTuple):
     """Sums of Wasserstein-1 distances: of the groups to their barycenter, to all rows, and between pairs of groups."""
 
     to_barycenter: float
@@ -116,30 +111,16 @@ class SortedScores:
         return self._sample(self.codes == len(self.groups) if self.separate else slice(None))
 
     def distances(self) -> NDArray[np.float64]:
-        r"""Return the Wasserstein-1 distance between every two groups.
-
-        Notes
-        -----
-        The distance is the area between two distribution functions, which are constant between consecutive scores v:
-
-        .. math:: W_1(S_a, S_b) = \sum_i |F_a(v_i) - F_b(v_i)| \, (v_{i+1} - v_i).
-        """
+        """Return the Wasserstein-1 distance between every two groups: the area between their distribution functions."""
         return areas_between_groups(self.values, self.codes, self.masses, self.totals)
 
+    @cached_property
     def distance_sums(self) -> DistanceSums:
         r"""Return three sums of distances, computed in one pass over the scores.
 
-        Notes
-        -----
         With :math:`F_{(1)} \le \dots \le F_{(G)}` the groups' distribution functions, sorted at each v, the sum over
-        pairs is
-
-        .. math:: \sum_{a < b} |F_a - F_b| = \sum_k (2k - G - 1) \, F_{(k)}.
-
-        The quantile function of the barycenter is the pointwise median of the groups', so its distribution function is
-        a median of theirs. For even G any function between the two middle ones gives the same sum of distances:
-
-        .. math:: \sum_a |F_a - \operatorname{median} F| = \sum_k \operatorname{sign}(2k - G - 1) \, F_{(k)}.
+        pairs is :math:`\sum_{a < b} |F_a - F_b| = \sum_k (2k - G - 1) \, F_{(k)}`. The distribution function of the
+        barycenter is a median of theirs: :math:`\sum_a |F_a - \bar F| = \sum_k \mathrm{sign}(2k - G - 1) F_{(k)}`.
         """
         ranked, to_everyone = group_areas(self.values, self.codes, self.masses, self.totals, self.separate)
         half = ranked.size // 2
@@ -178,6 +159,15 @@ def sort_scores(scores: ArrayLike, groups: Groups, sample_weight: ArrayLike | No
     if n_empty:
         raise ValueError(f"sample_weight is zero in all rows of {n_empty} of {len(groups)} groups.")
     return SortedScores(groups, values[order], ordered_codes, masses, totals, separate)
+
+
+def kept_strata(
+    strata: Any, groups: Groups, every_row: NDArray[np.int64], kept: NDArray[np.int64], *, name: str = "strata"
+) -> Strata:
+    """Return the strata of the rows that a policy kept, from a column of every row."""
+    made = make_strata(strata, n_groups=len(groups))
+    check_length(range(made.n_rows), size=every_row.size, name=name)
+    return made.select(kept)
 
 
 def _entries(groups: Groups) -> tuple[NDArray[Any], NDArray[np.int64] | None]:

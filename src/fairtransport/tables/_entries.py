@@ -12,7 +12,7 @@ import numpy as np
 
 from fairtransport._validation import OTHER_RANGES
 from fairtransport.histograms import SLACK, Grid
-from fairtransport.tables._engines import HIGHEST, choose_code, collect, sum_partitions
+from fairtransport.tables._engines import HIGHEST, choose_code, code_missing, collect, sum_partitions
 from fairtransport.tables.column_roles import column_quantiles
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def find_score_bins(
     found = column_quantiles(table, key, levels)
     if found is None:
         return None
-    inside = [cut for cut in extra if found.low < cut < found.high]
-    points = np.unique([found.low, *found.points.tolist(), *inside, found.high])
+    points = np.unique([*found.tolist(), *(cut for cut in extra if found[0] < cut < found[-1])])
     return ScoreBins(points, max(1, n_bins // max(1, points.size - 1)))
 
 
@@ -132,11 +131,8 @@ def _group(
 ) -> nw.DataFrame[Any]:
     """Run the group-by and collect its result, which is small; ``outcome`` is the column of real-valued labels."""
     count = partial(_count_nodes, columns=columns, grid=grid, outcome=outcome)
-    if table.implementation.is_dask():
-        used = dict.fromkeys([*columns, *([] if outcome is None else [outcome])])
-        counted = sum_partitions(table.select(*used), count, keys=[*columns.keys(), "node"])
-    else:
-        counted = count(table)
+    used = dict.fromkeys([*columns, *([] if outcome is None else [outcome])])
+    counted = sum_partitions(table.select(*used), count, keys=[*columns.keys(), "node"])
     entries = collect(counted.head(MOST_ENTRIES + 1))
     if len(entries) > MOST_ENTRIES:
         raise ValueError(
@@ -156,18 +152,17 @@ def _count_nodes(
     if outcome is not None:
         y = nw.col(outcome).cast(nw.Float64)
         known = choose_code((y == float("inf")) | (y == float("-inf")), _BAD_LABEL, node)
-        node = choose_code(y.is_null(), _NO_LABEL, choose_code(y.is_nan(), _NO_LABEL, known))
+        node = code_missing(y, _NO_LABEL, known)
     keys = {key: nw.col(name) for key, name in columns.keys().items()}
     chosen = dict(keys)
     if columns.weight is not None:
         weight = nw.col(columns.weight).cast(nw.Float64)
         sound = choose_code((weight < 0) | (weight == float("inf")), _BAD_WEIGHT, node)
-        node = choose_code(weight.is_null(), _NO_WEIGHT, choose_code(weight.is_nan(), _NO_WEIGHT, sound))
+        node = code_missing(weight, _NO_WEIGHT, sound)
         chosen |= {"weights": weight, "squares": weight * weight}
         sums = [nw.col("weights").sum(), nw.col("squares").sum()]
-    # A comparison with a missing score is missing on some engines, so missing scores are tested last, outermost.
     outside = choose_code((score < grid.low) | (score > grid.high), _OUTSIDE, node)
-    chosen["node"] = choose_code(score.is_null(), _NO_SCORE, choose_code(score.is_nan(), _NO_SCORE, outside))
+    chosen["node"] = code_missing(score, _NO_SCORE, outside)
     if isinstance(grid, ScoreBins):
         chosen[HIGHEST] = score
         sums.append(nw.col(HIGHEST).max())

@@ -19,9 +19,11 @@ from fairtransport.storage import write_atomically
 from fairtransport.tables._engines import (
     NumberedTable,
     choose_code,
+    code_missing,
     collect,
     map_partitions,
     numbers,
+    quoted,
     rename_all,
     schema_of,
     small_table,
@@ -184,10 +186,7 @@ def check_rows(
     table = open_table(frame)
     task = _Task.of(lookup, table, score=score, sensitive_features=sensitive_features)
     count = partial(_count_states, task=task, known=list(lookup.values().values()))
-    if table.frame.implementation.is_dask():
-        states = collect(sum_partitions(table.frame.select(*task.columns), count, keys=["state", "unknown"]))
-    else:
-        states = collect(count(table.frame))
+    states = collect(sum_partitions(table.frame.select(*task.columns), count, keys=["state", "unknown"]))
     counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
     for row in states.rows(named=True):
         counts["rows"] += row["rows"]
@@ -205,12 +204,12 @@ def _count_states(table: nw.LazyFrame[Any], *, task: _Task, known: list[list[Any
     state = choose_code((value < grid.low) | (value > grid.high), _CLAMPED, _INSIDE)
     keys = {f"key{index}": kind for index, kind in enumerate(task.kinds)}
     passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
-    # A comparison with a missing value is missing on some engines, so missing values are tested last, outermost.
     for name, group in zip(task.columns.sensitive_features, passing.values(), strict=True):
-        state = choose_code(group.is_null(), _NO_GROUP, state)
         if schema[name].is_float():
-            state = choose_code(group.is_nan(), _NO_GROUP, state)
-    state = choose_code(value.is_null(), _NO_SCORE, choose_code(value.is_nan(), _NO_SCORE, state))
+            state = code_missing(group, _NO_GROUP, state)
+        else:
+            state = choose_code(group.is_null(), _NO_GROUP, state)
+    state = code_missing(value, _NO_SCORE, state)
     lookup = {**dict(zip(keys, known, strict=True)), "known": [1] * len(known[0])}
     joined = join_groups(table.select(state=state, **passing), keys, lookup)
     states = joined.select("state", unknown=nw.col("known").is_null())
@@ -224,7 +223,7 @@ _INT64 = 1 << 63
 
 
 def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return quoted(value, "'")
 
 
 def _postgresql_text(value: str) -> str:
@@ -270,7 +269,7 @@ class Dialect:
                 f"{name[: self.most]!r}... is longer than the {self.most} that a name may have in {self.name}; "
                 "rename it."
             )
-        return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
+        return quoted(name, self.mark)
 
     def literal(self, value: Any) -> str:
         """Return text, a number or a boolean as a literal; floats with an exponent, since others would be decimal."""

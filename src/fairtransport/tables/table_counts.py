@@ -16,7 +16,7 @@ from fairtransport._validation import check_choice
 from fairtransport.groups import GroupPolicy, check_policy, make_groups, missing_values_error
 from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
 from fairtransport.strata import Strata
-from fairtransport.tables._engines import collect, sum_partitions
+from fairtransport.tables._engines import collect, is_finite, sum_partitions
 from fairtransport.tables._entries import MOST_ENTRIES, Entries, check_entries, count_rows, set_rows_aside, to_array
 from fairtransport.tables.column_roles import (
     Columns,
@@ -80,15 +80,13 @@ def collect_residuals(
         "w": nw.lit(1.0) if columns.weight is None else nw.col(columns.weight).cast(nw.Float64),
     }
     whole = table.select(**chosen)
-    known = [(nw.col(name) > float("-inf")) & (nw.col(name) < float("inf")) for name in ("score", "y", "w")]
-    finite = whole.filter(known[0] & known[1] & known[2])
+    finite = whole.filter(is_finite(nw.col("score")) & is_finite(nw.col("y")) & is_finite(nw.col("w")))
     row = collect(finite.select(mean=nw.col("y").mean(), deviation=nw.col("y").std())).rows(named=True)[0]
     centre = float(row["mean"] or 0.0)
     deviation = row["deviation"]
     scale = float(deviation) if deviation is not None and deviation > 0 else 1.0
     add = partial(_sum_terms, keys=[*named], edges=edges, centre=centre, scale=scale)
-    summed = sum_partitions(finite, add, keys=[*named, "decile"]) if table.implementation.is_dask() else add(finite)
-    return collect(summed), centre, scale
+    return collect(sum_partitions(finite, add, keys=[*named, "decile"])), centre, scale
 
 
 def _sum_terms(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,33 +20,18 @@ from fairtransport.criteria.criterion import (
 )
 from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
 from fairtransport.criteria.penalty import DiscretePenalty, information_of_features
-from fairtransport.torch._input_checks import InvalidRows, check_rows
-from fairtransport.torch._layers import Layers
-from fairtransport.torch._pairs import (
-    SPACING,
-    Batch,
-    SortedRows,
-    arrival_ranks,
-    cell_offsets,
-    make_pairing,
-    odd_numbers,
+from fairtransport.torch._rows import (
+    InvalidRows,
+    Layers,
+    ScoreScale,
+    check_rows,
+    check_table,
+    group_labels,
+    group_samples,
+    to_numpy,
 )
-from fairtransport.torch._target import ScoreScale, Target, check_table, group_labels, group_samples, to_numpy
-from fairtransport.transport.dual import (
-    DualProblem,
-    DualState,
-    area_below,
-    ascend_all_pairs,
-    conjugate_argument,
-    coupled_distance,
-    coupled_gradient,
-    dual_values,
-    evaluate,
-    level_index,
-    point_slope,
-    running_area,
-)
-from fairtransport.transport.fourier import FourierFeatures
+from fairtransport.torch._target import Target
+from fairtransport.torch._transport import Batch, Coupling, Duals, Pairing, SortedRows, cell_offsets
 from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
@@ -59,41 +44,6 @@ if TYPE_CHECKING:
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.distance import Distance
     from fairtransport.groups import Groups
-    from fairtransport.torch._pairs import Pairing
-
-# Exact transport between sorted scores: the discrete distance.
-
-
-class Coupling(nn.Module):
-    """Optimal couplings of the cells' scores with the distributions they are compared with; it has no state."""
-
-    def forward(self, batch: Batch, *, update: bool) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - shared with `Duals`
-        """Return, for each row, the slope of the penalty at its score, and its contribution to the value."""
-        rows, dtype, size = batch.rows, batch.rows.scores.dtype, batch.compared.shape[-1]
-        count, rank = rows.counts[batch.cells].clamp(min=1).to(dtype)[:, None], rows.ranks().to(dtype)[:, None]
-        low, high = rank / count, (rank + 1.0) / count
-        points, partner = rows.scores[:, None], batch.pairing.partner[batch.cells]
-        below, upto = _cumulative_shares(batch.compared, points, partner)
-        levels = torch.stack(torch.broadcast_tensors(low, high, torch.clip(upto, low, high)))
-        index = level_index(levels, size)
-        flat_index = partner * size + index
-        values, running = batch.compared.flatten()[flat_index], running_area(batch.compared).flatten()[flat_index]
-        areas = area_below(levels, index, size, values=values, running=running)
-        slope, distance = coupled_gradient(low, high, below, upto), coupled_distance(points, low, high, upto, areas)
-        return batch.sum_over_partners(slope * count, distance * count)
-
-
-def _cumulative_shares(ascending: Tensor, points: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the shares of ``ascending[which]`` strictly below each point, and at or below it."""
-    n, size = ascending.shape
-    # Offsets map the distributions to disjoint intervals, so that one search serves all of them.
-    offset = SPACING * torch.arange(n, device=ascending.device, dtype=torch.float64)
-    shifted = ascending.double().flatten() + offset.repeat_interleave(size)
-    queries, start = points.double() + offset[which], which * size
-    ranks = (torch.searchsorted(shifted, queries, right=right) - start for right in (False, True))
-    below, upto = (rank.to(points.dtype) / size for rank in ranks)
-    return below, upto
-
 
 # Rows of all ranks of a distributed run, gathered.
 
@@ -105,11 +55,7 @@ def world_size() -> int:
 
 @torch.compiler.disable
 def gather_rows(scores: Tensor, cells: Tensor, no_cell: int) -> tuple[Tensor, Tensor, slice]:
-    """Return scores and cells of all ranks in the order of ranks, and the slice of this rank.
-
-    Batches may differ in size: shorter ones are padded with rows in no cell, ``no_cell``. The exchange of the sizes is
-    the only operation that waits for the device.
-    """
+    """Return scores and cells of all ranks, shorter batches padded with rows in no cell, and the slice of this rank."""
     sizes = torch.cat(_all_gather(torch.tensor([len(scores)], device=scores.device))).tolist()
     rows = torch.stack([scores.double(), cells.double()])  # cell numbers are small integers: exact
     padding = rows.new_tensor([[0.0], [float(no_cell)]]).expand(2, max(sizes) - len(scores))
@@ -125,219 +71,14 @@ def _all_gather(tensor: Tensor) -> list[Tensor]:
     return parts
 
 
-# Regularized transport through dual potentials that are updated in training: the continuous distance.
-
-# Numbers per block: on a CPU as many as fit in its cache, elsewhere as many as surely fit in memory.
-_BLOCK_SIZES, _DEFAULT_BLOCK_SIZE = {"cpu": 1 << 16}, 1 << 26
-_OPPOSITE_L2_STEP = 4.0  # multiple of the default step size
-
-
-class Duals(nn.Module):
-    """Coefficients of the dual potentials of all problems.
-
-    The regularized distance of a distribution to itself is not zero, nor is the distance of two distributions minimal
-    where they agree. Subtracting half of each one's distance to itself corrects both ("debiasing"). With L2 and
-    opposite potentials that distance is zero.
-    """
-
-    frequency: Tensor
-    phase: Tensor
-    x: Tensor
-    y: Tensor
-    own: Tensor
-
-    def __init__(
-        self,
-        pairing: Pairing,
-        n_targets: int,
-        *,
-        distance: ContinuousDistance,
-        debias: bool,
-        step: float | None,
-        n_steps: int,
-        seed: int,
-    ) -> None:
-        super().__init__()
-        problem = distance.dual_problem(rng=np.random.default_rng(seed))
-        self.regularizer, self.strength, self.opposite = problem.regularizer, problem.strength, problem.opposite
-        is_simple = problem.opposite and distance.regularizer == "l2"
-        self.debias = debias and not is_simple
-        self.n_steps = n_steps
-        n_problems, n_distributions = len(pairing.first), len(pairing.partner) + n_targets
-        self.register_buffer("frequency", torch.tensor(problem.features.frequency, dtype=torch.get_default_dtype()))
-        self.register_buffer("phase", torch.tensor(problem.features.phase, dtype=torch.get_default_dtype()))
-        for name, size in {"x": n_problems, "y": n_problems, "own": n_distributions}.items():
-            self.register_buffer(name, torch.zeros(size, distance.n_fourier_features))
-        # Opposite potentials with L2 remain stable at a larger step size, so that one step per batch is enough.
-        factor = _OPPOSITE_L2_STEP if is_simple else 1.0
-        self.step = factor * self.problem.default_step if step is None else step
-
-    @property
-    def problem(self) -> DualProblem:
-        """The dual problem, for the formulas in `fairtransport.transport.dual`."""
-        features = FourierFeatures(self.frequency, self.phase)
-        return DualProblem(features, self.regularizer, self.strength, self.opposite, "all")
-
-    def forward(self, batch: Batch, *, update: bool) -> tuple[Tensor, Tensor]:
-        """Return, for each row, the slope of the penalty at its score, and its contribution to the value.
-
-        With ``update``, the potentials take gradient ascent steps before.
-        """
-        pairing, features = batch.pairing, self.problem.features
-        psi = features.value(batch.quantiles)
-        psi_compared = psi if pairing.each_other else features.value(batch.compared)
-        if update:
-            self._ascend(batch, psi, psi_compared)
-        side, x, y = pairing.is_second[..., None], self.x[pairing.problem], self.y[pairing.problem]
-        row_side, partner_side = torch.where(side, y, x), torch.where(side, x, y)
-        h = dual_values(psi_compared[pairing.partner], partner_side)
-        slopes, values = self._compare(batch, batch.compared[pairing.partner], row_side, h)
-        if self.debias:
-            own = self.own[: len(psi), None]
-            slope, value = self._compare(batch, batch.quantiles[:, None], own, dual_values(psi[:, None], own))
-            slopes = slopes - slope
-            # The value of a pair is halved later, and with it that of each cell with itself; a target has no rows.
-            values = values - (value if pairing.each_other else 0.5 * (value + self._target_self_distances(batch)))
-        return batch.sum_over_partners(slopes, values)
-
-    def _ascend(self, batch: Batch, psi: Tensor, psi_compared: Tensor) -> None:
-        """Update the potentials by gradient ascent, over all pairs of quantiles."""
-        first, second = batch.pairing.first, batch.pairing.second
-        step, state = self.step * batch.ready[:, None].to(self.x.dtype), DualState(self.x, self.y)
-        sides = _pairwise_costs(batch.quantiles[first], batch.compared[second]), psi[first], psi_compared[second]
-        for _ in range(self.n_steps):
-            state = ascend_all_pairs(self.problem, state, *sides, step=step)
-        self.x.copy_(state.x)
-        self.y.copy_(state.y)
-        if self.debias and not self.opposite:
-            n_cells = len(psi)
-            self.own[:n_cells] = self._ascend_self(self.own[:n_cells], batch.quantiles, psi, batch.seen)
-            if not batch.pairing.each_other:
-                ready = torch.ones_like(batch.compared[:, 0])
-                self.own[n_cells:] = self._ascend_self(self.own[n_cells:], batch.compared, psi_compared, ready)
-
-    def _ascend_self(self, own: Tensor, points: Tensor, psi: Tensor, ready: Tensor) -> Tensor:
-        """Return updated potentials of distributions with themselves, where both sides share one potential."""
-        step, cost = self.step * ready[:, None].to(own.dtype), _pairwise_costs(points, points)
-        for _ in range(self.n_steps):
-            state = ascend_all_pairs(self.problem, DualState(own, own), cost, psi, psi, step=step)
-            own = state.x + state.y - own
-        return own
-
-    def _target_self_distances(self, batch: Batch) -> Tensor:
-        """Return the distance of each row's target to itself."""
-        own = self.own[len(batch.quantiles) :]
-        distances = evaluate(self.problem, DualState(own, own), batch.compared, batch.compared).value
-        return distances[batch.pairing.partner][batch.cells]
-
-    def _compare(self, batch: Batch, other: Tensor, coefficients: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return slopes and values of the rows with respect to each partner, (n_rows, n_partners).
-
-        ``other`` is (n_cells, n_partners, n), ``h`` its potential, and ``coefficients`` are those of the cells'
-        potentials, (n_cells, n_partners, n_fourier_features).
-        """
-        points, cells, mean = batch.rows.scores, batch.cells, h.mean(-1)
-        size = max(1, _BLOCK_SIZES.get(points.device.type, _DEFAULT_BLOCK_SIZE) // other[0].numel())
-        if len(points) <= size or torch.compiler.is_compiling():
-            slopes, values = self._compare_block(points, other[cells], coefficients[cells], h[cells])
-            return slopes, values + mean[cells]
-        blocks = zip(points.split(size), cells.split(size), strict=True)
-        parts = [self._compare_block(s, other[c], coefficients[c], h[c]) for s, c in blocks]
-        return torch.cat([slopes for slopes, _ in parts]), torch.cat([values for _, values in parts]) + mean[cells]
-
-    def _compare_block(self, points: Tensor, other: Tensor, coefficients: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return slopes and values of some points; the mean of ``h`` is not part of the values."""
-        problem = self.problem
-        f, f_slope = (dual_values(coefficients, psi) for psi in problem.features.value_and_slope(points))
-        difference = points[:, None, None] - other
-        v = conjugate_argument(problem.strength, torch.abs(difference), f[..., None], h)
-        alpha, conjugate = problem.regularizer.alpha_and_conjugate(v)
-        slopes = point_slope(alpha.mean(-1), f_slope, (alpha * torch.sign(difference)).mean(-1))
-        return slopes, f - problem.strength * conjugate.mean(-1)
-
-
-def _pairwise_costs(x: Tensor, y: Tensor) -> Tensor:
-    """Return abs(x - y) of every x with every y, (..., n, m)."""
-    return torch.abs(x[..., None] - y[..., None, :])
-
-
-# The unit of a parity weight, measured on the scores of a whole table.
-
-Table: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]"
-"""Scores, group codes and layers of the rows of a table."""
-
-
-def squared_error_information(y: NDArray[Any], predictions: NDArray[np.float64]) -> float:
-    """Return the mean squared error of the mean minus that of the predictions, at least 1 % of the former."""
-    constant, own = float(np.var(y)), float(np.mean((y - predictions) ** 2))
-    return max(constant - own, 0.01 * constant)
-
-
-def count_cells(codes: NDArray[np.int64], layer: NDArray[np.int64], layers: Layers) -> NDArray[np.int64]:
-    """Return the number of rows of each cell; raise where a group has none."""
-    cell = layers.n_groups * layer + codes
-    counts = np.bincount(cell[layer < layers.n_layers], minlength=layers.n_cells)
-    empty = int(np.count_nonzero(counts.reshape(-1, layers.n_groups).sum(axis=0) == 0))
-    if empty:
-        raise ValueError(f"{empty} of {layers.n_groups} groups have no rows; rows of each are needed here.")
-    return counts
-
-
-def parity_factor(scores: NDArray[np.float64], pairs: Comparisons, information: float) -> float:
-    """Return what makes the reliable part of the disparity count as much as the information of the features."""
-    distances = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, pairs).distances
-    disparity, reliable = pairs.weights @ distances, weigh_by_reliability(pairs, scores).weights @ distances
-    return float(information * reliable / disparity**2) if disparity > 0.0 else 0.0
-
-
-def compare_cells(
-    table: Table,
-    counts: NDArray[np.int64],
-    weights: list[float],
-    pairing: Pairing,
-    *,
-    layers: Layers,
-    target: Target | None,
-) -> Comparisons:
-    """Return the pairs of groups within each layer, or of each group and its target.
-
-    ``counts`` are the rows of each cell, and ``weights`` the weights of its label and stratum.
-    """
-    scores, codes, layer = table
-    n, cell = layers.n_groups, layers.n_groups * layer + codes
-    targets: list[NDArray[np.float64]] = []
-    if target is not None:
-        samples = group_samples(scores, codes, layer, layers)
-        targets = [target.resolve(*stratum).equal_mass(TARGET_SIZE) for stratum in enumerate(samples)]
-    used = np.flatnonzero(counts)
-    position = {int(number): index for index, number in enumerate(used)}
-    compared = [
-        (one, other)
-        for one, other in pairing.ends.T.tolist()
-        if one in position and (targets or other in position) and weights[one]
-    ]
-    same = [(one // n // layers.n_strata, one % n, 0 if targets else other % n) for one, other in compared]
-    return Comparisons.of_cells(
-        len(scores),
-        [np.flatnonzero(cell == number) for number in used],
-        [(position[one], len(used) + other if targets else position[other]) for one, other in compared],
-        weights=[weights[one] for one, _ in compared],
-        targets=targets,
-        names=(used % n).tolist(),
-        strata=(used // n).tolist(),
-        families=np.unique(same, axis=0, return_inverse=True)[1].ravel(),
-    )
-
-
 # A memory of each cell's scores in recent batches.
 
 
 class SampleMemory(nn.Module):
     """Ring buffers of the newest scores of each cell, and the number of rows seen.
 
-    A small batch has few rows of a small group, too few to estimate the distribution of its scores; the newest scores
-    of earlier batches are added, as constants without a gradient. They lag behind the network the more, the larger the
-    memory is.
+    A small batch has too few rows of a small group to estimate the distribution of its scores; the newest scores of
+    earlier batches are added, as constants without a gradient.
     """
 
     scores: Tensor
@@ -356,7 +97,9 @@ class SampleMemory(nn.Module):
 
     def extend(self, scores: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
         """Return the rows of a batch, followed by stored ones that fill each cell up to ``size``; store the batch."""
-        rank, counts = arrival_ranks(cells, self.numbers)
+        running = (cells[:, None] == self.numbers).cumsum(0)
+        counts = running[-1] if len(cells) else torch.zeros_like(self.numbers)
+        rank = running.gather(1, cells[:, None])[:, 0] - 1  # earlier rows of the same cell
         age = (self.seen[:-1, None] - self.slots) % self.size  # 0 is the newest; slots never filled are older than seen
         used = age < torch.minimum(self.seen, self.size - counts)[:-1, None]
         stored_cells = torch.where(used, self.numbers[:-1, None], self.numbers[-1])
@@ -393,7 +136,7 @@ def explain_mismatch(
     _unexpected: list[str],
     errors: list[str],
 ) -> None:
-    """Append an error that says what to do; the parameters are those of ``Module._load_from_state_dict``."""
+    """Append an error that says what to do; parameters as of ``Module._load_from_state_dict``."""
     shapes = {prefix + name: tuple(value.shape) for name, value in module.state_dict().items()}
     missing = [name for name in shapes if name not in state_dict]
     changed = [name for name in shapes if name in state_dict and tuple(state_dict[name].shape) != shapes[name]]
@@ -437,15 +180,13 @@ _HALF_PRECISION = (torch.float16, torch.bfloat16)
 class TransportPenalty(nn.Module):
     r"""Transport distances between the groups' scores, as a term in the loss of a network.
 
-    Add it to the loss of every training step: ``loss = task_loss + weight * penalty(scores, group_codes)``. The
-    coefficients of its dual potentials and its memory of recent scores are buffers of the module, which each forward
-    pass in training mode updates once; in evaluation mode nothing changes.
+    Add it to the loss of every training step: ``loss = task_loss + weight * penalty(scores, group_codes)``. Its dual
+    potentials and its memory of recent scores are buffers, which each forward pass in training mode updates once.
 
     Parameters
     ----------
     groups : int, sequence of labels or Groups
-        The number of groups, or their labels in the order of their codes. `Groups` that overlap (``crossed=False``)
-        are not supported.
+        The number of groups, or their labels in the order of their codes; not groups that overlap.
     criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or instance, default="demographic_parity"
         Which rows of the groups are compared: all, those with the same label, or those with label 1. The last two need
         ``labels`` in every batch.
@@ -453,35 +194,30 @@ class TransportPenalty(nn.Module):
         Regularized transport through dual potentials (continuous optimal transport, COT), or the exact Wasserstein-1
         distance between sorted scores (discrete optimal transport, DOT).
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
-        What groups are compared with: each other, or one distribution: the equal-weight Wasserstein-1 barycenter (the
-        paper's), the Wasserstein-2 barycenter weighted by group size, everyone, one group's scores, or given scores
-        (with strata, a list of arrays; with equalized odds, those of label 0 first).
+        What groups are compared with: each other, the equal-weight Wasserstein-1 barycenter (the paper's), the
+        Wasserstein-2 barycenter weighted by group size, everyone, one group's scores, or given scores (with strata, a
+        list of arrays; with equalized odds, those of label 0 first).
     debias : bool, default=True
-        Subtract half of each distribution's regularized distance to itself, so that equal distributions have distance
-        0. With L2 and opposite potentials there is nothing to subtract.
+        Subtract half of each distribution's regularized distance to itself, so that equal ones have distance 0.
     dual_step : float, optional
         Step size of the dual potentials; by default 4 times ``strength`` (L2 with opposite potentials), ``strength``
         (L2) or half of it (entropy).
     n_dual_steps : int, default=1
         Gradient ascent steps of the dual potentials in each forward pass.
     target_update_interval : int, optional
-        For a ``target`` that is a word or a label: recompute it from the current scores in every so many batches. By
-        default it is fixed, and `set_target` must be called once. A target that is recomputed may drift and cost
-        accuracy; groups that are compared with each other do not drift.
+        For a ``target`` that is a word or a label: recompute it from the current scores in every so many batches,
+        which may drift and cost accuracy. By default it is fixed, and `set_target` must be called once.
     memory_size : int, optional
-        Number of recent scores of each group that are kept: a group with fewer rows in a batch is completed with the
-        newest scores of earlier batches. 0 uses the batch alone. By default 32 for the continuous distance and 128
-        for the discrete one, which is biased between small samples. A larger memory has less variance, but lags
-        further behind the network.
+        Number of recent scores of each group that complete a batch with fewer rows of it; 0 uses the batch alone. By
+        default 32 for the continuous distance and 128 for the discrete one, which is biased between small samples. A
+        larger memory has less variance, but lags further behind the network.
     n_strata : int, default=1
         Number of strata within which groups are compared (conditional parity).
     scale : (float, float), optional
         For real-valued outputs: mean and standard deviation of y. Outputs are compared in units of four standard
-        deviations, so that all settings mean the same for prices and for probabilities. By default scores are
-        probabilities.
+        deviations, as if they were probabilities.
     sync_distributed : bool, default=True
-        In a distributed run, gather the rows of all processes, so that N processes compute the penalty of the whole
-        batch.
+        In a distributed run, compute the penalty of the rows of all processes.
     random_state : int, default=0
         Seed of the Fourier features.
 
@@ -518,9 +254,8 @@ class TransportPenalty(nn.Module):
     share of all rows so far times the batch size, which makes the gradient unbiased even if batches lack a group.
     Second derivatives are not available.
 
-    With gradient accumulation each forward pass updates potentials and memory once, as one large batch would. In a
-    distributed run gradients must be averaged over processes, as `DistributedDataParallel` does; batches may differ in
-    size.
+    In a distributed run gradients must be averaged over processes, as `DistributedDataParallel` does; batches may
+    differ in size.
 
     Computations are in float32, also under autocast, or in float64 after ``penalty.double()``. Nothing is read back
     from a CUDA device: invalid rows (NaN, outside [0, 1], codes out of range) raise a few calls later there, and at
@@ -576,7 +311,7 @@ class TransportPenalty(nn.Module):
         self.distance = as_distance(distance)
         n_quantiles, usual_memory = _SIZES[type(self.distance)]
         self.labels = group_labels(groups)
-        self.layers = Layers(as_criterion(criterion), n_strata, len(self.labels))
+        self.layers = Layers(as_criterion(criterion), check_count(n_strata, name="n_strata"), len(self.labels))
         self.score_scale = ScoreScale.of(scale)
         if self.score_scale.is_real and needs_labels(self.criterion):
             raise ValueError(
@@ -589,7 +324,7 @@ class TransportPenalty(nn.Module):
         if interval is not None:
             interval = check_count(interval, name="target_update_interval")
         each_other = compares_each_other(target)
-        self.pairing = make_pairing(self.layers, each_other=each_other)
+        self.pairing = Pairing(self.layers, each_other=each_other)
         n_cells, n_layers = self.layers.n_cells, self.layers.n_layers
         self.memory = SampleMemory(n_cells, size) if size else None
         self.target = (
@@ -606,10 +341,10 @@ class TransportPenalty(nn.Module):
                 n_steps=check_count(n_dual_steps, name="n_dual_steps"),
                 seed=check_count(random_state, name="random_state", least=0),
             )
-        self.invalid_rows = InvalidRows()
+        self.invalid_rows = InvalidRows(self.layers)
         counted = torch.ones(n_cells + 1)
         counted[-1] = 0.0
-        self.register_buffer("odd", odd_numbers(n_quantiles), persistent=False)
+        self.register_buffer("odd", 2 * torch.arange(n_quantiles) + 1, persistent=False)
         self.register_buffer("counted", counted, persistent=False)
         self.register_buffer("offsets", cell_offsets(n_cells), persistent=False)
 
@@ -655,21 +390,20 @@ class TransportPenalty(nn.Module):
                 "the target is fixed but not known yet: call set_target(scores, group_codes) with the initial "
                 "network's scores of the training rows, or pass target_update_interval=."
             )
-        rows = check_rows(
+        original, s, cells, invalid = check_rows(
             scores,
             group_codes,
             strata,
             labels,
             layers=self.layers,
-            device=self.counted.device,
-            dtype=self.counted.dtype,
+            like=self.counted,
             is_real=self.score_scale.is_real,
         )
-        self.invalid_rows.add(rows.invalid, self.layers)
-        with torch.no_grad(), torch.autocast(rows.original.device.type, enabled=False):
-            value, gradient = self._value_and_gradient(self.score_scale.of_tensor(rows.scores), rows.cells)
+        self.invalid_rows.add(invalid)
+        with torch.no_grad(), torch.autocast(original.device.type, enabled=False):
+            value, gradient = self._value_and_gradient(self.score_scale.of_tensor(s), cells)
             gradient = gradient / self.score_scale.unit
-        return ValueWithGradient.apply(rows.original, value, gradient)
+        return ValueWithGradient.apply(original, value, gradient)
 
     def _value_and_gradient(self, scores: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
         """Return the value and its derivative with respect to these scores; in training mode, update the buffers."""
@@ -721,7 +455,7 @@ class TransportPenalty(nn.Module):
         if self.target is None:
             raise ValueError("target='each_other' has no target to set.")
         s = self.score_scale.of_array(to_numpy(scores))
-        self.target.fix(group_samples(*check_table(s, group_codes, strata, labels, self.layers), self.layers))
+        self.target.fix(group_samples(s, check_table(s, group_codes, strata, labels, self.layers), self.layers))
 
     def parity_unit(self, scores: Any, y_true: Any, group_codes: Any, strata: Any = None) -> float:
         """Return the factor that turns a ``parity_weight`` into a weight of this penalty.
@@ -747,17 +481,47 @@ class TransportPenalty(nn.Module):
         s, y = self.score_scale.of_array(to_numpy(scores)), to_numpy(y_true).ravel()
         check_length(y, size=len(s), name="y_true")
         if self.score_scale.is_real:
-            information = squared_error_information(y, to_numpy(scores).ravel())
+            constant, squared = float(np.var(y)), float(np.mean((y - to_numpy(scores).ravel()) ** 2))
+            information = max(constant - squared, 0.01 * constant)
         elif np.array_equal(np.unique(y), [0, 1]):
             information = information_of_features(y, s)
         else:
             raise ValueError("y_true must hold the labels 0 and 1, both of them.")
         within = y if needs_labels(self.criterion) else None
-        table = check_table(s, group_codes, strata, within, self.layers)
-        counts = count_cells(*table[1:], self.layers)
+        pairs = self._comparisons(s, check_table(s, group_codes, strata, within, self.layers))
+        distances = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(s, pairs).distances
+        disparity, reliable = pairs.weights @ distances, weigh_by_reliability(pairs, s).weights @ distances
+        return float(information * reliable / disparity**2) if disparity > 0.0 else 0.0
+
+    def _comparisons(self, scores: NDArray[np.float64], cells: NDArray[np.int64]) -> Comparisons:
+        """Return the pairs of groups within each layer of a table, or of each group and its target."""
+        n, counts = self.n_groups, np.bincount(cells, minlength=self.layers.n_cells + 1)[:-1]
+        empty = int(np.count_nonzero(counts.reshape(-1, n).sum(axis=0) == 0))
+        if empty:
+            raise ValueError(f"{empty} of {n} groups have no rows; rows of each are needed here.")
         weights = self._cell_weights(torch.as_tensor(counts, device=self.counted.device)).tolist()
-        pairs = compare_cells(table, counts, weights, self.pairing, layers=self.layers, target=self.target)
-        return parity_factor(table[0], pairs, information)
+        targets: list[NDArray[np.float64]] = []
+        if self.target is not None:
+            samples = group_samples(scores, cells, self.layers)
+            targets = [self.target.resolve(*stratum).equal_mass(TARGET_SIZE) for stratum in enumerate(samples)]
+        used = np.flatnonzero(counts)
+        position = {int(cell): index for index, cell in enumerate(used)}
+        compared = [
+            (one, other)
+            for one, other in self.pairing.ends.T.tolist()
+            if one in position and (targets or other in position) and weights[one]
+        ]
+        same = [(one // n // self.n_strata, one % n, 0 if targets else other % n) for one, other in compared]
+        return Comparisons.of_cells(
+            len(scores),
+            [np.flatnonzero(cells == cell) for cell in used],
+            [(position[one], len(used) + other if targets else position[other]) for one, other in compared],
+            weights=[weights[one] for one, _ in compared],
+            targets=targets,
+            names=(used % n).tolist(),
+            strata=(used // n).tolist(),
+            families=np.unique(same, axis=0, return_inverse=True)[1].ravel(),
+        )
 
     def forget(self) -> None:
         """Remove all scores from the memory; the dual potentials are kept."""
@@ -767,7 +531,7 @@ class TransportPenalty(nn.Module):
     def train(self, mode: bool = True) -> Self:
         """Switch between training and evaluation mode; raise for invalid rows that have not raised yet."""
         if mode != self.training:
-            self.invalid_rows.raise_if_any(self.layers)
+            self.invalid_rows.raise_if_any()
         return super().train(mode)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:

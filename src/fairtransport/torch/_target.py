@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from fairtransport._validation import check_count, check_real, check_scores, check_vector
 from fairtransport.criteria.criterion import EACH_OTHER
-from fairtransport.criteria.penalty import UNIT_DEVIATION
-from fairtransport.groups import Groups
+from fairtransport.torch._rows import to_numpy
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import TARGET_WORDS, pointwise_mean, pointwise_median, resolve_target
 
@@ -22,72 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from fairtransport.torch._layers import Layers
-
-# Scores of a whole table, from which a penalty computes its target or its unit.
-
-
-def group_labels(groups: Any) -> tuple[Any, ...]:
-    """Return the labels of groups given as their number, as labels or as `Groups`."""
-    if isinstance(groups, Groups):
-        if groups.overlapping:
-            raise ValueError(
-                "With crossed=False a row belongs to several groups and has no single code; cross the columns."
-            )
-        return groups.labels
-    if isinstance(groups, (str, bytes)) or not hasattr(groups, "__len__"):
-        return tuple(range(check_count(groups, name="groups")))
-    labels = tuple(groups)
-    if len(set(labels)) != len(labels) or not labels:
-        raise ValueError(
-            f"groups must hold at least one label, each once; of {len(labels)}, {len(set(labels))} differ."
-        )
-    return labels
-
-
-def check_table(
-    scores: NDArray[np.float64], codes: Any, strata: Any, labels: Any, layers: Layers
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the scores, and the checked group codes and layers of a whole table."""
-    s, g = scores, to_numpy(codes).ravel()
-    layers.check_given(labels, strata)
-    columns = {"group_codes": (g, layers.n_groups)}
-    if strata is not None:
-        columns["strata"] = (to_numpy(strata).ravel(), layers.n_strata)
-    if labels is not None:
-        whole = to_numpy(labels).ravel()
-        columns["labels"] = (whole.astype(np.int64) if np.isin(whole, (0, 1)).all() else whole - 0.5, 2)
-    for name, (column, limit) in columns.items():
-        if len(column) != len(s):
-            raise ValueError(f"{name} has {len(column)} rows, but there are {len(s)} scores.")
-        if column.dtype.kind not in "iub" or column.min() < 0 or column.max() >= limit:
-            raise ValueError(f"{name} must be whole numbers from 0 to {limit - 1}, one for each row.")
-    of_rows = layers.of_rows(*(columns[name][0] if name in columns else None for name in ("labels", "strata")))
-    return s, g.astype(np.int64), np.broadcast_to(of_rows, s.shape).astype(np.int64)
-
-
-def group_samples(
-    scores: NDArray[np.float64], codes: NDArray[np.int64], layer: NDArray[np.int64], layers: Layers
-) -> list[list[Sample]]:
-    """Return the scores of every group of every layer; raise if one has no rows."""
-    samples = []
-    for number in range(layers.n_layers):
-        by_group = [scores[(codes == group) & (layer == number)] for group in range(layers.n_groups)]
-        empty = sum(len(values) == 0 for values in by_group)
-        if empty:
-            where = "" if layers.n_layers == 1 else " of a label or stratum"
-            raise ValueError(f"{empty} of {layers.n_groups} groups{where} have no rows; rows of each are needed here.")
-        samples.append([Sample.from_values(values) for values in by_group])
-    return samples
-
-
-def to_numpy(values: Any) -> Any:
-    """Return an array-like, or a tensor of any type and device, as a NumPy array."""
-    if not isinstance(values, torch.Tensor):
-        return np.asarray(values)
-    host = values.detach().cpu()
-    return (host.double() if host.is_floating_point() else host).numpy()
-
+    from fairtransport.torch._rows import ScoreScale
 
 _MAX_POINTS = 512  # of a target given as an array
 
@@ -139,10 +71,7 @@ class Target(nn.Module):
         self.ready = True
 
     def update(self, quantiles: Tensor, mass: Tensor) -> None:
-        """Recompute the target from the current quantiles, (n_cells, n), in every ``update_interval``-th batch.
-
-        ``mass`` is proportional to the cells' shares of the rows, and 0 for cells not seen yet.
-        """
+        """Recompute the target from the quantiles and rows of the cells, in every ``update_interval``-th batch."""
         if self.update_interval is None or self.is_array:
             return
         by_stratum = mass.reshape(self.n_strata, 1, -1)
@@ -203,42 +132,3 @@ def _ascending_scores(target: Any, n_strata: int, scale: ScoreScale) -> NDArray[
     if len(sizes) == 1 and max(sizes) <= _MAX_POINTS:
         return np.array(scores)
     return np.array([Sample.from_sorted(values).equal_mass(_MAX_POINTS) for values in scores])
-
-
-# Outputs of a regression, mapped to scores that are spread as probabilities are.
-
-_REACH = 16.0  # standard deviations from the mean beyond which outputs count as if they were there
-
-
-@dataclass(frozen=True)
-class ScoreScale:
-    """The map of outputs to scores."""
-
-    center: float = 0.0
-    unit: float = 1.0
-    is_real: bool = False
-
-    @classmethod
-    def of(cls, scale: Any) -> ScoreScale:
-        """Return the map of a mean and a standard deviation; None is that of probabilities."""
-        if scale is None:
-            return cls()
-        if not isinstance(scale, (tuple, list)) or len(scale) != 2:
-            raise TypeError(f"scale must be a mean and a standard deviation of y; got {type(scale).__name__}.")
-        center = check_real(scale[0], name="scale[0]", least=-np.inf)
-        deviation = check_real(scale[1], name="scale[1]", strict=True)
-        return cls(center, deviation / UNIT_DEVIATION, is_real=True)
-
-    def of_array(self, outputs: Any, name: str = "scores") -> NDArray[np.float64]:
-        """Return the scores of checked outputs."""
-        if not self.is_real:
-            return check_scores(outputs, name=name)
-        reach = _REACH * UNIT_DEVIATION
-        return np.clip((check_vector(outputs, name=name) - self.center) / self.unit, -reach, reach)
-
-    def of_tensor(self, outputs: Tensor) -> Tensor:
-        """Return the scores of outputs."""
-        if not self.is_real:
-            return outputs
-        reach = _REACH * UNIT_DEVIATION
-        return ((outputs - self.center) / self.unit).clamp(-reach, reach)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._validation import check_choice, check_real
 from fairtransport.criteria.criterion import chance_spreads
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.transport.line import Sample
+from fairtransport.transport.regularizers import mixed_logits
 from fairtransport.transport.targets import w2_barycenter
 
 if TYPE_CHECKING:
@@ -164,6 +166,8 @@ class GroupComparisons:
 
 # One increasing map for all rows, which gives trained scores the spread of the initial model's scores.
 
+#: Whose spread the scores have: that of the trained or that of the initial model.
+SPREADS = ("trained", "initial")
 _MAX_POINTS = 256
 _ROWS_FOR_EACH_POINT = 5  # so that no point is one person's score
 
@@ -218,3 +222,15 @@ def spread_logits(logits: NDArray[np.float64], points: NDArray[np.float64]) -> N
     with np.errstate(divide="ignore"):
         mapped = np.log(moved) - np.log1p(-moved)
     return np.where(np.isfinite(mapped), mapped, logits)
+
+
+def as_parameters_say(
+    model: Any, trained: NDArray[np.float64], initial: Callable[[], NDArray[np.float64]], *, logits: bool
+) -> NDArray[np.float64]:
+    """Return trained predictions with a model's ``spread``, mixed with those of the initial model by its ``amount``."""
+    amount = check_real(model.amount, name="amount", most=1.0)
+    if check_choice(model.spread, SPREADS, name="spread") == "initial":
+        trained = (spread_logits if logits else spread_scores)(trained, model.spread_)
+    if amount == 1.0:
+        return trained
+    return mixed_logits(initial(), trained, amount) if logits else (1.0 - amount) * initial() + amount * trained

@@ -66,6 +66,13 @@ class ScoredResponse(ABC):
         return {}
 
 
+def area_under_curve(scores: Vector, outcomes: Vector, shares: Vector) -> float:
+    """Return the area under the ROC curve, from the mean rank of the positive rows."""
+    rate = float(shares @ outcomes)
+    mean = float((shares * outcomes) @ pooled_ranks(scores, shares)) / rate
+    return (mean - 0.5 * rate) / (1.0 - rate)
+
+
 class Response(ScoredResponse):
     """The response of a linear model: its loss, and the map between y as given and the outcomes that training sees."""
 
@@ -336,10 +343,8 @@ class BinaryResponse(Response):
         return (y == self.classes[1]).astype(np.float64)
 
     def quality(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
-        """Return the area under the ROC curve, from the mean rank of the positive rows."""
-        rate = float(shares @ outcomes)
-        mean = float((shares * outcomes) @ pooled_ranks(scores, shares)) / rate
-        return (mean - 0.5 * rate) / (1.0 - rate)
+        """Return the area under the ROC curve."""
+        return area_under_curve(scores, outcomes, shares)
 
     def fold_columns(self, outcomes: Vector) -> tuple[NDArray[Any], ...]:
         """Return the labels."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from fairtransport._validation import check_choice, check_real
+from fairtransport.criteria.penalty import SCALES
+from fairtransport.training.evaluation import SPREADS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +35,25 @@ _NO_GAIN = 0.01  # of the information: a smaller weight would keep no more
 _MIN_DECREASE = 0.1  # relative decrease of the disparity over two weights, for another one to be tried
 _HEAVY = 1.0  # weight from which that is required
 _NOISE_FLOOR = 1.2  # times the mean rank disparity under chance
+
+
+def check_budget(parameters: Mapping[str, Any], *, finite: bool = True) -> tuple[float | None, float | None]:
+    """Check how much parity an estimator's parameters ask for; return its weight and its limit, None where not set."""
+    weight, limit = parameters["parity_weight"], parameters["max_disparity"]
+    is_automatic = isinstance(weight, str)
+    if is_automatic:
+        check_choice(weight, ("auto",), name="parity_weight")
+    else:
+        check_real(weight, name="parity_weight", finite=finite)
+    if limit is not None:
+        check_real(limit, name="max_disparity")
+        if not is_automatic:
+            raise ValueError("max_disparity chooses the weight: leave parity_weight at 'auto', or it at None.")
+    check_real(parameters["amount"], name="amount", most=1.0)
+    check_choice(parameters["spread"], SPREADS, name="spread")
+    check_choice(parameters["scale"], SCALES, name="scale")
+    return None if is_automatic else float(weight), None if limit is None else float(limit)
+
 
 Fit = Callable[[float, Any], "tuple[Any, NDArray[np.float64]]"]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
-from fairtransport.transport._namespace import as_index, namespace
+from fairtransport.transport._namespace import namespace
 from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import Regularizer, get_regularizer
 
@@ -52,10 +52,7 @@ class DualProblem:
 
 @dataclass(frozen=True, eq=False)
 class DualState:
-    """Coefficients of f (``x``) and of h (``y``); with opposite duals ``y`` is always ``-x``.
-
-    Arrays or tensors of shape (..., n_features): leading axes hold many problems at once.
-    """
+    """Coefficients of f (``x``) and of h (``y``), of shape (..., n_features); opposite duals have ``y = -x``."""
 
     x: Any
     y: Any
@@ -68,12 +65,14 @@ class DualState:
 
 @dataclass(frozen=True, eq=False)
 class DualTerms:
-    """The objective on one pair of batches and its derivatives."""
+    """The objective on one pair of batches and its derivatives; alpha, and alpha sign(x - y), of each x on average."""
 
     value: Any
     x_gradient: Any
     y_gradient: Any
     point_gradient: Any
+    alpha: Any
+    signed: Any
 
 
 def dual_values(psi: Any, coefficients: Any) -> Any:
@@ -87,10 +86,7 @@ def conjugate_argument(strength: float, cost: Any, f: Any, h: Any) -> Any:
 
 
 def point_slope(alpha: Any, slope: Any, signed: Any) -> Any:
-    """Return (1 - alpha) f'(x) + alpha sign(x - y), the derivative with respect to a point x.
-
-    ``slope`` is f'(x) and ``signed`` the second term. Over several partners y, alpha and ``signed`` are their means.
-    """
+    """Return (1 - alpha) f'(x) + alpha sign(x - y), the derivative with respect to x; its second term is ``signed``."""
     return (1.0 - alpha) * slope + signed
 
 
@@ -106,12 +102,8 @@ def evaluate(problem: DualProblem, state: DualState, x: Any, y: Any) -> DualTerm
     xp, regularizer, matched = namespace(x), problem.regularizer, problem.pairs == "matched"
     if matched and x.shape != y.shape:
         raise ValueError(f"pairs='matched' needs batches of equal size; got {x.shape[-1]} and {y.shape[-1]}.")
-    psi_x, psi_y = problem.features.value(x), problem.features.value(y)
-    f, h, slope = (
-        dual_values(psi_x, state.x),
-        dual_values(psi_y, state.y),
-        dual_values(problem.features.slope(x), state.x),
-    )
+    (psi_x, slope_x), psi_y = problem.features.value_and_slope(x), problem.features.value(y)
+    f, h, slope = dual_values(psi_x, state.x), dual_values(psi_y, state.y), dual_values(slope_x, state.x)
     # Each x with its y, or every x (one but last axis) with every y (last axis).
     f_pairs, h_pairs = (f, h) if matched else (f[..., None], h[..., None, :])
     gap = x - y if matched else x[..., None] - y[..., None, :]
@@ -123,7 +115,7 @@ def evaluate(problem: DualProblem, state: DualState, x: Any, y: Any) -> DualTerm
         alpha_x, alpha_y = alpha.mean(-1), alpha.mean(-2)
     value = f.mean(-1) + h.mean(-1) - problem.strength * conjugate.mean(-1)
     gradients = dual_gradients(problem, psi_x, psi_y, alpha_x, alpha_y)
-    return DualTerms(value, *gradients, point_slope(alpha_x, slope, signed) / x.shape[-1])
+    return DualTerms(value, *gradients, point_slope(alpha_x, slope, signed) / x.shape[-1], alpha_x, signed)
 
 
 def ascend(problem: DualProblem, state: DualState, terms: DualTerms, step: Any) -> DualState:
@@ -135,11 +127,7 @@ def ascend(problem: DualProblem, state: DualState, terms: DualTerms, step: Any) 
 def ascend_all_pairs(
     problem: DualProblem, state: DualState, cost: Any, psi_x: Any, psi_y: Any, *, step: Any
 ) -> DualState:
-    """Return the state after a step of gradient ascent over every x with every y.
-
-    The same as `evaluate` and `ascend`, without the terms that the step does not need, from the costs (..., n, m) and
-    the features.
-    """
+    """Return what `evaluate` and `ascend` do for every x with every y, from the costs (..., n, m) and the features."""
     f, h = dual_values(psi_x, state.x)[..., None], dual_values(psi_y, state.y)[..., None, :]
     alpha = problem.regularizer.alpha(conjugate_argument(problem.strength, cost, f, h))
     x_gradient, y_gradient = dual_gradients(problem, psi_x, psi_y, alpha.mean(-1), alpha.mean(-2))
@@ -298,43 +286,3 @@ def solve_dual(
         state = DualState(mean_x, mean_y)
     fresh = [evaluate(problem, state, draw_x(batch_size, rng), draw_y(batch_size, rng)).value for _ in range(100)]
     return DualSolution(float(np.mean(fresh)), state, problem, np.array(history).reshape(-1, 2), outcome)
-
-
-# Sums over the optimal coupling on the line, point by point, without forming the coupling.
-
-
-def coupled_gradient(low: Any, high: Any, below: Any, upto: Any) -> Any:
-    """Return the sum of mass times sign(s - t) over the points t that a point s is coupled with.
-
-    It is the derivative of the Wasserstein-1 distance with respect to s.
-    """
-    xp = namespace(low)
-    return xp.clip(below, low, high) - low - (high - xp.clip(upto, low, high))
-
-
-def coupled_distance(point: Any, low: Any, high: Any, upto: Any, areas: Any) -> Any:
-    """Return the sum of mass times abs(s - t) over the points t that a point s is coupled with.
-
-    The parameters are those of `coupled_gradient`.
-
-    ``areas`` are those below the other's quantile function up to ``low``, up to ``high`` and up to the level where it
-    passes the point: ``upto`` clipped to the two.
-    """
-    middle = namespace(low).clip(upto, low, high)
-    return point * (2.0 * middle - low - high) + areas[0] + areas[1] - 2.0 * areas[2]
-
-
-def running_area(ascending: Any) -> Any:
-    """Return the area below the quantile function of equally weighted values, up to where each value begins."""
-    return (namespace(ascending).cumsum(ascending, axis=-1) - ascending) / ascending.shape[-1]
-
-
-def level_index(levels: Any, size: int) -> Any:
-    """Return the index of the value that covers each level, among ``size`` equally weighted ones."""
-    xp = namespace(levels)
-    return as_index(xp.clip(xp.floor(levels * size), 0, size - 1))
-
-
-def area_below(levels: Any, index: Any, size: int, *, values: Any, running: Any) -> Any:
-    """Return the area below the quantile function from 0 to each level."""
-    return running + (levels * size - index) / size * values

@@ -41,7 +41,6 @@ class DualOptimum:
     coefficients: NDArray[np.float64]
     x_slopes: NDArray[np.float64]
     y_slopes: NDArray[np.float64]
-    n_iter: int
 
 
 def maximize_dual(
@@ -51,7 +50,6 @@ def maximize_dual(
     *,
     x_mass: NDArray[np.float64] | None = None,
     y_mass: NDArray[np.float64] | None = None,
-    start: NDArray[np.float64] | None = None,
     ridge: float = DUAL_RIDGE,
     same: bool = False,
 ) -> DualOptimum:
@@ -59,15 +57,13 @@ def maximize_dual(
     p = np.full(x.shape, 1.0 / x.shape[-1]) if x_mass is None else x_mass
     q = np.full(y.shape, 1.0 / y.shape[-1]) if y_mass is None else y_mass
     system = _System(problem, x, y, p, q=q, ridge=ridge, same=same)
-    c = np.zeros((len(x), system.width)) if start is None else np.array(start, dtype=np.float64)
+    c = np.zeros((len(x), system.width))
     value, point = system.evaluate(c)
-    done = 0
-    while done < _MAX_ITER:
+    for _ in range(_MAX_ITER):
         gradient = system.gradient(c, point)
         active = np.abs(gradient).max(axis=1) > _TOLERANCE
         if not active.any():
             break
-        done += 1
         step = np.linalg.solve(system.curvature(point), gradient[..., None])[..., 0]
         step[~active] = 0.0
         gain = (gradient * step).sum(axis=1)
@@ -80,7 +76,7 @@ def maximize_dual(
                 break
             size[short] *= 0.5
         c, value, point = trial, new_value, new_point
-    return DualOptimum(value, c, *system.slopes(c, point), done)
+    return DualOptimum(value, c, *system.slopes(c, point))
 
 
 class _System:
@@ -101,16 +97,12 @@ class _System:
         self.gap = x[:, :, None] - y[:, None, :]
         self.cost = np.abs(self.gap)
         (psi_x, self.slope_x), (psi_y, self.slope_y) = (problem.features.value_and_slope(points) for points in (x, y))
-        self.sign = 1.0 if same else -1.0
-        if same or problem.opposite:
+        self.sign, self.tied = 1.0 if same else -1.0, same or problem.opposite
+        if self.tied:
             self.psi_x, self.psi_y = psi_x, self.sign * psi_y
         else:
-            zero_x, zero_y = np.zeros_like(psi_x), np.zeros_like(psi_y)
-            self.psi_x, self.psi_y = (
-                np.concatenate((psi_x, zero_x), axis=-1),
-                np.concatenate((zero_y, psi_y), axis=-1),
-            )
-        self.tied = same or problem.opposite
+            self.psi_x = np.concatenate((psi_x, np.zeros_like(psi_x)), axis=-1)
+            self.psi_y = np.concatenate((np.zeros_like(psi_y), psi_y), axis=-1)
         self.mean = (p[:, None, :] @ self.psi_x + q[:, None, :] @ self.psi_y)[:, 0]
         self.width = self.psi_x.shape[-1]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairtransport._validation import check_count, check_real
-from fairtransport.transport._namespace import as_array, namespace
+from fairtransport.transport._namespace import namespace
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -61,7 +61,7 @@ class FourierFeatures:
         return math.sqrt(2.0 / len(self))
 
     def _angle(self, points: Any) -> Any:
-        return as_array(points)[..., None] * self.frequency + self.phase
+        return (points if hasattr(points, "shape") else np.asarray(points))[..., None] * self.frequency + self.phase
 
     def value(self, points: Any) -> Any:
         """Return psi(points), with the features on a last axis."""
@@ -108,11 +108,7 @@ def _n_degrees(half_frequency: float) -> int:
 
 
 def quadrature_features(n_features: int, kernel_variance: float) -> FourierFeatures:
-    """Return features whose frequencies are quantiles of the distribution that `draw_features` draws from.
-
-    They approximate the same kernel without sampling error, so nothing depends on a seed. Each frequency has a cosine
-    and a sine; an odd number of features is rounded up.
-    """
+    """Return an even number of features whose frequencies are quantiles of those of `draw_features`, without a seed."""
     from scipy.special import ndtri  # noqa: PLC0415 - slow to import, and audits do not need it
 
     check_count(n_features, name="n_fourier_features")

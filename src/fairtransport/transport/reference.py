@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.transport.dual import DualState
+from fairtransport.transport.dual import DualState, ascend, evaluate, point_slope
 from fairtransport.transport.regularizers import AFFINE, LOGISTIC, score_and_slope
 
 if TYPE_CHECKING:
@@ -162,24 +162,9 @@ def continuous_step(
 
     With matched pairs, each score has one partner: j = i.
     """
-    psi, target_psi = dual.features(scores), dual.features(target_scores)
-    f, h = psi @ state.x, target_psi @ state.y
-    if dual.pairs == "matched":
-        gap = scores - target_scores
-        alpha = target_alpha = dual.regularizer.alpha((f + h - np.abs(gap)) / dual.strength)
-        signed = alpha * np.sign(gap)
-    else:
-        gap = np.subtract.outer(scores, target_scores)
-        coupling = dual.regularizer.alpha((np.add.outer(f, h) - np.abs(gap)) / dual.strength)
-        alpha, target_alpha, signed = coupling.mean(1), coupling.mean(0), (coupling * np.sign(gap)).mean(1)
-    uphill = (1.0 - alpha) @ psi / scores.size
-    target_uphill = (1.0 - target_alpha) @ target_psi / target_scores.size
-    if dual.opposite:
-        x = state.x + step * (uphill - target_uphill)
-        state = DualState(x, -x)
-    else:
-        state = DualState(state.x + step * uphill, state.y + step * target_uphill)
-    return state, (1.0 - alpha) * (dual.features.slope(scores) @ state.x) + signed
+    terms = evaluate(dual, state, scores, target_scores)
+    state = ascend(dual, state, terms, step)
+    return state, point_slope(terms.alpha, dual.features.slope(scores) @ state.x, terms.signed)
 
 
 def discrete_gradient(scores: NDArray[Any], target_scores: NDArray[Any]) -> NDArray[np.float64]:

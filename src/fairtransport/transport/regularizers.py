@@ -32,9 +32,9 @@ class Regularizer(ABC):
     name: str
     code: int
 
-    @abstractmethod
     def conjugate(self, v: Any) -> Any:
         """Return phi*(v)."""
+        return self.alpha_and_conjugate(v)[1]
 
     @abstractmethod
     def alpha(self, v: Any) -> Any:
@@ -50,15 +50,7 @@ class Regularizer(ABC):
 
 
 class _L2(Regularizer):
-    """phi(x) = x^2 for x >= 0; phi*(v) = max(v, 0)^2 / 4.
-
-    Notes
-    -----
-    The paper prints the derivative v / 2 without the positive part; the conjugate has it, so alpha has it too.
-    """
-
-    def conjugate(self, v: Any) -> Any:
-        return self.alpha_and_conjugate(v)[1]
+    """phi(x) = x^2 for x >= 0; phi*(v) = max(v, 0)^2 / 4, whose slope the paper prints without the positive part."""
 
     def alpha(self, v: Any) -> Any:
         return 0.5 * namespace(v).clip(v, 0.0, None)
@@ -73,9 +65,6 @@ class _L2(Regularizer):
 
 class _Entropy(Regularizer):
     """phi(x) = x log x - x; phi*(v) = exp(v), continued by its tangent above ``EXPONENT_LIMIT``."""
-
-    def conjugate(self, v: Any) -> Any:
-        return self.alpha_and_conjugate(v)[1]
 
     def alpha(self, v: Any) -> Any:
         xp = namespace(v)
@@ -101,7 +90,7 @@ def get_regularizer(name: str) -> Regularizer:
     return _BY_NAME[check_choice(name, _BY_NAME, name="regularizer")]
 
 
-# The logistic function and the logistic loss, as formulas; the compiled twins are in `transport.kernels.logistic`.
+# The logistic function and the logistic loss, as formulas; the compiled twins are in `transport.kernels.functions`.
 
 
 def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
@@ -126,7 +115,7 @@ def mixed_logits(initial: NDArray[np.float64], trained: NDArray[np.float64], amo
     return np.asarray(yes - no)
 
 
-# Maps of a linear predictor to the score that transport compares; compiled twins in `transport.kernels.links`.
+# Maps of a linear predictor to the score that transport compares; compiled twins in `transport.kernels.sgd`.
 
 #: Codes of the maps for the compiled loop.
 LOGISTIC, AFFINE = 0, 1

@@ -66,20 +66,6 @@ def histogram_slices(masses: NDArray[np.float64], edges: NDArray[np.float64], n_
     return means
 
 
-def histogram_slopes(slopes: NDArray[np.float64], masses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean slope of each cell from those of the slices; an empty cell has that of its level."""
-    cell_slopes = np.empty(masses.shape)
-    n_slices = slopes.shape[1]
-    for sample, (mass, slope) in enumerate(zip(masses, slopes, strict=True)):
-        levels = np.concatenate(([0.0], np.cumsum(mass))) / mass.sum() * n_slices
-        area = np.interp(levels, np.arange(n_slices + 1.0), np.concatenate(([0.0], np.cumsum(slope))))
-        width = np.diff(levels)
-        at_level = slope[np.minimum(levels[:-1].astype(np.int64), n_slices - 1)]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            cell_slopes[sample] = np.where(width > 1e-9, np.diff(area) / width, at_level)
-    return cell_slopes
-
-
 # Scores counted in cells of [0, 1], and one derivative for each cell.
 
 #: Cells of [0, 1]. Distances of binned scores are exact to half a cell.

@@ -46,19 +46,18 @@ def _is_consistent_regressor(model: Any) -> bool:
 
 def _is_consistent(model: Any, response: type[Response]) -> bool:
     """Return whether weights, groups and columns of a model agree."""
-    n_rows = len(model.coef_)
-    shaped = model.coef_.shape[1] == model.n_features_in_ and model.intercept_.shape == (n_rows,)
-    shared = n_rows == 1 or n_rows == len(model.groups_)
-    start = model.initial_estimator_  # it predicts, too, if amount is below 1
-    shared = shared and (np.size(start.coef_), np.size(start.intercept_)) == (model.n_features_in_, 1)
-    common = getattr(model, "common_coef_", None)
-    shared = shared and (n_rows == 1 if common is None else common.shape == (model.n_features_in_,))
-    shared = shared and (n_rows == 1 or hasattr(model, "common_intercept_"))
-    named = getattr(model, "feature_names_in_", None)
-    state = getattr(model, "adjusting_", None)
-    shaped = shaped and (state is None or (_is_memory_of(state, model) and state.loss is response.loss))
-    shaped = shaped and _is_consistent_path(model, response.loss_name)
-    return bool(shaped and shared and (named is None or len(named) == model.n_features_in_))
+    n_rows, n_columns, start = len(model.coef_), model.n_features_in_, model.initial_estimator_
+    common, state = getattr(model, "common_coef_", None), getattr(model, "adjusting_", None)
+    return bool(
+        model.coef_.shape[1] == n_columns == len(getattr(model, "feature_names_in_", range(n_columns)))
+        and model.intercept_.shape == (n_rows,)
+        and n_rows in {1, len(model.groups_)}
+        and (np.size(start.coef_), np.size(start.intercept_)) == (n_columns, 1)  # it predicts if amount is below 1
+        and (n_rows == 1 if common is None else common.shape == (n_columns,))
+        and (n_rows == 1 or hasattr(model, "common_intercept_"))
+        and (state is None or (_is_memory_of(state, model) and state.loss is response.loss))
+        and _is_consistent_path(model, response.loss_name)
+    )
 
 
 def _is_consistent_path(model: Any, loss_name: str) -> bool:

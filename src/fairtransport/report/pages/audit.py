@@ -8,32 +8,29 @@ import numpy as np
 from scipy.special import ndtri
 
 from fairtransport import __version__
-from fairtransport._text import count_word, one_line, percent, score_text, shorten
+from fairtransport._text import count_word, number_text, one_line, percent, score_text, shorten
 from fairtransport.auditing.proportions import Estimate, critical_values
-from fairtransport.auditing.records import cut_text, points_text, scores_word, threshold_heading
+from fairtransport.auditing.records import compared_groups, cut_text, points_text, scores_word, threshold_heading
+from fairtransport.auditing.tables import (
+    RATE_NAMES,
+    calibration_tables,
+    error_tables,
+    figure_tables,
+    interval_head,
+    largest_groups,
+    method_notes,
+    pair_distances,
+)
 from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
 from fairtransport.report._what_if import ERROR_RATES, WhatIf, score_title
 from fairtransport.report.pages.audit_sections import (
-    RATE_NAMES,
-    collect_calibration_sheets,
-    collect_calibration_tables,
     collect_effect_tables,
     collect_effects,
     collect_error_rows,
-    collect_error_sheets,
-    collect_error_tables,
     collect_panels,
+    collect_sheets,
 )
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
-from fairtransport.report.pages.tables import (
-    collect_method_notes,
-    collect_sheets,
-    collect_tables,
-    interval_head,
-    judged_groups,
-    largest_groups,
-    pair_distances,
-)
 from fairtransport.report.style.figures import MOST_NAMED, GroupStyle, group_styles
 from fairtransport.report.style.web_pages import date_text, software_versions
 
@@ -59,7 +56,7 @@ def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:
 
 def _repair(audit: Audit, what_if: WhatIf) -> str:
     threshold = audit.thresholds[0].threshold
-    before, after = what_if.at(threshold), what_if.at(threshold, amount=1.0, chosen=judged_groups(audit))
+    before, after = what_if.at(threshold), what_if.at(threshold, amount=1.0, chosen=compared_groups(audit))
     left = 100 * after.disparity
     text = f"Full repair, measured on the rows it is fitted to, leaves {left:.1f} percentage points between two groups"
     if before.error is None or after.error is None:
@@ -134,9 +131,9 @@ _RATES = {0: "false_positive_rate", 1: "true_positive_rate"}
 
 
 def collect_outcomes(audit: Audit) -> dict[str, object] | None:
-    """Return what the page says about people with the same outcome; None unless the criterion is about them."""
+    """Return what the page says about people with the same outcome; None unless the criterion is about classes."""
     labels = {"equalized_odds": (0, 1), "equal_opportunity": (1,)}.get(audit.settings.criterion, ())
-    if not labels:
+    if not labels or not audit.histograms.has_labels:
         return None
     return {
         "title": f"{among_whom(audit)}, are the groups scored alike?",
@@ -307,15 +304,13 @@ def collect_audit_page(
     """Collect what the page of an audit shows."""
     what_if = WhatIf.of(audit, repair_target=repair_target)
     shown = what_if.audit  # the same figures, with equally spaced nodes
-    tables, error_tables, calibration_tables = (
-        collect(audit) for collect in (collect_tables, collect_error_tables, collect_calibration_tables)
-    )
-    effect_tables = collect_effect_tables(effects)
-    sheets = {
-        **collect_sheets([*tables, *error_tables, *calibration_tables, *effect_tables], audit),
-        **collect_error_sheets(audit),
-        **collect_calibration_sheets(audit),
+    tables = {
+        "tables": figure_tables(audit),
+        "error_tables": error_tables(audit),
+        "calibration_tables": calibration_tables(audit),
+        "effect_tables": collect_effect_tables(effects),
     }
+    sheets = collect_sheets(audit, [table for part in tables.values() for table in part])
     indices = range(len(audit.groups))
     columns = ", ".join(one_line(column) for column in audit.settings.columns)
     heading = audit.provenance.title if title is None else title
@@ -331,19 +326,36 @@ def collect_audit_page(
         "names": [""],
         "threshold_rows": collect_threshold_rows([what_if], [indices]),
         "error_rows": collect_error_rows(what_if),
-        "error_tables": error_tables,
+        **tables,
         "outcomes": collect_outcomes(shown),
         "effects": collect_effects(effects),
-        "effect_tables": effect_tables,
         "panels": collect_panels(audit),
-        "calibration_tables": calibration_tables,
         "repairable": what_if.reduced.can_repair,
         "repair_call": _repair_call(repair_target),
-        "tables": tables,
         "matrix": collect_distance_matrix(audit),
         "method": collect_method_notes(audit, what_if),
         "sources": collect_sources({"": audit}),
     }
+
+
+def collect_method_notes(audit: Audit, what_if: WhatIf) -> list[tuple[str, str]]:
+    """Return how the figures of a page were measured."""
+    settings, reduced, grid = audit.settings, what_if.reduced, what_if.audit.histograms.grid
+    reasons = [f"{count:,} rows: {one_line(reason)}" for reason, count in settings.set_aside.items()]
+    charts = "all scores"
+    if (grid.low, grid.high) != settings.range:
+        charts = f"{number_text(grid.low)} to {number_text(grid.high)}, others at the ends"
+    sliders = (
+        f"Computed on this page from counts in {reduced.n_bins:,} bins; a threshold is rounded up to the next edge"
+    )
+    return [
+        ("Rows", f"{audit.rows:,}{', weighted' if settings.weighted else ''}"),
+        ("Set aside", "; ".join([*reasons, *settings.small_groups.sentences()]) or "no rows"),
+        ("Groups", f"{len(audit.groups)} of {', '.join(map(one_line, settings.columns))}"),
+        *method_notes(audit),
+        ("Charts", charts),
+        ("Sliders", f"{sliders}. Repair is fitted to these same rows" if reduced.can_repair else sliders),
+    ]
 
 
 def collect_sources(audits: Mapping[str, Audit]) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -377,7 +389,7 @@ def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict
         "rows": f"{first.rows:,}",
         "n_groups": count_word(len(first.groups)),
         "high_is_favourable": first.settings.favourable == "high",
-        "rate_names": [(rate, *RATE_NAMES[rate]) for rate in ERROR_RATES],
+        "rate_names": [(rate, RATE_NAMES[rate][0], RATE_NAMES[rate][2]) for rate in ERROR_RATES],
         "error_rows": [],
         "error_tables": [],
         "outcomes": None,

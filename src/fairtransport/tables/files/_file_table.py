@@ -14,7 +14,7 @@ import narwhals as nw
 
 from fairtransport._extras import load_extra
 from fairtransport._validation import check_choice, check_real
-from fairtransport.tables._engines import NumberedTable
+from fairtransport.tables._engines import NumberedTable, quoted
 from fairtransport.tables.column_roles import suggest_names
 from fairtransport.tables.files._formats import (
     ENCODINGS,
@@ -26,7 +26,6 @@ from fairtransport.tables.files._formats import (
     json_layouts,
     kind_of,
     parquet_layouts,
-    quoted,
     with_unique_names,
 )
 from fairtransport.tables.files.engine import DEFAULT_MEMORY, MOST_EXPANSION, DecompressionGuard, Engine

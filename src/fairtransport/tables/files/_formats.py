@@ -19,7 +19,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
-from fairtransport.tables._engines import numbers
+from fairtransport.tables._engines import numbers, quoted
 from fairtransport.tables.files import engine
 
 if TYPE_CHECKING:
@@ -73,14 +73,9 @@ def with_unique_names(layout: Layout) -> Layout:
     return layout if len({*names}) < len(names) else replace(layout, names=names)
 
 
-def quoted(name: str) -> str:
-    """Return a name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def literal(text: str) -> str:
     """Return a text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
+    return quoted(text, "'")
 
 
 def literals(texts: Iterable[str]) -> str:

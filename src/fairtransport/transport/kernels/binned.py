@@ -5,7 +5,7 @@ Each row belongs to one cell of rows, by its code, or to every group of its stra
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairtransport._columns.compilation import cached_njit
 
@@ -22,9 +22,7 @@ class CellDerivatives(NamedTuple):
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def count_masses(
-    scores: NDArray[np.float64], codes: NDArray[Any], weights: NDArray[np.float64], masses: NDArray[np.float64]
-) -> None:
+def count_masses(scores, codes, weights, masses):
     """Add each row's weight (1 where ``weights`` is empty) to the two edges around its score.
 
     ``masses`` is of shape (n_codes, n_cells + 1).
@@ -41,13 +39,7 @@ def count_masses(
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def count_shared(
-    scores: NDArray[np.float64],
-    shares: NDArray[np.float32],
-    strata: NDArray[Any],
-    weights: NDArray[np.float64],
-    masses: NDArray[np.float64],
-) -> None:
+def count_shared(scores, shares, strata, weights, masses):
     """Do the same for rows that belong to every group of their stratum by a share.
 
     ``masses`` is of shape (n_strata, n_cells + 1, n_groups).
@@ -67,15 +59,7 @@ def count_shared(
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def logit_derivatives(
-    scores: NDArray[np.float64],
-    labels: NDArray[np.float32],
-    codes: NDArray[Any],
-    weights: NDArray[np.float64],
-    cell_derivatives: CellDerivatives,
-    gradient: NDArray[Any],
-    curvature: NDArray[Any],
-) -> None:
+def logit_derivatives(scores, labels, codes, weights, cell_derivatives, gradient, curvature):
     """Write the derivatives of log-loss plus penalty with respect to each row's logit."""
     first, second = cell_derivatives
     cells = first.shape[1]
@@ -90,16 +74,7 @@ def logit_derivatives(
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def logit_derivatives_shared(
-    scores: NDArray[np.float64],
-    labels: NDArray[np.float32],
-    shares: NDArray[np.float32],
-    strata: NDArray[Any],
-    weights: NDArray[np.float64],
-    cell_derivatives: CellDerivatives,
-    gradient: NDArray[Any],
-    curvature: NDArray[Any],
-) -> None:
+def logit_derivatives_shared(scores, labels, shares, strata, weights, cell_derivatives, gradient, curvature):
     """Do the same for rows that belong to every group of their stratum by a share."""
     first, second = cell_derivatives
     cells = first.shape[1]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 FREE, OPPOSITE, SAME = 0, -1, 1
 
 _L2 = L2.code
-_LIMIT = EXPONENT_LIMIT
 _TOP = float(np.exp(EXPONENT_LIMIT))
 _SHORTEST = 2.0**-30
 _ARMIJO = 1e-4
@@ -67,12 +66,12 @@ def _evaluate(x, y, p, q, f, h, strength, kind, alpha):
             if kind == _L2:
                 a = 0.5 * max(v, 0.0)
                 price = a * a
-            elif v < _LIMIT:
+            elif v < EXPONENT_LIMIT:
                 a = np.exp(v)
                 price = a
             else:
                 a = _TOP
-                price = _TOP * (1.0 + v - _LIMIT)
+                price = _TOP * (1.0 + v - EXPONENT_LIMIT)
             alpha[i, j] = a
             part += q[j] * price
         total += p[i] * part

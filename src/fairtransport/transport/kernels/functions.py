@@ -22,26 +22,19 @@ from fairtransport.transport.kernels.options import FAST_MATH
 
 _F = np.float32
 _S_LOG2E, _S_SHIFT, _S_HIGH, _S_LOW = _F(1.44269504), _F(12582912.0), _F(0.693359375), _F(-2.12194440e-4)
-_S7, _S6, _S5, _S4, _S3, _S2, _S1 = (_F(1.0 / math.factorial(m)) for m in (7, 6, 5, 4, 3, 2, 1))
 _S_BIAS, _S_MANTISSA = np.int32(127), np.int32(23)
+# Taylor's coefficients, the highest first.
+_D11, _D10_TO_0 = 1.0 / math.factorial(11), tuple(1.0 / math.factorial(m) for m in range(10, -1, -1))
+_S7, _S6_TO_0 = _F(1.0 / math.factorial(7)), tuple(_F(1.0 / math.factorial(m)) for m in range(6, -1, -1))
 
 
 def _exp_double(x):
     shifted = x * 1.4426950408889634 + 6755399441055744.0
     n = shifted - 6755399441055744.0
     r = (x - n * 0.6931471803691238) - n * 1.9082149292705877e-10
-    p = 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
+    p = _D11
+    for coefficient in _D10_TO_0:
+        p = p * r + coefficient
     return p * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
 
 
@@ -50,13 +43,8 @@ def _exp_single(x):
     n = shifted - _S_SHIFT
     r = (x - n * _S_HIGH) - n * _S_LOW
     p = _S7
-    p = p * r + _S6
-    p = p * r + _S5
-    p = p * r + _S4
-    p = p * r + _S3
-    p = p * r + _S2
-    p = p * r + _S1
-    p = p * r + _S1
+    for coefficient in _S6_TO_0:
+        p = p * r + coefficient
     return p * np.int32((np.float32(shifted).view(np.int32) + _S_BIAS) << _S_MANTISSA).view(np.float32)
 
 

@@ -6,7 +6,7 @@ groups times scores. The plain twins are in ``tests/transport/kernels/test_areas
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -21,13 +21,7 @@ _BLOCK = 256  # gaps that are summed before they are added to the total, so that
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def group_areas(
-    values: NDArray[np.float64],
-    codes: NDArray[Any],
-    masses: NDArray[np.float64] | None,
-    totals: NDArray[np.float64],
-    separate: bool,
-) -> tuple[NDArray[np.float64], float]:
+def group_areas(values, codes, masses, totals, separate):
     """Return the areas between the groups' distribution functions and everyone's, in one pass over sorted scores.
 
     Notes
@@ -76,9 +70,7 @@ def group_areas(
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def areas_between_groups(
-    values: NDArray[np.float64], codes: NDArray[Any], masses: NDArray[np.float64] | None, totals: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def areas_between_groups(values, codes, masses, totals):
     """Return the area between the distribution functions of any two groups; the parameters are those of `group_areas`.
 
     Each score raises the function of one group, so only that group's areas are updated: the work is proportional to
@@ -107,12 +99,7 @@ def areas_between_groups(
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def area_between(
-    values: NDArray[np.float64],
-    levels: NDArray[np.float64],
-    other_values: NDArray[np.float64],
-    other_levels: NDArray[np.float64],
-) -> float:
+def area_between(values, levels, other_values, other_levels):
     """Return the area between two distribution functions, given by ascending values and the levels reached there."""
     i = j = 0
     level = other_level = area = 0.0
@@ -147,7 +134,7 @@ class MapIndex(NamedTuple):
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32]) -> None:
+def fill_guide(knots, scale, guide):
     """Write for each cell the last knot of the cells before it, or the first knot of all.
 
     The cell of a point is ``int((point - knots[0]) * scale)``, or the last one.
@@ -163,7 +150,7 @@ def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def _last_below(knots: NDArray[np.float64], low: np.uint64, point: float) -> np.uint64:
+def _last_below(knots, low, point):
     # The last knot at or below the point, searched from one that is: steps double, then halve.
     size, step = np.uint64(knots.shape[0]), _ONE
     while low + step < size and knots[low + step] <= point:
@@ -177,7 +164,7 @@ def _last_below(knots: NDArray[np.float64], low: np.uint64, point: float) -> np.
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def map_points(points: NDArray[np.float64], index: MapIndex, amount: float) -> None:
+def map_points(points, index, amount):
     """Move points towards their images under a map, in place: (1 - amount) * point + amount * image."""
     knots, images, guide, scale = index
     # Indices are unsigned, because numba checks whether a signed one counts from the end.
@@ -203,7 +190,7 @@ def map_points(points: NDArray[np.float64], index: MapIndex, amount: float) -> N
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def level_positions(levels: NDArray[np.float64], queries: NDArray[np.float64]) -> NDArray[np.int64]:
+def level_positions(levels, queries):
     """Return ``np.searchsorted(levels, queries, side="left")``, in one pass where the queries ascend."""
     positions = np.empty(queries.shape[0], np.int64)
     at, n_levels = 0, levels.shape[0]
@@ -226,9 +213,7 @@ def level_positions(levels: NDArray[np.float64], queries: NDArray[np.float64]) -
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def mean_quantiles(
-    tops: NDArray[np.float64], levels: NDArray[np.float64], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def mean_quantiles(tops, levels, values):
     """Return the means of a quantile function between neighbours of 0 and ``tops``: ascending, the last exactly 1.
 
     The quantile function is ``values[j]`` on the levels above ``levels[j - 1]``, up to ``levels[j]``.
@@ -257,7 +242,7 @@ def mean_quantiles(
 #: An array that `radix_order` sorts has less than 2 to the power of this many values.
 INDEX_BITS = 30
 
-_INDEX_BITS, _INDEX_MASK = INDEX_BITS, (1 << INDEX_BITS) - 1
+_INDEX_MASK = (1 << INDEX_BITS) - 1
 _RADIX_BITS = 11
 _RADIX = 1 << _RADIX_BITS
 
@@ -268,10 +253,10 @@ def radix_order(values, low, scale):
     n = values.shape[0]
     keys, other = np.empty(n, np.uint64), np.empty(n, np.uint64)
     for i in range(n):
-        keys[i] = (np.uint64((values[i] - low) * scale) << np.uint64(_INDEX_BITS)) | np.uint64(i)
+        keys[i] = (np.uint64((values[i] - low) * scale) << np.uint64(INDEX_BITS)) | np.uint64(i)
     starts = np.empty(_RADIX, np.int64)
     for digit in range(3):
-        shift = np.uint64(_INDEX_BITS + _RADIX_BITS * digit)
+        shift = np.uint64(INDEX_BITS + _RADIX_BITS * digit)
         starts[:] = 0
         for i in range(n):
             starts[(keys[i] >> shift) & np.uint64(_RADIX - 1)] += 1
@@ -292,15 +277,20 @@ def radix_order(values, low, scale):
 
 
 @cached_njit(nogil=True, fastmath=FAST_MATH)
+def _total(order, weights):
+    if weights.shape[0] == 0:
+        return float(order.shape[0])
+    total = 0.0
+    for i in range(order.shape[0]):
+        total += weights[order[i]]
+    return total
+
+
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def write_slice_means(scores, order, weights, means):
     """Write the slice means of ``scores[order]``, which ascend, into ``means``; with empty weights masses are equal."""
     n, m = order.shape[0], means.shape[0]
-    total = 0.0
-    if weights.shape[0] == 0:
-        total = float(n)
-    else:
-        for i in range(n):
-            total += weights[order[i]]
+    total = _total(order, weights)
     size = total / m
     slot, space, area = 0, size, 0.0
     for i in range(n):
@@ -322,12 +312,7 @@ def write_slice_means(scores, order, weights, means):
 def add_row_slopes(slopes, order, weights, factor, gradient):
     """Add ``factor`` times the derivative of each row to ``gradient``, from the slopes of the slices."""
     n, m = order.shape[0], slopes.shape[0]
-    total = 0.0
-    if weights.shape[0] == 0:
-        total = float(n)
-    else:
-        for i in range(n):
-            total += weights[order[i]]
+    total = _total(order, weights)
     size = total / m
     slot, space = 0, size
     for i in range(n):
@@ -344,11 +329,11 @@ def add_row_slopes(slopes, order, weights, factor, gradient):
 
 # A score and its group in one sortable integer.
 
-_KEY_ZERO, _KEY_ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
+_SIGN = np.uint64(1 << 63)
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def lowest_positive(values: NDArray[np.float64]) -> float:
+def lowest_positive(values):
     """Return the lowest of the values above 0; infinity where there is none."""
     lowest = np.inf
     for value in values:
@@ -358,32 +343,28 @@ def lowest_positive(values: NDArray[np.float64]) -> float:
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def pack_keys(
-    bits: NDArray[np.uint64], codes: NDArray[Any], lowest: np.uint64, shift: np.uint64, keys: NDArray[np.uint64]
-) -> None:
+def pack_keys(bits, codes, lowest, shift, keys):
     """Write the rank of each score among all floats from ``lowest`` on, with its code in the bits below, into ``keys``.
 
     ``bits`` are those of the scores, and ``lowest`` those of the lowest positive score, whose rank is 1. 0 and -0 have
     rank 0.
     """
     for i in range(bits.shape[0]):
-        rank = bits[i] - lowest + _KEY_ONE if _KEY_ZERO < bits[i] < _SIGN else _KEY_ZERO
+        rank = bits[i] - lowest + _ONE if _ZERO < bits[i] < _SIGN else _ZERO
         keys[i] = (rank << shift) | np.uint64(codes[i])
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def unpack_keys(keys: NDArray[np.uint64], codes: NDArray[Any], lowest: np.uint64, shift: np.uint64) -> None:
+def unpack_keys(keys, codes, lowest, shift):
     """Undo `pack_keys`: the keys become the bits of scores, in place, and their codes go into ``codes``."""
-    mask = (_KEY_ONE << shift) - _KEY_ONE
+    mask = (_ONE << shift) - _ONE
     for i in range(keys.shape[0]):
         rank = keys[i] >> shift
         codes[i] = keys[i] & mask
-        keys[i] = rank - _KEY_ONE + lowest if rank > _KEY_ZERO else _KEY_ZERO
+        keys[i] = rank - _ONE + lowest if rank > _ZERO else _ZERO
 
 
 # Points sorted into buckets, so that each part of a large map is used while it is in the processor's cache.
-
-_BUCKET_ONE = np.uint64(1)
 
 
 class Cells(NamedTuple):
@@ -396,29 +377,22 @@ class Cells(NamedTuple):
 
 
 @njit(inline="always", error_model="numpy")
-def _bucket_of(value: float, code: int, cells: Cells) -> np.uint64:
+def _bucket_of(value, code, cells):
     at = np.uint64(code)
-    cell, last = (value - cells.lows[at]) * cells.scales[at], cells.firsts[at + _BUCKET_ONE] - cells.firsts[at] - 1
+    cell, last = (value - cells.lows[at]) * cells.scales[at], cells.firsts[at + _ONE] - cells.firsts[at] - 1
     cell = cell if cell > 0.0 else 0.0  # noqa: FURB136 - NaN, from an unbounded range, becomes 0, too
     return np.uint64(cells.buckets[np.uint64(cells.firsts[at]) + (np.uint64(cell) if cell < last else np.uint64(last))])
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def count_buckets(values: NDArray[np.float64], codes: NDArray[Any], cells: Cells, counts: NDArray[np.int64]) -> None:
+def count_buckets(values, codes, cells, counts):
     """Add the number of values in each bucket to ``counts``."""
     for i in range(values.shape[0]):
         counts[_bucket_of(values[i], codes[i], cells)] += 1
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def split_buckets(
-    values: NDArray[np.float64],
-    codes: NDArray[Any],
-    cells: Cells,
-    starts: NDArray[np.int64],
-    parts: NDArray[np.float64],
-    owners: NDArray[np.uint16],
-) -> None:
+def split_buckets(values, codes, cells, starts, parts, owners):
     """Write the values of each bucket side by side into ``parts``, and the bucket of each value into ``owners``."""
     at = starts.copy()
     for i in range(values.shape[0]):
@@ -426,17 +400,15 @@ def split_buckets(
         owners[i] = bucket
         position = np.uint64(at[bucket])
         parts[position] = values[i]
-        at[bucket] = position + _BUCKET_ONE
+        at[bucket] = position + _ONE
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def join_buckets(
-    parts: NDArray[np.float64], owners: NDArray[np.uint16], starts: NDArray[np.int64], values: NDArray[np.float64]
-) -> None:
+def join_buckets(parts, owners, starts, values):
     """Undo `split_buckets`."""
     at = starts.copy()
     for i in range(values.shape[0]):
         bucket = np.uint64(owners[i])
         position = np.uint64(at[bucket])
         values[i] = parts[position]
-        at[bucket] = position + _BUCKET_ONE
+        at[bucket] = position + _ONE

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 # Continuous optimal transport (COT) between two batches: one step of the dual variables, then the scores' gradient.
 
 _L2 = L2.code
-_LIMIT = EXPONENT_LIMIT
 _LOWEST = -80.0  # its exponential is negligible beside 1, and in float32 it is not subnormal
 
 
@@ -97,7 +96,7 @@ def step_duals(transport, step, group, duals, target_duals, work):
     batch = work.drawn.shape[0]
     real = work.scores.dtype.type
     zero = real(0)
-    scale, low, high = real(1.0 / transport.strength), real(_LOWEST), real(_LIMIT)
+    scale, low, high = real(1.0 / transport.strength), real(_LOWEST), real(EXPONENT_LIMIT)
     if transport.kind == _L2:
         scale, low, high = real(0.5 / transport.strength), zero, real(np.inf)
 
@@ -185,17 +184,15 @@ def couple_batches(work):
 
 # Maps of linear predictors to scores; the plain twin is `fairtransport.transport.regularizers.score_and_slope`.
 
-_IS_AFFINE, _SLOPE = AFFINE, AFFINE_SLOPE
-
 
 @cached_njit(nogil=True)
 def write_scores(link, predictors, scores):
     """Write the scores, within [0, 1], of the predictors."""
-    if link != _IS_AFFINE:
+    if link != AFFINE:
         logistic(predictors, scores)
         return
     real = scores.dtype.type
-    zero, half, one, slope = real(0), real(0.5), real(1), real(_SLOPE)
+    zero, half, one, slope = real(0), real(0.5), real(1), real(AFFINE_SLOPE)
     for i in range(scores.shape[0]):
         scores[i] = max(min(half + slope * predictors[i], one), zero)
 
@@ -204,17 +201,9 @@ def write_scores(link, predictors, scores):
 def write_score_slopes(link, scores, slopes):
     """Write what the gradient with respect to each score is multiplied with."""
     real = scores.dtype.type
-    one, slope = real(1), real(_SLOPE)
-    if link == _IS_AFFINE:
-        for i in range(scores.shape[0]):
-            slopes[i] = slope
-    else:
-        for i in range(scores.shape[0]):
-            slopes[i] = scores[i] * (one - scores[i])
-
-
-_LEAST_DECAY = LEAST_DECAY
-_AFFINE = AFFINE
+    one, slope = real(1), real(AFFINE_SLOPE)
+    for i in range(scores.shape[0]):
+        slopes[i] = slope if link == AFFINE else scores[i] * (one - scores[i])
 
 
 class Batches(NamedTuple):
@@ -265,7 +254,7 @@ def _step_parameters(objective, steps, update, theta, work):
     real = theta.dtype.type
     ridge = real(objective.anchor * objective.ridge)
     last = theta.shape[1] - 1
-    step = real(steps.parameter * max(1.0 - steps.decay * update, _LEAST_DECAY))
+    step = real(steps.parameter * max(1.0 - steps.decay * update, LEAST_DECAY))
     for m in range(theta.shape[0]):
         for j in range(last):
             slope = work.gradient[m, j] + ridge * theta[m, j]
@@ -282,7 +271,7 @@ def _logit_gradient(objective, parity, inverse_batch, cell, batches, work):
         work.logit_gradient[i] *= parity * work.score_gradient[i]
     if objective.anchor != 0.0:
         anchor = real(objective.anchor * objective.cell_share[cell]) * inverse_batch
-        predictions = work.logits if objective.link == _AFFINE else work.scores
+        predictions = work.logits if objective.link == AFFINE else work.scores
         for i in range(batches.size):
             work.logit_gradient[i] += anchor * (predictions[i] - batches.outcomes[work.drawn[i]])
 
