@@ -147,7 +147,7 @@ def test_strata_explain_a_difference():
     assert [stratum.metrics[SPDD] for stratum in result.strata] == pytest.approx(by_hand)
     shares = [np.mean(region == name) for name in ("north", "south")]
     assert result.conditional[SPDD].value == pytest.approx(np.dot(shares, by_hand))
-    assert "(conditional parity), mean over 2" in " ".join(str(result).split())
+    assert "The metrics for conditional parity, mean over 2" in " ".join(str(result).split())
     verdict = result.verdict
     assert (verdict.criterion, verdict.different, verdict.status) == ("conditional parity", False, "alike")
     assert verdict.sentence.startswith("Among people in the same stratum (stratum_0), no difference between the two")
@@ -248,8 +248,7 @@ def test_text_fits_80_columns_whatever_the_names():
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert "more groups" in text
-    assert "more strata" in text
+    assert "... and 26 more" in text
     assert repr(result).startswith("Audit(264 rows in 66 groups, conditional parity: pairwise disparity ")
 
 

@@ -11,8 +11,8 @@ from scipy.stats import chi2_contingency
 
 import fairtransport as ft
 from fairtransport.auditing import Inference
-from fairtransport.auditing._text import AUDIT_TABLES
 from fairtransport.auditing.records import compare_rates
+from fairtransport.auditing.text import AUDIT_TABLES
 
 
 @pytest.fixture(scope="module")

@@ -219,4 +219,4 @@ def test_the_text_names_the_favourable_outcome():
     audit = ft.audit(SCORES, sensitive_features=GROUPS, favourable="low", thresholds=[0.5, 0.25], **QUICK)
     text = " ".join(str(audit).split())
     assert "30.0% of a and 60.0% of b are flagged: the shares not flagged have a ratio of 0.57" in text
-    assert "Above 0.25: 60.0% of b, 30.0% of a flagged; ratio of the shares not flagged 0.57" in text
+    assert "Above 0.25, 30.0% of a and 60.0% of b are flagged: the shares not flagged have a ratio of 0.57" in text

@@ -46,7 +46,7 @@ def test_audits_show_the_mean_in_object_text_json_and_page(people):
     assert re.search(rf"^Rank disparity, mean +{expected:.3f} ", str(audit), re.MULTILINE)
     assert f"rank disparity {expected:.3f}" in repr(audit)
     page = re.sub(r"<[^>]*>|\s+", " ", audit.to_html())
-    assert re.search(rf"Rank disparity .{{0,200}} {expected:.3f} ", page)
+    assert re.search(rf"Rank disparity, mean .{{0,200}} {expected:.3f} ", page)
     assert "On average over the 15 pairs" in page
 
     bounded = ft.audit(1 / (1 + np.exp(-X[:, 0])), sensitive_features=group)

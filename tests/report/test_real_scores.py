@@ -70,6 +70,14 @@ def test_the_page_has_real_axes_and_the_errors_of_predictions(wages):
     assert {"residuals", "residual-deciles"} <= {*data["sheets"]}
 
 
+def test_a_regression_compared_within_labels_has_a_page(wages):
+    scores = wages[1]
+    groups = np.resize(["F", "M", "X"], scores.size)
+    labels = scores * np.linspace(0.9, 1.1, scores.size)
+    within = ft.audit(scores, labels, sensitive_features={"sex": groups}, criterion="equalized_odds", **FEW)
+    assert "Among people with similar outcomes" in within.to_html()
+
+
 def test_a_page_of_two_audits_has_one_axis(wages):
     audit, scores = wages
     later = ft.audit(1.5 * scores, sensitive_features={"sex": np.resize(["F", "M", "X"], scores.size)}, **FEW)

@@ -1,12 +1,12 @@
 """Audits of scores: the differences between groups, with confidence intervals.
 
 Rows, tables or histograms become evidence (`_evidence`); from it all figures are estimated (`_estimation`) and
-collected in an `Audit`, which is printed by `_audit_text`.
+collected in an `Audit`, which is printed by `text`.
 """
 
 from fairtransport.auditing._audit import audit, audit_counts, audit_histograms
 from fairtransport.auditing._audit_table import audit_table
-from fairtransport.auditing._comparison import AuditComparison, Change, ThresholdChange, compare
+from fairtransport.auditing.comparison import AuditComparison, Change, ThresholdChange, compare
 from fairtransport.auditing.errors import (
     Calibration,
     CorrectedEstimate,

@@ -489,8 +489,7 @@ class AuditData:
     @property
     def mean_readings(self) -> dict[str, Reading]:
         """The metrics with sums over groups, or over pairs of groups, as means: what text and pages show."""
-        n_judged = sum(group.judged for group in self.groups)
-        n_groups = n_judged if n_judged >= 2 else len(self.groups)
+        n_groups = len(compared_groups(self))
         return {name: reading.scaled(1 / n_distances(name, n_groups)) for name, reading in self.readings.items()}
 
     @property
@@ -515,6 +514,12 @@ class AuditData:
     def not_judged(self) -> tuple[str, ...]:
         """Names of the groups that have too few rows to be judged."""
         return tuple(group.name for group in self.groups if not group.judged)
+
+
+def compared_groups(audit: AuditData) -> tuple[int, ...]:
+    """Return the indices of the groups that the disparities refer to: those that are judged, or all."""
+    judged = tuple(index for index, group in enumerate(audit.groups) if group.judged)
+    return judged if len(judged) >= 2 else tuple(range(len(audit.groups)))
 
 
 # Scores, thresholds and distances in words: shares of a known range, or units of scores without known bounds.

@@ -19,8 +19,8 @@ from fairtransport._extras import make_frame, render
 from fairtransport._validation import check_choice
 from fairtransport.auditing._disparity_readings import summarise_pair
 from fairtransport.auditing._evidence import RankScale
-from fairtransport.auditing._text import AUDIT_TABLES, audit_text
 from fairtransport.auditing.records import QUANTILE_LEVELS, AuditData, compare_rates
+from fairtransport.auditing.text import AUDIT_TABLES, audit_lines
 from fairtransport.auditing.verdict import form_verdict
 from fairtransport.histograms import GroupHistograms, display_points
 from fairtransport.storage import write_atomically
@@ -546,7 +546,7 @@ class Audit(AuditData):
         return f"Audit({text}, {shown.low:.3f} to {shown.high:.3f})"
 
     def __str__(self) -> str:
-        return audit_text(self, self.verdict)
+        return "\n".join(audit_lines(self, self.verdict))
 
 
 @cache

@@ -14,11 +14,13 @@ import numpy as np
 
 from fairtransport._columns import say_columns
 from fairtransport._extras import make_frame, render
-from fairtransport._text import one_line, shorten, wrap
+from fairtransport._text import one_line, wrap
 from fairtransport.auditing._audit import audit_counts
 from fairtransport.auditing.options import Inference
 from fairtransport.auditing.proportions import holm
+from fairtransport.auditing.records import points_text
 from fairtransport.auditing.result import plain_values
+from fairtransport.auditing.tables import Cell, Column, Row, Table, interval_head, p_value_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -174,7 +176,7 @@ class AuditSeries:
 
     def plot(self, **options: Any) -> Any:
         """Draw the control chart; requires the extra ``report``. Options as in `report.AuditSeriesDisplay`."""
-        return render("displays.plot_series", self, **options)
+        return render("AuditSeriesDisplay.from_series", self, **options)
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
         """Write the series as one HTML page with a control chart and small multiples; requires the extra ``report``.
@@ -254,19 +256,50 @@ def _lines(series: AuditSeries) -> Iterator[str]:
     yield ""
     yield from wrap(one_line(series.sentence))
     yield ""
-    level = f"{series.overall.settings.confidence:.0%} interval"
-    yield f"{shorten(series.by, 23):<24}{'rows':>11}{'distance':>10}{level:>18}{'p (Holm)':>10}"
-    for point in series.points:
-        interval = f"{point.low:.3f} to {point.high:.3f}"
-        mark = " *" if point.outside else ""
-        yield (
-            f"{shorten(point.value, 23):<24}{point.rows:>11,}{point.distance:>10.3f}{interval:>18}"
-            f"{point.p_value:>10.3g}{mark}"
-        )
+    yield from series_table(series).lines()
     for value, reason in series.set_aside.items():
         yield from wrap(f"Not audited: {one_line(value)}, {reason}.")
-    yield ""
-    yield from wrap(
-        f"Distance: mean over pairs of groups, corrected for small samples; {series.centre:.3f} among all rows. "
-        "* outside the control limits, three standard errors from it."
+
+
+_STATUS = {
+    "matters": "established, and it matters",
+    "different": "established, size uncertain",
+    "small": "established, and small",
+    "alike": "none that matters",
+    "cannot_tell": "cannot tell",
+    "too_few_rows": "too few rows",
+    "constant": "all scores are equal",
+}
+
+
+def series_table(series: AuditSeries) -> Table:
+    """Return the audit of each value of the column: distance, interval, control limits, p-value and verdict."""
+    rows = []
+    for point in series.points:
+        limits = f"{points_text(point.lower_limit)} to {points_text(point.upper_limit)}{' (outside)' * point.outside}"
+        values = (
+            point.rows,
+            point.distance,
+            (point.low, point.high),
+            Cell(limits, f"{point.lower_limit} to {point.upper_limit}"),
+            point.p_value,
+            Cell(_STATUS[point.status], point.status),
+        )
+        rows.append(Row(point.value, values, note="outside" * point.outside, mark=" *" * point.outside))
+    return Table(
+        key="values",
+        title=f"The values of {one_line(series.by)}",
+        caption="P-values are adjusted for the number of values (Holm).",
+        head=one_line(series.by),
+        columns=(
+            Column("Rows", "{:,}".format, 11),
+            Column("Distance", points_text, 10),
+            Column(interval_head(series.overall), points_text, 18),
+            Column("Control limits"),
+            Column("p", p_value_text, 10),
+            Column("Difference"),
+        ),
+        rows=tuple(rows),
+        foot=f"Distances are means over pairs of groups in percentage points, corrected for small samples; "
+        f"{points_text(series.centre)} among all rows. *: outside the control limits, three standard errors from it.",
     )

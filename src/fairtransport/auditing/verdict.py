@@ -3,60 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from math import comb
+from typing import TYPE_CHECKING, Any, Literal
 
 from fairtransport._text import count_word, isolated, one_line, percent, plain
 from fairtransport.auditing.errors.summary import errors_sentence
-from fairtransport.auditing.records import cut_text, four_fifths_text, points_text, threshold_text, unit_points
+from fairtransport.auditing.records import (
+    compared_groups,
+    cut_text,
+    four_fifths_text,
+    points_text,
+    threshold_text,
+    unit_points,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fairtransport.auditing.proportions import Estimate
-    from fairtransport.auditing.records import AuditData, GroupSummary, PairSummary, Reading
-
-# The figures that a verdict is formed on: of all people, or of people who are alike.
-
-
-class VerdictFigures(NamedTuple):
-    """The figures that a verdict is formed on."""
-
-    reading: Reading
-    farthest: PairSummary
-    largest_distance: float
-    mean_difference: Estimate
-    judged: tuple[int, ...]
-    enough: bool
-    n_pairs: int
-
-
-def verdict_figures(audit: AuditData) -> VerdictFigures:
-    """Return the figures that the criterion of an audit asks for."""
-    within = audit.within
-    if within is not None:
-        judged = within.groups if within.judged else ()
-        n_groups = len(within.groups)
-        return VerdictFigures(
-            within.readings[audit.settings.pairs_metric],
-            within.farthest,
-            within.largest_distance,
-            within.mean_pairwise_distance,
-            judged,
-            within.judged,
-            n_groups * (n_groups - 1) // 2,
-        )
-    judged = tuple(index for index, group in enumerate(audit.groups) if group.judged)
-    n_groups = len(judged) if len(judged) >= 2 else len(audit.groups)
-    return VerdictFigures(
-        audit.readings[audit.settings.pairs_metric],
-        audit.farthest,
-        audit.largest_distance,
-        audit.mean_pairwise_distance,
-        judged,
-        len(judged) >= 2,
-        n_groups * (n_groups - 1) // 2,
-    )
-
+    from fairtransport.auditing.records import AuditData, GroupSummary, PairSummary, ThresholdSummary
 
 Status = Literal["matters", "different", "small", "alike", "cannot_tell", "too_few_rows", "constant"]
 
@@ -150,32 +115,35 @@ class Verdict:
 
 
 def form_verdict(audit: AuditData) -> Verdict:
-    """Form the verdict on an audit."""
-    view, settings = verdict_figures(audit), audit.settings
-    pair, reading = view.farthest, view.reading
-    p_value = 1.0 if reading.p_value is None else reading.p_value
-    different = p_value <= 1 - settings.confidence
+    """Form the verdict on an audit, of all people or of people who are alike, as its criterion asks."""
+    settings, within, shown = audit.settings, audit.within, audit.within or audit
+    if within is None:
+        compared = compared_groups(audit)
+        judged = tuple(index for index in compared if audit.groups[index].judged)
+    else:
+        compared, judged = within.groups, within.groups if within.judged else ()
+    pair, p_value = shown.farthest, shown.readings[settings.pairs_metric].p_value
+    p_value = 1.0 if p_value is None else p_value
+    different, enough = p_value <= 1 - settings.confidence, len(judged) >= 2
     mean_gap = pair.mean_difference
-    matters = _matters(view, settings.materiality)
+    matters = _matters(pair, shown.largest_distance, settings.materiality)
     return _write(
         audit,
         Verdict(
-            status=_status(audit, enough=view.enough, different=different, matters=matters),
+            status=_status(audit, enough=enough, different=different, matters=matters),
             sentence="",
             points=(),
-            judged=tuple(audit.groups[index].name for index in view.judged),
-            set_aside={
-                group.name: _reason(group) for index, group in enumerate(audit.groups) if index not in view.judged
-            },
-            different=different and view.enough,
-            matters=matters if view.enough and (different or matters is False) else None,
+            judged=tuple(audit.groups[index].name for index in judged),
+            set_aside={group.name: _reason(group) for index, group in enumerate(audit.groups) if index not in judged},
+            different=different and enough,
+            matters=matters if enough and (different or matters is False) else None,
             higher=pair.higher,
             lower=pair.lower,
             ordered=mean_gap is not None and mean_gap.low > 0 and mean_gap.value >= pair.distance / 2,
             difference=pair.estimate,
-            mean_difference=view.mean_difference,
+            mean_difference=shown.mean_pairwise_distance,
             p_value=p_value,
-            n_pairs=view.n_pairs,
+            n_pairs=comb(len(compared), 2),
             materiality=settings.materiality,
             confidence=settings.confidence,
             criterion=settings.criterion_text,
@@ -184,12 +152,11 @@ def form_verdict(audit: AuditData) -> Verdict:
     )
 
 
-def _matters(view: VerdictFigures, materiality: float) -> bool | None:
+def _matters(pair: PairSummary, largest_distance: float, materiality: float) -> bool | None:
     """Return whether a difference of at least the materiality is established, or excluded (False)."""
-    estimate = view.farthest.estimate
-    if estimate is not None and estimate.low > 0 and estimate.low >= materiality:
+    if pair.estimate is not None and pair.estimate.low > 0 and pair.estimate.low >= materiality:
         return True
-    return False if view.largest_distance < materiality else None
+    return False if largest_distance < materiality else None
 
 
 def _status(audit: AuditData, *, enough: bool, different: bool, matters: bool | None) -> Status:
@@ -271,7 +238,7 @@ def _sentence(audit: AuditData, verdict: Verdict) -> str:
     groups = f"{count_word(len(verdict.judged))} groups"
     material, gap, p_text = f"{points_text(verdict.materiality)} points", _gap(verdict), _p_text(verdict)
     averaged = f"averaged over {_thresholds(verdict)}"
-    largest = f"{points_text(verdict_figures(audit).largest_distance)} percentage points"
+    largest = f"{points_text((audit.within or audit).largest_distance)} percentage points"
     confidence = f"({verdict.confidence:.0%} confidence)"
     size = "" if verdict.difference is None else f" of {points_text(verdict.difference.value)} points"
     others = "" if verdict.n_pairs == 1 else f" No two groups lie {material} apart."
@@ -339,22 +306,25 @@ def _other_criterion(audit: AuditData) -> Iterator[str]:
         yield CRITERIA_CONFLICT
 
 
+def threshold_sentence(audit: AuditData, at: ThresholdSummary) -> str:
+    """Return the lowest and the highest share selected at a threshold, and their ratio."""
+    low, high = (isolated(audit.groups[index].name) for index in (at.lowest, at.highest))
+    chosen = "selected" if at.favourable == "high" else "flagged"
+    where = threshold_text(audit, at)
+    if at.four_fifths is None:
+        return f"{where} {four_fifths_text(at)}."
+    if at.lowest == at.highest:
+        return f"{where}, {percent(at.rates[at.lowest].value)} of every group are {chosen}."
+    ratio = "a ratio of" if at.favourable == "high" else "the shares not flagged have a ratio of"
+    return (
+        f"{where}, {percent(at.rates[at.lowest].value)} of {low} and {percent(at.rates[at.highest].value)} of {high} "
+        f"are {chosen}: {ratio} {at.ratio.value:.2f} ({at.ratio.low:.2f} to {at.ratio.high:.2f}), "
+        f"{four_fifths_text(at)}."
+    )
+
+
 def _threshold_points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
-    first = audit.thresholds[0]
-    low, high = (isolated(audit.groups[index].name) for index in (first.lowest, first.highest))
-    chosen = "selected" if first.favourable == "high" else "flagged"
-    where = threshold_text(audit, first)
-    if first.four_fifths is None:
-        yield f"{where} {four_fifths_text(first)}."
-    elif first.lowest == first.highest:
-        yield f"{where}, {percent(first.rates[first.lowest].value)} of every group are {chosen}."
-    else:
-        ratio = "a ratio of" if first.favourable == "high" else "the shares not flagged have a ratio of"
-        yield (
-            f"{where}, {percent(first.rates[first.lowest].value)} of {low} and "
-            f"{percent(first.rates[first.highest].value)} of {high} are {chosen}: {ratio} {first.ratio.value:.2f} "
-            f"({first.ratio.low:.2f} to {first.ratio.high:.2f}), {four_fifths_text(first)}."
-        )
+    yield threshold_sentence(audit, audit.thresholds[0])
     if verdict.judged and not verdict.different and verdict.status != "too_few_rows":
         cuts = [cut_text(audit, at.threshold) for at in audit.thresholds if at.difference.low > 0]
         if cuts:

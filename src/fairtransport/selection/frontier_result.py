@@ -281,7 +281,7 @@ class Frontier:
 
     def plot(self, **options: Any) -> Any:
         """Draw the curve as a ``FrontierDisplay``; needs the extra ``report``."""
-        return render("displays.plot_frontier", self, **options)
+        return render("FrontierDisplay.from_frontier", self, **options)
 
     # ---------------------------------------------------------------- points on the curve
 

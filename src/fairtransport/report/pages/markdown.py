@@ -6,12 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from fairtransport._text import one_line, plain
-from fairtransport.report.pages.audit_sections import (
-    collect_calibration_tables,
-    collect_error_tables,
-    collect_rate_tables,
-)
-from fairtransport.report.pages.tables import collect_tables
+from fairtransport.auditing.tables import audit_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,15 +33,10 @@ def _lines(audit: Audit, title: str | None) -> Iterator[str]:
     if provenance := list(audit.provenance.lines()):
         yield "## What was audited"
         yield from _table(["", ""], provenance)
-    for table in (
-        *collect_tables(audit),
-        *collect_rate_tables(audit),
-        *collect_error_tables(audit)[1:],  # the first is what the rates show
-        *collect_calibration_tables(audit),
-    ):
-        yield from (f"## {_cell(table.title)}", "", _cell(table.caption))
-        rows = ((f"{row.head} ({row.note})" if row.note else row.head, *row.texts) for row in table.rows)
-        yield from _table(table.columns, rows)
+    for table in audit_tables(audit):
+        yield from (f"## {_cell(table.title)}", "", _cell(table.words))
+        rows = ((f"{row.head} ({row.note})" if row.note else row.head, *table.texts(row)) for row in table.rows)
+        yield from _table(table.heads, rows)
     yield from ("## How to read this", "")
     yield (
         f"Intervals have {audit.settings.confidence:.0%} confidence. Groups with fewer than "

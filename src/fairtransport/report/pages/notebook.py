@@ -5,19 +5,19 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from fairtransport._text import percent, plain, score_text, shorten, three_digits
+from fairtransport._text import plain, shorten
+from fairtransport.auditing.comparison import comparison_tables
 from fairtransport.auditing.errors.summary import errors_sentence
-from fairtransport.auditing.records import threshold_heading
+from fairtransport.auditing.series import series_table
+from fairtransport.auditing.tables import figure_tables, largest_groups
 from fairtransport.report.pages.audit import audit_styles
-from fairtransport.report.pages.comparison import collect_comparison_tables, comparison_verdict
-from fairtransport.report.pages.series import series_table
-from fairtransport.report.pages.tables import largest_groups
+from fairtransport.report.pages.comparison import comparison_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fairtransport.auditing import Audit, AuditComparison, AuditSeries
-    from fairtransport.report.pages.tables import Table
+    from fairtransport.auditing.tables import Table
     from fairtransport.selection import Frontier
 
 _LINE = (
@@ -28,24 +28,19 @@ _LINE = (
 
 def render_notebook_cell(audit: Audit) -> str:
     """Return an audit as an HTML fragment; names are escaped."""
-    first, styles = audit.thresholds[0], audit_styles(audit)
-    score = three_digits if audit.settings.bounded else score_text
-    header = ["Group", "Rows", "Mean", "Median", threshold_heading(audit, first).capitalize()]
+    table, styles = next(table for table in figure_tables(audit) if table.key == "groups"), audit_styles(audit)
     rows = []
     for index in (shown := largest_groups(audit)):
-        group = audit.groups[index]
-        few = "" if group.judged else " <small>few rows</small>"
-        name = f"{_LINE.format(styles[index])}<bdi>{escape(shorten(group.name, 60))}</bdi>{few}"
-        cells = [f"{group.rows:,}", score(group.mean), score(group.quantiles[2]), percent(first.rates[index].value)]
-        rows.append([name, *cells, *([] if first.errors is None else [percent(first.errors[index].value)])])
-    if first.errors is not None:
-        header.append("Wrong")
+        few = "" if audit.groups[index].judged else " <small>few rows</small>"
+        name = f"{_LINE.format(styles[index])}<bdi>{escape(shorten(audit.groups[index].name, 60))}</bdi>{few}"
+        rows.append([name, *(escape(text) for text, _ in table.brief(table.rows[index]))])
+    header = [table.head, *(escape(text) for text, _ in table.brief())]
     left_out = len(audit.groups) - len(shown)
     sentences = [audit.verdict.sentence, errors_sentence(audit)]
     paragraphs = "".join(f"<p>{_as_html(sentence)}</p>" for sentence in sentences if sentence is not None)
     more = f"<p><small>{left_out:,} smaller groups are not shown.</small></p>" if left_out else ""
     return (
-        f'<div style="max-width:60em">{paragraphs}{_table([escape(name) for name in header], rows)}{more}'
+        f'<div style="max-width:60em">{paragraphs}{_table(header, rows)}{more}'
         "<p><small><code>print(audit)</code> shows more, <code>audit.to_html(path)</code> writes the page.</small></p>"
         "</div>"
     )
@@ -63,7 +58,7 @@ _CURVE = ("error_rate", "auc", "pairwise_disparity", "noise_floor", "rank_dispar
 def comparison_cell(comparison: AuditComparison) -> str:
     """Return a comparison as an HTML fragment."""
     return _sentence_and_table(
-        plain(comparison_verdict(comparison).sentence), *_texts(collect_comparison_tables(comparison)[0])
+        plain(comparison_verdict(comparison).sentence), *_texts(comparison_tables(comparison)[0])
     )
 
 
@@ -88,7 +83,7 @@ def series_cell(series: AuditSeries) -> str:
 
 
 def _texts(table: Table) -> tuple[Sequence[str], list[Sequence[str]]]:
-    return table.columns, [(row.head, *row.texts) for row in table.rows]
+    return table.heads, [(row.head, *table.texts(row)) for row in table.rows]
 
 
 def _sentence_and_table(sentence: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

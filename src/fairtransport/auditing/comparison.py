@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import make_frame, render
-from fairtransport._text import one_line, shorten, three_digits, wrap
+from fairtransport._text import one_line, percent, shorten, three_digits, wrap
 from fairtransport._validation import check_choice
-from fairtransport.auditing._text import COMPARISON_TABLES, MAX_GROUPS_SHOWN, METRIC_TITLES
 from fairtransport.auditing.records import distance_text, threshold_heading
 from fairtransport.auditing.result import Audit, plain_values
+from fairtransport.auditing.tables import (
+    METRIC_NAMES,
+    Cell,
+    Column,
+    Row,
+    Table,
+    farthest_pairs,
+    group_cell,
+    interval_head,
+    pair_distances,
+)
+from fairtransport.auditing.text import COMPARISON_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import Reading, ThresholdSummary
-
-
-_NAME_WIDTH = 23
 
 
 @dataclass(frozen=True)
@@ -283,6 +291,81 @@ def _ratio(threshold: ThresholdSummary) -> float | None:
     return None if threshold.four_fifths is None else float(threshold.ratio.value)
 
 
+def comparison_tables(comparison: AuditComparison) -> list[Table]:
+    """Return the tables of two audits: metrics, selection rates at each common threshold, and farthest pairs."""
+    before = comparison.before
+    names = [shorten(name, 24) for name in comparison.names]
+    columns = (
+        *(Column(name, width=10, short=shorten(name, 9)) for name in names),
+        Column("Change", width=14),
+        Column(interval_head(before), width=19, wide=True),
+        Column("Beyond noise"),
+    )
+    rows = [
+        _change_row(*METRIC_NAMES[metric], change, distance=partial(distance_text, before, metric=metric))
+        if metric != "error_rate"
+        else _change_row(*METRIC_NAMES[metric], change)
+        for metric, change in comparison.mean_changes.items()
+    ]
+    if comparison.auc is not None:
+        note = "Probability that a positive row scores above a negative one."
+        rows.append(_change_row("Area under the ROC curve", note, comparison.auc, distance=three_digits))
+    noise = "*: beyond noise, the interval of the change does not contain 0; the two audits are treated as independent."
+    tables = [Table("changes", "What changed", "", "Metric", columns, tuple(rows), noise, 25)]
+    for number, threshold in enumerate(comparison.thresholds):
+        ratios = " and ".join("none" if ratio is None else f"{ratio:.2f}" for ratio in threshold.ratios)
+        summary = next(at for at in before.thresholds if at.threshold == threshold.threshold)
+        rows = [
+            replace(row := _change_row(group.name, "", change), group=index, mark=row.mark + " ?" * (not group.judged))
+            for index, (group, change) in enumerate(zip(before.groups, threshold.rates, strict=True))
+        ]
+        tables.append(
+            Table(
+                key=f"selected-{number + 1}",
+                title=f"Selected {threshold_heading(before, summary)}",
+                caption="Groups are judged one by one; a few may seem to change by chance.",
+                head="Group",
+                columns=columns,
+                rows=tuple(rows),
+                foot=f"Lowest over highest rate: {ratios}.",
+                name_width=25,
+            )
+        )
+    return [*tables, _pair_table(comparison, names)]
+
+
+def _change_row(name: str, note: str, change: Change, *, distance: Callable[[float], str] | None = None) -> Row:
+    """Return the row of a change of a distance, or of a share in percent."""
+
+    def signed(value: float) -> str:
+        shown = f"{100 * value:.1f}" if distance is None else distance(value)
+        return f"{'' if shown.startswith('-') else '+'}{shown}".replace("-", "\N{MINUS SIGN}")
+
+    values = (
+        *(Cell((distance or percent)(value), value) for value in (change.before, change.after)),
+        Cell(f"{signed(change.value)}{' points' if distance is None else ''}", change.value),
+        Cell(f"{signed(change.low)} to {signed(change.high)}", f"{change.low} to {change.high}"),
+        "yes" if change.beyond_noise else "no",
+    )
+    return Row(name, values, note=note, mark=" *" if change.beyond_noise else "")
+
+
+def _pair_table(comparison: AuditComparison, names: Sequence[str]) -> Table:
+    before, after = comparison.before, comparison.after
+    rows = []
+    for one, other, distance in farthest_pairs(before):
+        later = float(pair_distances(after)[comparison.positions[one], comparison.positions[other]])
+        rows.append(Row(before.groups[one].name, (group_cell(before.groups[other].name, 60), distance, later), one))
+    return Table(
+        key="pairs",
+        title=f"Farthest apart in {names[0]}",
+        caption="Distance between two groups, in both audits.",
+        head="Group",
+        columns=(Column("And"), *(Column(name, three_digits) for name in names)),
+        rows=tuple(rows),
+    )
+
+
 def _lines(comparison: AuditComparison) -> Iterator[str]:
     before, after, names = comparison.before, comparison.after, comparison.names
     columns = ", ".join(map(one_line, before.settings.columns))
@@ -290,29 +373,6 @@ def _lines(comparison: AuditComparison) -> Iterator[str]:
         f"{one_line(names[0])}: {before.rows:,} rows; {one_line(names[1])}: {after.rows:,} "
         f"rows; {len(before.groups)} groups ({columns})"
     )
-    yield ""
-    one, other = (shorten(name, 9) for name in names)
-    interval = f"{before.settings.confidence:.0%} interval"
-    yield f"{'':<{_NAME_WIDTH}}{one:>10}{other:>10}{'change':>9}{interval:>18}"
-    for name, change in comparison.mean_changes.items():
-        yield _row(METRIC_TITLES[name], change, partial(distance_text, before, metric=name))
-    if comparison.auc is not None:
-        yield _row("AUC", comparison.auc)
-    for threshold in comparison.thresholds:
-        yield ""
-        ratios = " to ".join("none" if ratio is None else f"{ratio:.2f}" for ratio in threshold.ratios)
-        summary = next(at for at in before.thresholds if at.threshold == threshold.threshold)
-        where = threshold_heading(before, summary)
-        yield from wrap(f"Selected {where}; ratio of lowest to highest rate: {ratios}")
-        for group, change in list(zip(before.groups, threshold.rates, strict=True))[:MAX_GROUPS_SHOWN]:
-            yield _row(shorten(group.name, _NAME_WIDTH - 1), change) + (" ?" if not group.judged else "")
-        if len(threshold.rates) > MAX_GROUPS_SHOWN:
-            yield f"... and {len(threshold.rates) - MAX_GROUPS_SHOWN} more groups"
-    yield ""
-    yield "* beyond noise: the interval of the change does not include 0."
-
-
-def _row(title: str, change: Change, text: Callable[[float], str] = three_digits) -> str:
-    value, low, high = (f"{'+' if part >= 0 else ''}{text(part)}" for part in (change.value, change.low, change.high))
-    line = f"{title:<{_NAME_WIDTH}}{text(change.before):>10}{text(change.after):>10}{value:>9}{f'{low} to {high}':>18}"
-    return line + (" *" if change.beyond_noise else "")
+    for table in comparison_tables(comparison):
+        if lines := list(table.lines()):
+            yield from ("", *lines)
