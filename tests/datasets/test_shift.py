@@ -1,15 +1,12 @@
 """``shift_class_rate``: the rate is met, nothing is doubled, everything is cut alike, and errors help."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.utils import Bunch
 
-from fairtransport.datasets import load_adult, load_communities, load_german, shift_class_rate
-from fairtransport.datasets._loaders import _counts
+from fairtransport.datasets import _counts, load_adult, load_communities, load_german, shift_class_rate
 
 PAPER = {"Female": 0.4, "Male": 0.3}
 

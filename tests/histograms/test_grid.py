@@ -1,7 +1,5 @@
 """Where scores are counted: nodes, resolution, and one formula for every engine."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest
@@ -14,7 +12,7 @@ from fairtransport.histograms import SLACK, Grid
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.integers(1, 5000))
 def test_a_score_is_counted_at_the_first_node_not_below_it(scores, n_bins):
     grid = Grid(n_bins=n_bins)
-    nodes, width = grid.nodes[grid.places(scores)], grid.width
+    nodes, width = grid.nodes[grid.place_checked(np.array(scores))], grid.width
     slack = 2 * SLACK * width
     assert np.all(nodes >= np.array(scores) - slack)
     assert np.all(nodes - width < np.array(scores) + slack)
@@ -26,10 +24,10 @@ def test_a_score_is_counted_at_the_first_node_not_below_it(scores, n_bins):
 def test_scores_on_the_grid_stay_there(low, high, n_bins):
     grid = Grid(low, high, n_bins)
     steps = np.arange(n_bins + 1)
-    assert np.array_equal(grid.places(grid.nodes), steps)
-    assert np.array_equal(grid.places([low + (high - low) * step / n_bins for step in steps.tolist()]), steps)
+    assert np.array_equal(grid.place_checked(grid.nodes), steps)
+    assert np.array_equal(grid.place_checked(low + (high - low) * steps / n_bins), steps)
     if (low, high) == (0, 1):
-        assert np.array_equal(grid.places(np.round(grid.nodes, 4) if n_bins <= 1000 else grid.nodes), steps)
+        assert np.array_equal(grid.place_checked(np.round(grid.nodes, 4) if n_bins <= 1000 else grid.nodes), steps)
 
 
 @pytest.mark.parametrize("score_range", [(0.0, 1.0), (300.0, 850.0)])
@@ -37,7 +35,7 @@ def test_a_table_engine_computes_the_same_nodes(score_range):
     grid = Grid.over(score_range, 1000)
     scores = grid.from_unit(np.random.default_rng(0).random(5000))
     column = pl.DataFrame({"s": scores}).select(((pl.col("s") - grid.low) * grid.scale - SLACK).ceil().cast(pl.Int64))
-    assert np.array_equal(column["s"].to_numpy(), grid.places(scores))
+    assert np.array_equal(column["s"].to_numpy(), grid.place_checked(scores))
 
 
 def test_units():
@@ -56,8 +54,8 @@ def test_units():
         (lambda: Grid(n_bins=0), "n_bins must be at least 1"),
         (lambda: Grid(n_bins=1 << 21), "n_bins must be at most"),
         (lambda: Grid.over(3), "range must be two numbers, such as"),
-        (lambda: Grid().places([0.5, 1.2, -1]), r"2 of 3 values outside \[0, 1\]. Give the range"),
-        (lambda: Grid().places([np.nan]), "1 NaN or infinite"),
+        (lambda: Grid().check([0.5, 1.2, -1]), r"2 of 3 values outside \[0, 1\]. Give the range"),
+        (lambda: Grid().check([np.nan]), "1 NaN or infinite"),
     ],
 )
 def test_what_it_refuses(call, message):
@@ -68,7 +66,7 @@ def test_what_it_refuses(call, message):
 def test_nodes_of_its_own():
     grid = Grid.covering([5.0, -2.0, 5.0, 1e9, 0.25], extra=[3.0, 2e9])
     assert grid.nodes.tolist() == [-2.0, 0.25, 3.0, 5.0, 1e9]
-    assert grid.places([-2.0, -1.0, 0.25, 4.0, 1e9]).tolist() == [0, 1, 1, 3, 4]
+    assert grid.place_checked(np.array([-2.0, -1.0, 0.25, 4.0, 1e9])).tolist() == [0, 1, 1, 3, 4]
     assert grid.last_node_below([3.0, 3.5, -2.0]).tolist() == [2, 2, 0]
     assert grid.unit_nodes[[0, -1]].tolist() == [0.0, 1.0]
     assert Grid.covering([7.0, 7.0]).nodes.tolist() == [0.0, 7.0]

@@ -1,7 +1,5 @@
 """Histograms: what they hold, how near their metrics are, and that they can be merged, forgotten and stored."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -231,7 +229,7 @@ def test_overlapping_groups_are_made_of_cells():
 def test_what_a_group_by_gives_is_the_same():
     scores, labels, groups, weights = rows_at_random()
     grid = Grid(n_bins=256)
-    frame = pl.DataFrame({"g": groups, "k": grid.places(scores), "y": labels, "w": weights})
+    frame = pl.DataFrame({"g": groups, "k": grid.place_checked(scores), "y": labels, "w": weights})
     sums = frame.group_by("g", "k", "y").agg(
         pl.col("w").sum(), (pl.col("w") ** 2).sum().alias("q"), pl.len().alias("n")
     )
@@ -278,7 +276,7 @@ def test_nodes_of_its_own_are_exact_and_stored():
     scores = np.r_[rng.standard_cauchy(300), 1e9]
     groups = make_groups(np.arange(301) % 3)
     grid = Grid.covering(scores)
-    histograms = count_entries(grid, groups, nodes=grid.places(scores), masses=np.ones(301))
+    histograms = count_entries(grid, groups, nodes=grid.place_checked(scores), masses=np.ones(301))
     span = grid.high - grid.low
     for one, other in ((0, 1), (0, 2), (1, 2)):
         expected = wasserstein_distance(scores[one::3], scores[other::3])
@@ -298,7 +296,7 @@ def test_histograms_on_another_grid_keep_their_rows():
     scores = np.r_[np.arange(1000.0), 1e9]
     groups = make_groups(np.arange(1001) % 2)
     grid = Grid.covering(scores)
-    histograms = count_entries(grid, groups, nodes=grid.places(scores), masses=np.ones(1001))
+    histograms = count_entries(grid, groups, nodes=grid.place_checked(scores), masses=np.ones(1001))
     low, high = display_range(histograms)
     moved = regrid(histograms, Grid(low, high, 500))
     assert moved.weights.tolist() == histograms.weights.tolist()

@@ -166,37 +166,22 @@ def test_labels_other_than_zero_and_one():
     assert other == opportunity_disparity(1 - y, scores, **options)
 
 
+SEPARATION, CONDITIONAL = partial(separation_disparity, [0, 1]), partial(conditional_disparity, strata=[1, 1])
+
+
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("metric", "options", "message"),
     [
-        (lambda: conditional_disparity([0.1, 0.2], sensitive_features=["a", "b"], strata=["x"]), "strata has 1 rows"),
-        (
-            lambda: conditional_disparity([0.1, 0.2], sensitive_features=["a", "b"], strata=["x", CANARY]),
-            "nothing to compare: no stratum has rows of two groups",
-        ),
-        (
-            lambda: separation_disparity([0, 1], [0.1, 0.2], sensitive_features=["a", CANARY]),
-            "nothing to compare: no label has rows of two groups",
-        ),
-        (
-            lambda: separation_disparity([0, 1, 1], [0.1, 0.2], sensitive_features=["a", "b"]),
-            "y_true has 3 rows",
-        ),
-        (
-            lambda: separation_disparity([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], reduce="max"),
-            "reduce must be one of 'sum', 'mean'",
-        ),
-        (
-            lambda: conditional_disparity([0.1, 0.2], sensitive_features=["a", "b"], strata=[1, 1], stratum_weight="x"),
-            "stratum_weight must be one of",
-        ),
-        (
-            lambda: separation_disparity([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], label_weight="x"),
-            "label_weight must be one of",
-        ),
+        (conditional_disparity, {"strata": ["x"]}, "strata has 1 rows"),
+        (conditional_disparity, {"strata": ["x", CANARY]}, "no stratum has rows of two groups"),
+        (CONDITIONAL, {"stratum_weight": "x"}, "stratum_weight must be one of"),
+        (SEPARATION, {}, "nothing to compare: no label has rows of two groups"),
+        (SEPARATION, {"reduce": "max"}, "reduce must be one of 'sum', 'mean'"),
+        (SEPARATION, {"label_weight": "x"}, "label_weight must be one of"),
+        (partial(separation_disparity, [0, 1, 1]), {}, "y_true has 3 rows"),
     ],
 )
-def test_bad_input(call, message):
+def test_bad_input(metric, options, message):
     with pytest.raises(ValueError, match=message) as caught:
-        call()
+        metric([0.1, 0.2], sensitive_features=["a", CANARY], **options)
     assert CANARY not in str(caught.value)

@@ -107,19 +107,6 @@ def test_against_scipy_pair_by_pair(seed):
     ) == pytest.approx(by_array, abs=1e-13)
 
 
-def test_by_hand():
-    scores, groups = [0.0, 0.4, 0.4, 1.0], ["a", "a", "b", "c"]
-    # a = {0, .4}, b = {.4}, c = {1}; medians of the quantiles: .4, .4; everyone = {0, .4, .4, 1}.
-    assert pairwise_distances(scores, sensitive_features=groups) == pytest.approx(
-        np.array([[0, 0.2, 0.8], [0.2, 0, 0.6], [0.8, 0.6, 0]])
-    )
-    found = disparities(scores, sensitive_features=groups)
-    assert found["wasserstein_disparity"] == pytest.approx(0.2 + 0 + 0.6)
-    assert found["strong_pairwise_disparity"] == pytest.approx(0.2 + 0.8 + 0.6)
-    # Below .4 F is 1/2, 0, 0 against 1/4; above it 1, 1, 0 against 3/4.
-    assert found["strong_demographic_disparity"] == pytest.approx(0.4 * (0.25 * 3) + 0.6 * (0.25 + 0.25 + 0.75))
-
-
 # --------------------------------------------------------------------------------------------------- targets
 
 

@@ -45,11 +45,7 @@ def test_a_true_difference_exceeds_the_noise_floor_and_permuted_groups_do_not():
     assert noise_floor(strong_pairwise_disparity, apart, sensitive_features=groups, random_state=0).p_value == 1 / 101
     p_values = [
         noise_floor(
-            strong_pairwise_disparity,
-            rng.random(40),
-            sensitive_features=groups[40:80],
-            n_shuffles=19,
-            random_state=rng,
+            strong_pairwise_disparity, rng.random(40), sensitive_features=groups[40:80], n_shuffles=19, random_state=rng
         ).p_value
         for _ in range(100)
     ]
@@ -84,16 +80,9 @@ def test_a_seed_fixes_it_and_another_changes_it():
 def test_observed_is_the_metric_with_its_options():
     rng = np.random.default_rng(0)
     scores, weights, groups = rng.random(30), rng.random(30), np.repeat(["a", "b", "c"], 10)
-    floor = noise_floor(
-        wasserstein_disparity,
-        scores,
-        sensitive_features=groups,
-        n_shuffles=3,
-        random_state=0,
-        target="b",
-        sample_weight=weights,
-    )
-    assert floor.observed == wasserstein_disparity(scores, sensitive_features=groups, target="b", sample_weight=weights)
+    options = {"sensitive_features": groups, "target": "b", "sample_weight": weights}
+    floor = noise_floor(wasserstein_disparity, scores, n_shuffles=3, random_state=0, **options)
+    assert floor.observed == wasserstein_disparity(scores, **options)
     assert floor.observed not in floor.values
 
 

@@ -297,34 +297,35 @@ def test_regressor_with_equalized_odds_and_limit():
 # ------------------------------------------------------------------------------------------------------- bad input
 
 
-def test_bad_input_is_refused_in_plain_words():
+@pytest.mark.parametrize(
+    ("estimator", "options", "data", "kind", "message"),
+    [
+        (LOGISTIC, {"group_estimator": RidgeClassifier()}, {}, TypeError, "with predict_proba; got a RidgeClassifier"),
+        (RidgeClassifier(), {}, {}, TypeError, "estimator must be a classifier with fit and predict_proba"),
+        (LOGISTIC, {"kind": ft.BlindRepairRegressor}, {}, TypeError, "estimator must be a regressor"),
+        (ft.QuantileRepairClassifier(LOGISTIC), {}, {}, TypeError, "QuantileRepairClassifier needs sensitive_features"),
+        (LOGISTIC, {}, {"sensitive_features": None}, ValueError, "needs sensitive_features in fit"),
+        (LOGISTIC, {"slack": 0.1, "max_disparity": 0.1}, {}, ValueError, "max_disparity chooses the slack"),
+        *(
+            (LOGISTIC, {name: value}, {}, ValueError, name)
+            for name, value in (("slack", -1), ("slack", "none"), ("loss", "hinge"), ("amount", 2), ("criterion", "x"))
+        ),
+        (
+            LOGISTIC,
+            {"groups": ft.GroupPolicy(crossed=False)},
+            {"sensitive_features": {"a": [0, 1] * 100, "b": [1, 0] * 100}},
+            ValueError,
+            "do not overlap",
+        ),
+        (LOGISTIC, {}, {"sensitive_features": [0, 1] * 99}, ValueError, "rows"),
+        (LOGISTIC, {}, {"X": np.full((200, 3), np.nan)}, ValueError, "NaN"),
+        (KNeighborsClassifier(), {}, {"sample_weight": np.ones(200)}, ValueError, "sample_weight"),
+    ],
+)
+def test_bad_input_is_refused_in_plain_words(estimator, options, data, kind, message):
     X, y, group = people(200)
-    fit = {"sensitive_features": group}
-    with pytest.raises(
-        TypeError, match="group_estimator must be a classifier with predict_proba; got a RidgeClassifier"
-    ):
-        blind(group_estimator=RidgeClassifier()).fit(X, y, **fit)
-    with pytest.raises(TypeError, match="estimator must be a classifier with fit and predict_proba"):
-        blind(RidgeClassifier()).fit(X, y, **fit)
-    with pytest.raises(TypeError, match="estimator must be a regressor"):
-        ft.BlindRepairRegressor(LOGISTIC).fit(X, y, **fit)
-    with pytest.raises(TypeError, match="features alone, and QuantileRepairClassifier needs sensitive_features"):
-        blind(ft.QuantileRepairClassifier(LOGISTIC)).fit(X, y, **fit)
-    with pytest.raises(ValueError, match="needs sensitive_features in fit"):
-        blind().fit(X, y, sensitive_features=None)
-    with pytest.raises(ValueError, match="max_disparity chooses the slack"):
-        blind(slack=0.1, max_disparity=0.1).fit(X, y, **fit)
-    for options in ({"slack": -1.0}, {"slack": "none"}, {"loss": "hinge"}, {"amount": 2.0}, {"criterion": "parity"}):
-        with pytest.raises(ValueError, match=next(iter(options))):
-            blind(**options).fit(X, y, **fit)
-    with pytest.raises(ValueError, match="do not overlap"):
-        blind(groups=ft.GroupPolicy(crossed=False)).fit(X, y, sensitive_features={"a": group, "b": group[::-1]})
-    with pytest.raises(ValueError, match="rows"):
-        blind().fit(X, y, sensitive_features=group[:-1])
-    with pytest.raises(ValueError, match="NaN"):
-        blind().fit(np.where(X > 2, np.nan, X), y, **fit)
-    with pytest.raises(ValueError, match="sample_weight"):
-        blind(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(200), **fit)
+    with pytest.raises(kind, match=message):
+        blind(estimator, **options).fit(**{"X": X, "y": y, "sensitive_features": group, **data})
 
 
 def test_a_model_that_predicts_nan_is_refused():

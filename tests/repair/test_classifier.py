@@ -231,14 +231,10 @@ def test_weights_that_the_estimator_cannot_take():
         QuantileRepairClassifier(fitted).fit(X, y, sensitive_features=group, sample_weight=np.ones(100))
 
 
-# ----------------------------------------------------------------------------------- scikit-learn's habits
-
-
 # ------------------------------------------------------------------------------------------------- errors
 
 FITTED = GaussianNB().fit(*world(100)[:2])
 WRONG_FIT = {
-    "amount": ({"amount": np.nan}, {}, ValueError, "amount must be"),
     "target": ({"repair": QuantileRepair(target="median")}, {}, ValueError, "target must be one of"),
     "no probabilities": ({"estimator": RidgeClassifier()}, {}, TypeError, "CalibratedClassifierCV"),
     "pipeline without probabilities": (

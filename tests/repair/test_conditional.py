@@ -106,19 +106,18 @@ def test_several_columns_and_numbers():
 
 def test_strata_that_cannot_be_used_raise():
     scores, _, group, stratum = scores_in_strata(500, 7)
-    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))
-    with pytest.raises(ValueError, match="strata has 499"):
-        repair.fit(scores, sensitive_features=group, strata=stratum[:-1])
-    with pytest.raises(ValueError, match="nothing to compare: no stratum has rows of two groups"):
-        repair.fit(scores, sensitive_features=group, strata=group)
-    repair.fit(scores, sensitive_features=group, strata=stratum)
-    with pytest.raises(ValueError, match="fitted within strata"):
-        repair.transform(scores, sensitive_features=group)
-    with pytest.raises(ValueError, match="strata has 499"):
-        repair.transform(scores, sensitive_features=group, strata=stratum[:-1])
-    with pytest.raises(ValueError, match="2 of 500 rows belong to a stratum that was not seen in fit"):
-        repair.transform(scores, sensitive_features=group, strata=np.append(stratum[:-2], ["new", "new"]))
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=group, strata=stratum)
+    plain = ft.QuantileRepair().fit(scores, sensitive_features=group)
+    new = np.append(stratum[:-2], ["new", "new"])
+    for method, strata, message in (
+        (ft.QuantileRepair().fit, stratum[:-1], "strata has 499"),
+        (ft.QuantileRepair().fit, group, "nothing to compare: no stratum has rows of two groups"),
+        (repair.transform, None, "fitted within strata"),
+        (repair.transform, stratum[:-1], "strata has 499"),
+        (repair.transform, new, "2 of 500 rows belong to a stratum that was not seen in fit"),
+        (plain.transform, stratum, "fitted without strata"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            method(scores, sensitive_features=group, strata=strata)
     with pytest.raises(ValueError, match="A repair within strata cannot follow a stream"):
         repair.partial_fit(scores, sensitive_features=group)
-    with pytest.raises(ValueError, match="fitted without strata"):
-        repair.fit(scores, sensitive_features=group).transform(scores, sensitive_features=group, strata=stratum)

@@ -1,5 +1,6 @@
 """Repair for equal opportunity and equalized odds: labels are used in fit only."""
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -126,7 +127,7 @@ def partial_repairs(counts):
 def all_merges(counts, start):
     """The smallest separation over all merges of two rankings, by enumeration."""
     first, second = (_Unit.of(one, image, 10**6) for one, image in zip(counts, start, strict=True))
-    area = _quantile_integral(first, second, tuple(start))
+    area = partial(_quantile_integral, first, second, tuple(start))
     end = (counts[0].values.size, counts[1].values.size)
 
     def images(i, j, one, other):

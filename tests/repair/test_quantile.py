@@ -131,9 +131,6 @@ def test_new_rows_are_as_equal_as_chance_lets_them():
     assert after.observed < after.mean + 3 * after.sd
 
 
-# ------------------------------------------------------------------------------------------------ amount
-
-
 # ------------------------------------------------------------------------------------------ what it keeps
 
 
@@ -206,9 +203,6 @@ def test_very_small_scores_are_not_taken_for_ties():
     assert np.unique(repair.transform(scores[::2], sensitive_features=group[::2])).size == 100
 
 
-# ----------------------------------------------------------------------------------------------- weights
-
-
 # ------------------------------------------------------------------------------------- what can be handed in
 
 
@@ -245,9 +239,6 @@ def test_missing_groups_can_be_a_group():
     assert repair.transform([0.1, 0.6], sensitive_features=["a", None]) == pytest.approx([0.35, 0.35])
     with pytest.raises(ValueError, match="missing values in 2 rows"):
         own_maps().fit(scores, sensitive_features=group)
-
-
-# ----------------------------------------------------------------------------------- scikit-learn's habits
 
 
 # ------------------------------------------------------------------------------------------------- errors

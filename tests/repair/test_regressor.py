@@ -23,19 +23,6 @@ from fairtransport.repair import OnlineSettings
 people = partial(worlds.people, spread=0.5, real=True)
 
 
-def test_linear_predictions_are_the_aware_optimum_of_their_groups():
-    """Predictions of two Gaussian groups: the repaired ones have the mean of the means and of the deviations."""
-    X, y, group = people(20_000)
-    model = ft.QuantileRepairRegressor(LinearRegression(), cv=None).fit(X, y, sensitive_features=group)
-    raw, repaired = model.estimator_.predict(X), model.predict(X, sensitive_features=group)
-    shares = np.array([np.mean(group == g) for g in "ab"])
-    means, deviations = (np.array([f(raw[group == g]) for g in "ab"]) for f in (np.mean, np.std))
-    for g, mean, deviation in zip("ab", means, deviations, strict=True):
-        rows = (group == g) & (np.abs(raw - raw.mean()) < 2 * raw.std())
-        expected = shares @ means + shares @ deviations * (raw[rows] - mean) / deviation
-        assert np.abs(repaired[rows] - expected).mean() < 0.02 * raw.std()
-
-
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -70,16 +57,6 @@ def test_maps_are_those_of_out_of_fold_predictions_whatever_the_order_of_rows():
     by_hand = ft.QuantileRepairRegressor(Ridge(), cv=splits).fit(X, y, sensitive_features=group)
     own = ft.QuantileRepairRegressor(Ridge(), cv=KFold(3)).fit(X, y, sensitive_features=group)
     np.testing.assert_array_equal(*(one.predict(X, sensitive_features=group) for one in (by_hand, own)))
-
-
-def test_the_model_follows_the_units_of_y():
-    X, y, group = people(1200)
-    before = ft.QuantileRepairRegressor(LinearRegression()).fit(X, y, sensitive_features=group)
-    after = ft.QuantileRepairRegressor(LinearRegression()).fit(X, 1000 * y + 5, sensitive_features=group)
-    far = np.concatenate((X, 100 * X[:10]))
-    groups = np.append(group, group[:10])
-    expected = 1000 * before.predict(far, sensitive_features=groups) + 5
-    np.testing.assert_allclose(after.predict(far, sensitive_features=groups), expected, rtol=1e-9)
 
 
 def test_a_fitted_regressor_is_used_as_it_is():
@@ -154,16 +131,14 @@ def test_the_other_kind_of_model_is_named():
 
 def test_other_input_that_cannot_be_used_raises():
     X, y, group = people(200)
-    with pytest.raises(ValueError, match="which a regression does not have"):
-        ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(criterion="equal_opportunity")).fit(
-            X, y, sensitive_features=group
-        )
-    with pytest.raises(ValueError, match="scores are equal, so there is nothing to repair"):
-        ft.QuantileRepairRegressor(DummyRegressor(), cv=None).fit(X, y, sensitive_features=group)
-    with pytest.raises(NotFittedError):
-        ft.QuantileRepairRegressor(Ridge()).predict(X, sensitive_features=group)
-    model = ft.QuantileRepairRegressor(Ridge()).fit(X, y, sensitive_features=group)
-    with pytest.raises(ValueError, match="needs sensitive_features at prediction"):
-        model.predict(X)
-    with pytest.raises(ValueError, match="none of the 2 known groups"):
-        model.predict(X[:1], sensitive_features=["c"])
+    fitted = ft.QuantileRepairRegressor(Ridge()).fit(X, y, sensitive_features=group)
+    opportunity = ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(criterion="equal_opportunity"))
+    for kind, message, call, *data in (
+        (ValueError, "which a regression does not have", opportunity.fit, X, y, group),
+        (ValueError, "nothing to repair", ft.QuantileRepairRegressor(DummyRegressor(), cv=None).fit, X, y, group),
+        (NotFittedError, "not fitted", ft.QuantileRepairRegressor(Ridge()).predict, X, group),
+        (ValueError, "needs sensitive_features at prediction", fitted.predict, X, None),
+        (ValueError, "none of the 2 known groups", fitted.predict, X[:1], ["c"]),
+    ):
+        with pytest.raises(kind, match=message):
+            call(*data[:-1], sensitive_features=data[-1])

@@ -177,6 +177,3 @@ def test_a_classifier_says_which_groups_have_no_map_of_their_own():
     ).fit(X, y, sensitive_features=group)
     assert every.small_groups_ == ()
     assert "no map of its own" not in every._repr_html_()
-
-
-# ----------------------------------------------------------------------------------------------- amount, after fitting

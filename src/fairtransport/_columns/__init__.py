@@ -19,23 +19,6 @@ from fairtransport._columns.compilation import cached_njit
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = [
-    "Coded",
-    "check_number",
-    "code_column",
-    "code_rows",
-    "code_words",
-    "count_codes",
-    "cross_codes",
-    "default_names",
-    "distinct_values",
-    "plain_value",
-    "read_columns",
-    "recode",
-    "say_columns",
-    "short_type",
-]
-
 Coded: TypeAlias = tuple[list[Any], NDArray[Any]]
 """Distinct values, and each row's index among them, in the smallest unsigned type that can represent their number."""
 
@@ -267,7 +250,7 @@ def default_names(n_columns: int) -> tuple[str, ...]:
 def read_columns(data: Any) -> dict[str, Any]:
     """Return any input as named columns of equal length, each a NumPy vector or a column of a table library."""
     if isinstance(data, Mapping):
-        columns = _by_name((name, _read_vector(name, column)) for name, column in data.items())
+        columns = by_name((name, _read_vector(name, column)) for name, column in data.items())
     else:
         columns = _columns_of(data)
     lengths = {len(column) for column in columns.values()}
@@ -279,11 +262,12 @@ def read_columns(data: Any) -> dict[str, Any]:
     return columns
 
 
-def _by_name(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+def by_name(pairs: Iterable[tuple[Any, Any]], *, of: str = "sensitive_features") -> dict[str, Any]:
+    """Return columns by their names as text; raise ValueError where two have the same."""
     columns: dict[str, Any] = {}
     for name, column in pairs:
         if str(name) in columns:
-            raise ValueError(f"Two columns of sensitive_features are named {str(name)!r}; rename or drop one.")
+            raise ValueError(f"Two columns of {of} are named {str(name)!r}; rename or drop one.")
         columns[str(name)] = column
     return columns
 
@@ -303,7 +287,7 @@ def _columns_of(data: Any) -> dict[str, Any]:
     if isinstance(data, nw.LazyFrame):
         raise TypeError("sensitive_features is a lazy table; collect its sensitive columns first (.collect()).")
     if isinstance(data, nw.DataFrame):
-        return _by_name((series.name, series) for series in data.iter_columns())
+        return by_name((series.name, series) for series in data.iter_columns())
     if isinstance(data, nw.Series):
         return {default_names(1)[0] if data.name in (None, "") else str(data.name): data}
     if hasattr(data, "factorize") or hasattr(data, "dictionary_encode"):

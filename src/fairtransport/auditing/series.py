@@ -163,7 +163,7 @@ class AuditSeries:
 
     def plot(self, **options: Any) -> Any:
         """Draw the control chart; requires the extra ``report``. Options as in `report.AuditSeriesDisplay`."""
-        return render("displays.plot_series", self, **options)
+        return render("AuditSeriesDisplay.from_series", self, **options)
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
         """Write the series as one HTML page with a control chart; requires the extra ``report``. As `Audit.to_html`."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +18,7 @@ from fairtransport._progress import progress
 from fairtransport._sklearn import model_scores, take_rows
 from fairtransport._validation import check_count, check_real
 from fairtransport.auditing.options import Inference, check_inference
+from fairtransport.auditing.result import plain_values
 from fairtransport.causal._graph import CausalGraph, as_graph
 from fairtransport.causal.conditional_distributions import Table
 from fairtransport.metrics.ranks import pooled_ranks
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from fairtransport.causal._graph import Edge
     from fairtransport.causal._transport import CounterfactualTransport
+
+    Array = NDArray[np.float64]
 
 # Everything is estimated again for each replicate, so there are fewer than in an audit of scores.
 _INFERENCE = Inference(n_bootstrap=50, n_permutations=20, random_state=0)
@@ -48,16 +50,13 @@ class PathEffect:
     ----------
     name : str
         ``total``, ``direct``, ``through`` a mediator, ``unfair paths``, or a name of ``paths``.
-    mean : float
-        Mean change of the score.
-    distance : float
-        Wasserstein-1 distance between the group's scores as they are and as they would be.
-    rank_distance : float
-        The same of ranks among all people's scores.
+    mean, individual : float
+        Mean change of the score, and mean absolute change, in which both directions do not cancel.
+    distance, rank_distance : float
+        Wasserstein-1 distance between the group's scores as they are and as they would be; also of their ranks among
+        all people's scores.
     rate : float or None
         Change of the share of scores above the threshold.
-    individual : float
-        Mean absolute change of a person's score; changes in both directions do not cancel.
     intervals : mapping of str to (float, float)
         Of each figure; NaN without bootstrap samples.
     floors : mapping of str to float
@@ -87,9 +86,8 @@ class GroupEffects:
     ----------
     group : group
     rows : int
-    gap : float
+    gap, gap_interval : float, (float, float)
         Mean score of the group that people are moved to, minus that of this group.
-    gap_interval : (float, float)
     effects : mapping of str to PathEffect
     support : float
         Share of rows whose counterfactual lies within what was seen.
@@ -130,9 +128,7 @@ class CounterfactualAudit:
         The group that everyone was moved to.
     groups : tuple of GroupEffects
         Of each other group.
-    rows : int
-    threshold : float or None
-    confidence : float
+    rows, threshold, confidence : int, float or None, float
     n_bootstrap, n_permutations, n_orders : int
         How often everything was estimated again: for intervals, noise floors, and orders of categories.
     """
@@ -162,37 +158,22 @@ class CounterfactualAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as plain values that JSON can represent; NaN is None."""
-        shown = {
-            name: getattr(self, name)
-            for name in ("sensitive", "to", "rows", "threshold", "confidence", "n_bootstrap", "n_permutations")
-        }
-        groups = [{**asdict(one), "interaction": one.interaction, "not_caused": one.not_caused} for one in self.groups]
-        graph = {"nodes": self.graph.nodes, "edges": self.graph.edges}
-        values: dict[str, Any] = _plain(
-            {"assumption": "under this graph", "graph": graph, **shown, "n_orders": self.n_orders, "groups": groups}
-        )
+        content = {"assumption": "under this graph", **vars(self)}
+        content["graph"] = {"nodes": self.graph.nodes, "edges": self.graph.edges}
+        content["groups"] = [
+            {**vars(one), "interaction": one.interaction, "not_caused": one.not_caused} for one in content.pop("groups")
+        ]
+        values: dict[str, Any] = json.loads(json.dumps(plain_values(content), default=str))
         return values
 
     def to_json(self, path: Any = None, *, indent: int | None = None) -> Any:
-        """Write `to_dict` as JSON to a file, or return it as text.
-
-        Parameters
-        ----------
-        path : path, optional
-            File to write; an existing file is replaced atomically.
-        indent : int, optional
-            As in `json.dumps`.
-
-        Returns
-        -------
-        Path or str
-        """
+        """Return `to_dict` as JSON text, or write it to a file, which is replaced atomically, and return its path."""
         text = json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
         return text if path is None else write_atomically(Path(path), f"{text}\n".encode())
 
     def plot(self, *, group: Any = None, ax: Any = None) -> Any:
         """Draw the graph with the effect of each path, for one group (the largest by default)."""
-        return render("displays.plot_effects", self, group=group, ax=ax)
+        return render("CausalEffectsDisplay.from_effects", self, group=group, ax=ax)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -230,18 +211,6 @@ def _signed(value: float) -> str:
     return f"{value:+.4f}"
 
 
-def _plain(value: Any) -> Any:
-    """Return a value that JSON can represent."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    plain = value.item() if hasattr(value, "item") else value
-    if isinstance(plain, float) and not math.isfinite(plain):
-        return None
-    return plain if plain is None or isinstance(plain, (bool, int, float, str)) else str(plain)
-
-
 def audit_counterfactual(
     model: Any,
     table: Any,
@@ -274,12 +243,11 @@ def audit_counterfactual(
         Scores above it are positive decisions; None for no decisions.
     inference : fairtransport.auditing.Inference, optional
         By default ``Inference(n_bootstrap=50, n_permutations=20, random_state=0)``. For each of ``n_bootstrap`` samples
-        of rows everything is estimated again; 0 for no intervals. In ``n_permutations`` tables the groups are shuffled,
-        so that the group has no effect through any mediator: what they show is the noise floor of each figure; 0 for
-        none.
+        of rows everything is estimated again, for intervals. In ``n_permutations`` tables the groups are shuffled, so
+        that the group has no effect through any mediator: what they show is the noise floor of each figure.
     n_orders : int, default=5
         Random orders of the values of categories, and draws of the ranks of people with equal values, with each of
-        which effects are estimated again: neither is known. 0 for none.
+        which effects are estimated again: neither is known.
     verbose : bool, default=False
         Show a progress bar.
 
@@ -303,16 +271,10 @@ def audit_counterfactual(
     >>> from fairtransport.causal import CounterfactualTransport, audit_counterfactual
     >>> rng = np.random.default_rng(0)
     >>> sex = rng.choice(["F", "M"], 2000)
-    >>> hours = rng.normal(35, 5, 2000) + 4 * (sex == "M")
-    >>> table = {"sex": sex, "hours": hours}
+    >>> table = {"sex": sex, "hours": rng.normal(35, 5, 2000) + 4 * (sex == "M")}
     >>> transport = CounterfactualTransport({"sex": ["hours"]}, sensitive="sex")
-    >>> audit = audit_counterfactual(
-    ...     lambda rows: rows["hours"] / 100,
-    ...     table,
-    ...     transport,
-    ...     to="M",
-    ...     inference=Inference(n_bootstrap=0, n_permutations=0),
-    ... )
+    >>> quick = Inference(n_bootstrap=0, n_permutations=0)
+    >>> audit = audit_counterfactual(lambda rows: rows["hours"] / 100, table, transport, to="M", inference=quick)
     >>> round(audit.groups[0].effects["through hours"].mean, 2)
     0.04
     """
@@ -331,31 +293,27 @@ def audit_counterfactual(
     target = transport.groups_[np.bincount(_group_codes(transport, table)).argmax()] if to is None else to
     measure = partial(_measure, score, to=target, sets=sets, threshold=limit)
     found, n_rows, rng = measure(table, transport), Table(table).n_rows, np.random.default_rng(chosen.random_state)
-    samples: list[dict[Any, _Measured]] = []
-    floors: list[dict[Any, _Measured]] = []
-    orders: list[dict[Any, _Measured]] = []
+    # Of samples of rows, of shuffled groups, and of other orders of categories.
+    repeated: dict[str, list[dict[Any, _Measured]]] = {name: [] for name in repeats}
     with progress("Effects", sum(repeats.values()), show=verbose) as bar:
-        for _ in range(repeats["n_bootstrap"]):
-            rows = take_rows(table, np.sort(rng.integers(0, n_rows, n_rows)))
-            samples.append(measure(rows, transport if is_fitted else clone(transport).fit(rows)))
-            bar.advance(len(samples))
-        for _ in range(repeats["n_permutations"]):
-            groups = np.asarray(Table(table)[transport.sensitive])[rng.permutation(n_rows)]
-            rows = Table(table).replaced({transport.sensitive: groups})
-            floors.append(measure(rows, clone(transport).fit(rows), direct=False))
-            bar.advance(len(samples) + len(floors))
-        for draw in range(1, repeats["n_orders"] + 1):
-            other = transport if is_fitted else _reordered(transport, table, rng)
-            orders.append(measure(table, other, draw=draw))
-            bar.advance(len(samples) + len(floors) + draw)
+        for number, name in enumerate([name for name, count in repeats.items() for _ in range(count)], 1):
+            if name == "n_bootstrap":
+                rows = take_rows(table, np.sort(rng.integers(0, n_rows, n_rows)))
+                measured = measure(rows, transport if is_fitted else clone(transport).fit(rows))
+            elif name == "n_permutations":
+                groups = np.asarray(Table(table)[transport.sensitive])[rng.permutation(n_rows)]
+                rows = Table(table).replaced({transport.sensitive: groups})
+                measured = measure(rows, clone(transport).fit(rows), direct=False)
+            else:
+                other = transport if is_fitted else _reordered(transport, table, rng)
+                measured = measure(table, other, draw=len(repeated[name]) + 1)
+            repeated[name].append(measured)
+            bar.advance(number)
     return CounterfactualAudit(
         graph=transport.graph_,
         sensitive=transport.sensitive,
         to=target,
-        groups=tuple(
-            _effects_of(group, measured, _Repeats(samples, floors, orders), chosen.confidence)
-            for group, measured in found.items()
-        ),
+        groups=tuple(_effects_of(group, one, repeated, chosen.confidence) for group, one in found.items()),
         rows=n_rows,
         threshold=limit,
         confidence=chosen.confidence,
@@ -375,14 +333,6 @@ def _reordered(transport: CounterfactualTransport, table: Any, rng: np.random.Ge
     return fitted
 
 
-class _Repeats(NamedTuple):
-    """Figures of samples of rows, of shuffled groups, and of other orders of categories; by group."""
-
-    samples: list[dict[Any, _Measured]]
-    floors: list[dict[Any, _Measured]]
-    orders: list[dict[Any, _Measured]]
-
-
 class _Measured(NamedTuple):
     """Figures of one group: of each set of edges, the observed gap, and the share of rows within support."""
 
@@ -393,7 +343,7 @@ class _Measured(NamedTuple):
 
 
 def _measure(
-    score: Callable[[Any], NDArray[np.float64]],
+    score: Callable[[Any], Array],
     table: Any,
     transport: CounterfactualTransport,
     *,
@@ -407,7 +357,9 @@ def _measure(
     target = transport.groups_.index(to)
     before = score(table)
     inside = transport.support(table, to=to, edges=transport.graph_.edges)
-    ranked = _Ranks(before)
+    order = np.argsort(before, kind="stable")
+    # Ranks among all people's scores, as they are; mid-ranks for ties.
+    ranked: Any = partial(np.interp, xp=before[order], fp=pooled_ranks(before)[order])
     moved = {}
     for name, edges in sets.items():
         itself = (name in {"total", "direct"} or None) if direct else False
@@ -424,7 +376,7 @@ def _measure(
 
 
 def _figures(
-    before: NDArray[np.float64], after: NDArray[np.float64], ranked: _Ranks, threshold: float | None
+    before: Array, after: Array, ranked: Callable[[Array], Array], threshold: float | None
 ) -> dict[str, float]:
     figures = {
         "mean": float((after - before).mean()),
@@ -437,25 +389,16 @@ def _figures(
     return figures
 
 
-class _Ranks:
-    """Ranks of scores among all people's, as they are; mid-ranks for ties."""
-
-    def __init__(self, scores: NDArray[np.float64]) -> None:
-        order = np.argsort(scores, kind="stable")
-        self._scores, self._ranks = scores[order], pooled_ranks(scores)[order]
-
-    def __call__(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.interp(scores, self._scores, self._ranks)
-
-
-def _effects_of(group: Any, found: _Measured, repeats: _Repeats, confidence: float) -> GroupEffects:
+def _effects_of(
+    group: Any, found: _Measured, repeated: dict[str, list[dict[Any, _Measured]]], confidence: float
+) -> GroupEffects:
     levels = ((1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0)
 
     def interval(values: list[float]) -> tuple[float, float]:
         low, high = np.quantile(values, levels) if len(values) > 1 else (np.nan, np.nan)
         return float(low), float(high)
 
-    drawn, without, other = ([one[group] for one in many if group in one] for many in repeats)
+    drawn, without, other = ([one[group] for one in many if group in one] for many in repeated.values())
     effects = {}
     for name, figures in found.figures.items():
         means = [figures["mean"], *(one.figures[name]["mean"] for one in other)]
@@ -498,17 +441,18 @@ def _group_codes(transport: CounterfactualTransport, table: Any) -> NDArray[np.i
     return column.encode(Table(table)[transport.sensitive]).astype(np.int64)
 
 
-def _score_function(model: Any, outcome: str | None) -> Callable[[Any], NDArray[np.float64]]:
-    read: Callable[[Any], Any] = model
-    if hasattr(model, "score_rows") and hasattr(model, "feature_names_in_"):
-        read = lambda rows: model.score_rows(rows).scores  # noqa: E731 - one of three ways to read a model
-    elif hasattr(model, "predict_proba") or hasattr(model, "predict"):
-        read = lambda rows: model_scores(model, _features(model, rows, outcome))  # noqa: E731
-    elif not callable(model):
+def _score_function(model: Any, outcome: str | None) -> Callable[[Any], Array]:
+    by_name = hasattr(model, "score_rows") and hasattr(model, "feature_names_in_")
+    predicts = hasattr(model, "predict_proba") or hasattr(model, "predict")
+    if not (by_name or predicts or callable(model)):
         raise TypeError(f"model must be a model or a function from a table to scores; got {type(model).__name__}.")
 
-    def score(rows: Any) -> NDArray[np.float64]:
-        scores = np.asarray(read(rows), dtype=np.float64)
+    def score(rows: Any) -> Array:
+        if by_name:
+            found = model.score_rows(rows).scores
+        else:
+            found = model_scores(model, _features(model, rows, outcome)) if predicts else model(rows)
+        scores = np.asarray(found, dtype=np.float64)
         n_without = int(np.sum(~np.isfinite(scores)))
         if n_without:
             raise ValueError(f"The model has no score for {n_without} rows; leave them out first.")
@@ -532,15 +476,7 @@ _QUICK: dict[str, Any] = {"inference": Inference(n_bootstrap=0, n_permutations=0
 
 @dataclass(frozen=True)
 class GraphVariant:
-    """The effects under a graph that differs by one edge.
-
-    Attributes
-    ----------
-    edge : (str, str)
-    change : {"added", "removed"}
-    audit : CounterfactualAudit or None
-        None where the question has no answer under this graph.
-    """
+    """The effects under a graph with one edge ``"added"`` or ``"removed"``; None where there is no answer."""
 
     edge: Edge
     change: str
@@ -549,14 +485,7 @@ class GraphVariant:
 
 @dataclass(frozen=True)
 class EdgeSensitivity:
-    """Effects under a graph, and under all graphs that differ by one edge.
-
-    Attributes
-    ----------
-    audit : CounterfactualAudit
-        Under the graph as it is.
-    variants : tuple of GraphVariant
-    """
+    """Effects under a graph as it is, ``audit``, and under all graphs that differ by one edge, ``variants``."""
 
     audit: CounterfactualAudit
     variants: tuple[GraphVariant, ...]
@@ -613,15 +542,13 @@ def edge_sensitivity(
 
     Parameters
     ----------
-    model, table, to, threshold
+    model, table, to, threshold, verbose
         As for `audit_counterfactual`.
     transport : CounterfactualTransport
         It is cloned and fitted to ``table`` with each graph.
     edges : iterable of (str, str), optional
         Edges to remove where the graph has them, and to add where it does not. By default all edges, and all pairs of
         columns without one in the order of the graph, except into the sensitive column.
-    verbose : bool, default=False
-        Show a progress bar.
 
     Returns
     -------
@@ -636,7 +563,6 @@ def edge_sensitivity(
     Examples
     --------
     >>> import numpy as np
-    >>> from fairtransport.auditing import Inference
     >>> from fairtransport.causal import CounterfactualTransport, edge_sensitivity
     >>> rng = np.random.default_rng(0)
     >>> sex = rng.integers(0, 2, 1000)

@@ -124,28 +124,14 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True)
 class CausalGraph:
-    """A directed graph without cycles; its nodes are columns of a table.
-
-    Parameters
-    ----------
-    nodes : tuple of str
-        Causes before their effects.
-    edges : tuple of (str, str)
-        From a cause to its effect.
-    """
+    """A directed graph without cycles; its nodes are columns of a table, causes before their effects."""
 
     nodes: tuple[str, ...]
     edges: tuple[Edge, ...]
 
     @classmethod
     def from_edges(cls, edges: Iterable[Edge], nodes: Iterable[str] = ()) -> CausalGraph:
-        """Return the graph of these edges, and of further nodes without any.
-
-        Raises
-        ------
-        ValueError
-            When the edges form a cycle, which is named.
-        """
+        """Return the graph of these edges, and of further nodes without any; a cycle raises, and is named."""
         unique = dict.fromkeys((_name(one), _name(other)) for one, other in edges)
         parents: dict[str, list[str]] = {_name(node): [] for node in nodes}
         for one, other in unique:

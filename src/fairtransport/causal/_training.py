@@ -216,22 +216,14 @@ class CounterfactuallyFairRegressor(RegressorMixin, _CounterfactuallyFair):
     estimator : regressor
         A transport regressor of this package, or a pipeline that ends in one.
     transport : CounterfactualTransport
-        As for `CounterfactuallyFairClassifier`.
+        As for `CounterfactuallyFairClassifier`, which has notes.
     individual_weight : float, default=0.0
         Weight of the mean squared difference between each person's prediction and the one they would have.
 
     Attributes
     ----------
-    estimator_ : regressor
-    n_iter_ : int
-        How often the model was trained again for the individual term.
-    graph_ : CausalGraph
-        What the model was trained under, as a record.
-    feature_names_in_ : ndarray of str
-
-    See Also
-    --------
-    CounterfactuallyFairClassifier : The same for two classes, with notes.
+    estimator_, n_iter_, graph_, feature_names_in_
+        As of `CounterfactuallyFairClassifier`.
     """
 
     def _soft_labels(self, scores: NDArray[np.float64]) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:

@@ -12,14 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_count
-from fairtransport.causal._graph import (
-    CausalGraph,
-    Edge,
-    as_graph,
-    check_confounding,
-    check_parents,
-    check_witnesses,
-)
+from fairtransport.causal._graph import CausalGraph, Edge, as_graph, check_confounding, check_parents, check_witnesses
 from fairtransport.causal.conditional_distributions import (
     ConditionalDistribution,
     NodeColumn,
@@ -34,12 +27,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Array = NDArray[np.float64]
+
 # What a table has to have, so that the people of its groups can be compared.
 
 _LEAST_ROWS = 10  # of a group
 
 
-def check_groups(column: NodeColumn, codes: NDArray[np.float64]) -> tuple[Any, ...]:
+def check_groups(column: NodeColumn, codes: Array) -> tuple[Any, ...]:
     """Return the groups of the sensitive column; raise unless there are two or more, of 10 rows or more."""
     groups = column.levels
     if groups is None:
@@ -57,7 +52,7 @@ def check_groups(column: NodeColumn, codes: NDArray[np.float64]) -> tuple[Any, .
     return groups
 
 
-def check_varies(node: str, sensitive: str, values: Mapping[str, NDArray[np.float64]]) -> None:
+def check_varies(node: str, sensitive: str, values: Mapping[str, Array]) -> None:
     """Raise where a column has one value in a group, so that people have no ranks there."""
     codes = values[sensitive]
     for group in np.unique(codes):
@@ -84,7 +79,7 @@ def check_overlap(
             )
 
 
-Values = dict[str, "NDArray[np.float64]"]
+Values = dict[str, "Array"]
 Distributions = dict[str, tuple[ConditionalDistribution, ...]]
 
 _METHODS = ("forest", "linear")
@@ -196,10 +191,6 @@ class CounterfactualTransport(BaseEstimator):
         ----------
         table : table
             Of pandas, polars or pyarrow, or a dict of columns; with all columns of the graph.
-
-        Returns
-        -------
-        self
         """
         self._fit(Table(table))
         return self
@@ -207,18 +198,8 @@ class CounterfactualTransport(BaseEstimator):
     def fit_transform(self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None) -> Any:
         """Fit, and return the counterfactuals of the same rows, each from distributions of the other folds.
 
-        In a distribution that it was used to estimate, a row's rank is biased towards the middle.
-
-        Parameters
-        ----------
-        table : table
-            As for ``fit``.
-        to, edges
-            As for ``transform``.
-
-        Returns
-        -------
-        table
+        In a distribution that it was used to estimate, a row's rank is biased towards the middle. ``to`` and ``edges``
+        are those of ``transform``.
         """
         rows = Table(table)
         values = self._fit(rows)
@@ -383,7 +364,7 @@ class CounterfactualTransport(BaseEstimator):
         """Return the causes of a node, without the sensitive column."""
         return [parent for parent in self.graph_.parents(node) if parent != self.sensitive]
 
-    def _design(self, node: str, values: Values) -> NDArray[np.float64]:
+    def _design(self, node: str, values: Values) -> Array:
         causes = self._causes(node)
         columns, n_rows = [self.columns_[one] for one in causes], values[self.sensitive].size
         return np.asarray(design_matrix(columns, [values[one] for one in causes], n_rows))

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Array = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
 # Models of the probability of each cell of a node given its causes, as arrays.
 
 FEW_CELLS = 25
@@ -35,7 +38,7 @@ _LEAST_ROWS, _MOST_ROWS = 2_000, 8_000  # that the splits of a tree are found on
 class CellModel(Protocol):
     """Estimates the probability of each cell for rows of a design matrix."""
 
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predict(self, X: Array) -> Array:
         """Return probabilities of shape (n_rows, n_cells)."""
 
 
@@ -43,15 +46,15 @@ class CellModel(Protocol):
 class MarginalCells:
     """The same probabilities of cells for every row."""
 
-    shares: NDArray[np.float64]
+    shares: Array
 
     @classmethod
-    def of(cls, located: NDArray[np.int64], n_cells: int) -> MarginalCells:
+    def of(cls, located: Ints, n_cells: int) -> MarginalCells:
         """Count the rows of each cell."""
         counts = np.bincount(located, minlength=n_cells).astype(np.float64)
         return cls(counts / counts.sum())
 
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predict(self, X: Array) -> Array:
         """Return probabilities of shape (n_rows, n_cells)."""
         return np.broadcast_to(self.shares, (X.shape[0], self.shares.size))
 
@@ -60,13 +63,13 @@ class MarginalCells:
 class MultinomialCells:
     """Multinomial logistic regression of the cells."""
 
-    weights: NDArray[np.float64]
-    intercepts: NDArray[np.float64]
-    present: NDArray[np.int64]
+    weights: Array
+    intercepts: Array
+    present: Ints
     n_cells: int
 
     @classmethod
-    def of(cls, X: NDArray[np.float64], located: NDArray[np.int64], n_cells: int) -> MultinomialCells:
+    def of(cls, X: Array, located: Ints, n_cells: int) -> MultinomialCells:
         """Fit the regression, on standardised features."""
         scaler = StandardScaler().fit(X)
         model = LogisticRegression(max_iter=300).fit(scaler.transform(X), located)
@@ -76,7 +79,7 @@ class MultinomialCells:
         weights = weights / scaler.scale_
         return cls(weights, intercepts - weights @ scaler.mean_, model.classes_.astype(np.int64), n_cells)
 
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predict(self, X: Array) -> Array:
         """Return probabilities of shape (n_rows, n_cells)."""
         shares = np.zeros((X.shape[0], self.n_cells))
         shares[:, self.present] = softmax(X @ self.weights.T + self.intercepts, axis=1)
@@ -86,12 +89,12 @@ class MultinomialCells:
 class Trees(NamedTuple):
     """Nodes of all trees of a forest, one after another."""
 
-    feature: NDArray[np.int64]
-    threshold: NDArray[np.float64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    roots: NDArray[np.int64]
-    leaf: NDArray[np.int64]
+    feature: Ints
+    threshold: Array
+    left: Ints
+    right: Ints
+    roots: Ints
+    leaf: Ints
     shares: NDArray[np.float32]
 
 
@@ -103,14 +106,7 @@ class ForestCells:
     n_features: int
 
     @classmethod
-    def of(
-        cls,
-        X: NDArray[np.float64],
-        numbers: NDArray[np.float64],
-        located: NDArray[np.int64],
-        n_cells: int,
-        random_state: int,
-    ) -> ForestCells:
+    def of(cls, X: Array, numbers: Array, located: Ints, n_cells: int, random_state: int) -> ForestCells:
         """Find splits on some of the rows, and count all rows in the leaves."""
         n_rows = X.shape[0]
         some = min(n_rows, int(np.clip(n_rows // 4, _LEAST_ROWS, _MOST_ROWS)))
@@ -151,7 +147,7 @@ class ForestCells:
         )
         return cls(nodes, X.shape[1])
 
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predict(self, X: Array) -> Array:
         """Return probabilities of shape (n_rows, n_cells)."""
         if X.shape[1] != self.n_features:
             raise ValueError(f"The causes have {X.shape[1]} features; the forest was fitted to {self.n_features}.")
@@ -174,7 +170,7 @@ def _add_leaf_shares(X: Any, trees: Trees, total: Any) -> None:
                 total[row, cell] += trees.shares[leaf, cell]
 
 
-def _targets(numbers: NDArray[np.float64], located: NDArray[np.int64], n_cells: int) -> NDArray[np.float64]:
+def _targets(numbers: Array, located: Ints, n_cells: int) -> Array:
     """Return what trees split by: levels as indicators, or numbers with their absolute deviation, standardised."""
     known = np.isfinite(numbers)
     if n_cells <= FEW_CELLS:
@@ -198,8 +194,8 @@ _CHUNK = 20_000  # rows whose distributions are in memory at a time
 class Cells:
     """Cells of the line, in order: atoms (one value) and the intervals between them; missing values come first."""
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: Array
+    high: Array
 
     @classmethod
     def of_levels(cls, n_levels: int, *, missing: bool) -> Cells:
@@ -208,7 +204,7 @@ class Cells:
         return cls(ends, ends)
 
     @classmethod
-    def of_numbers(cls, numbers: NDArray[np.float64], *, missing: bool) -> Cells:
+    def of_numbers(cls, numbers: Array, *, missing: bool) -> Cells:
         """Return about 200 cells with equal numbers of rows, finer at the ends; frequent values are atoms."""
         known = numbers[np.isfinite(numbers)]
         values, counts = np.unique(known, return_counts=True)
@@ -224,7 +220,7 @@ class Cells:
         """Which cells have one value."""
         return ~(self.high > self.low)
 
-    def locate(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def locate(self, numbers: Array) -> tuple[Ints, Array]:
         """Return the cell of each number, and its position within an interval, from 0 to 1; 1 for atoms."""
         first = int(np.isnan(self.low[:1]).sum())
         low, high = self.low[first:], self.high[first:]
@@ -237,12 +233,12 @@ class Cells:
         inner = np.where(width > 0, (inside - low[cells]) / np.where(width > 0, width, 1.0), 1.0)
         return np.where(known, cells + first, 0).astype(np.int64), np.where(known, inner, 1.0)
 
-    def value(self, cells: NDArray[np.int64], inner: NDArray[np.float64]) -> NDArray[np.float64]:
+    def value(self, cells: Ints, inner: Array) -> Array:
         """Return the number at a position within a cell; the inverse of `locate`."""
         return self.low[cells] + inner * (self.high[cells] - self.low[cells])
 
 
-def _paired(edges: NDArray[np.float64], atoms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _paired(edges: Array, atoms: Array) -> tuple[Array, Array]:
     """Return the ends of the intervals between edges and of atoms, in order."""
     low = np.concatenate([edges[:-1], atoms])
     high = np.concatenate([edges[1:], atoms])
@@ -261,9 +257,9 @@ class ConditionalDistribution:
     location: Any = None
     scale: Any = None
 
-    def ranks(self, X: NDArray[np.float64], numbers: NDArray[np.float64], ties: NDArray[np.float64]) -> Any:
+    def ranks(self, X: Array, numbers: Array, ties: Array) -> Any:
         """Return P(value < number) + tie * P(value = number), given the causes; ties are within 0 and 1."""
-        centre, unit = self._centre(X)
+        centre, unit = _centre(self.location, self.scale, X)
         cells, inner = self.cells.locate((numbers - centre) / unit)
         share = np.where(self.cells.is_atom[cells], ties, inner)
         ranks = np.empty(numbers.size)
@@ -275,9 +271,9 @@ class ConditionalDistribution:
             ranks[rows] = ends[index, cells[rows]] - (1.0 - share[rows]) * own
         return np.clip(ranks, 0.0, 1.0)
 
-    def quantiles(self, X: NDArray[np.float64], ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    def quantiles(self, X: Array, ranks: Array) -> Array:
         """Return the value of each rank, given the causes."""
-        centre, unit = self._centre(X)
+        centre, unit = _centre(self.location, self.scale, X)
         values = np.empty(ranks.size)
         for rows in _chunks(ranks.size):
             probabilities = self.model.predict(X[rows])
@@ -291,17 +287,9 @@ class ConditionalDistribution:
             values[rows] = self.cells.value(cells, np.clip(inner, 0.0, 1.0))
         return centre + unit * values
 
-    def _centre(self, X: NDArray[np.float64]) -> tuple[Any, Any]:
-        return _centre(self.location, self.scale, X)
-
 
 def fit_conditional(
-    X: NDArray[np.float64],
-    numbers: NDArray[np.float64],
-    *,
-    n_levels: int | None,
-    method: Any,
-    random_state: int,
+    X: Array, numbers: Array, *, n_levels: int | None, method: Any, random_state: int
 ) -> ConditionalDistribution:
     """Estimate the distribution of a node given its causes."""
     known = np.isfinite(numbers)
@@ -326,7 +314,7 @@ def fit_conditional(
     return ConditionalDistribution(cells, model, location, scale)
 
 
-def _centre(location: Any, scale: Any, X: NDArray[np.float64]) -> tuple[Any, Any]:
+def _centre(location: Any, scale: Any, X: Array) -> tuple[Any, Any]:
     if location is None:
         return 0.0, 1.0
     centre = np.asarray(location.predict(X), dtype=np.float64)
@@ -335,9 +323,7 @@ def _centre(location: Any, scale: Any, X: NDArray[np.float64]) -> tuple[Any, Any
     return centre, scale.predict(X)
 
 
-def _fit_cells(
-    X: NDArray[np.float64], numbers: NDArray[np.float64], cells: Cells, *, method: Any, random_state: int
-) -> CellModel:
+def _fit_cells(X: Array, numbers: Array, cells: Cells, *, method: Any, random_state: int) -> CellModel:
     located = cells.locate(numbers)[0]
     if not X.shape[1] or np.unique(located).size == 1:
         return MarginalCells.of(located, cells.low.size)
@@ -354,12 +340,12 @@ class LinearSpread:
     least: float
 
     @classmethod
-    def of(cls, X: NDArray[np.float64], residuals: NDArray[np.float64]) -> LinearSpread:
+    def of(cls, X: Array, residuals: Array) -> LinearSpread:
         """Fit the regression."""
         sizes = np.abs(residuals)
         return cls(LinearRegression().fit(X, sizes), max(0.1 * float(sizes.mean()), 1e-300))
 
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predict(self, X: Array) -> Array:
         """Return the spread of each row."""
         return np.maximum(self.model.predict(X), self.least)
 
@@ -466,7 +452,7 @@ class NodeColumn:
         count = dict(zip(values, sizes.tolist(), strict=True))
         return cls(name, tuple(sorted(present, key=lambda value: (-count[value], str(value)))), False, False)
 
-    def encode(self, column: Any) -> NDArray[np.float64]:
+    def encode(self, column: Any) -> Array:
         """Return numbers, or the index of each level; NaN where a value is missing."""
         values, codes = distinct_values(column, self.name)
         if self.levels is None:
@@ -483,7 +469,7 @@ class NodeColumn:
             table = [np.nan if gone else index[value] for gone, value in zip(missing, values, strict=True)]
         return np.array([*table, np.nan])[codes]
 
-    def decode(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
+    def decode(self, numbers: Array) -> NDArray[Any]:
         """Return values of the column from what `encode` returns."""
         if self.levels is None:
             whole = self.whole and bool(np.isfinite(numbers).all())
@@ -492,7 +478,7 @@ class NodeColumn:
         codes = np.where(known, numbers, len(self.levels)).astype(np.int64)
         return np.array([*self.levels, None], dtype=object)[codes]
 
-    def features(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def features(self, numbers: Array) -> Array:
         """Return the columns that this one has in a design matrix; missing values are 0 and have an indicator."""
         known = np.isfinite(numbers)
         missing = (~known).astype(np.float64)[:, None]
@@ -501,7 +487,7 @@ class NodeColumn:
         return np.column_stack([numbers[:, None] == np.arange(len(self.levels)), missing]).astype(np.float64)
 
 
-def design_matrix(columns: Sequence[NodeColumn], values: Sequence[NDArray[np.float64]], n_rows: int) -> Any:
+def design_matrix(columns: Sequence[NodeColumn], values: Sequence[Array], n_rows: int) -> Any:
     """Return the features of some columns, side by side."""
     parts = [column.features(numbers) for column, numbers in zip(columns, values, strict=True)]
     return np.concatenate(parts, axis=1) if parts else np.zeros((n_rows, 0))
@@ -521,17 +507,17 @@ class SeenValues:
 
     low: float
     high: float
-    levels: NDArray[np.float64] | None
+    levels: Array | None
     missing: bool
 
     @classmethod
-    def of(cls, numbers: NDArray[np.float64], *, levels: bool) -> SeenValues:
+    def of(cls, numbers: Array, *, levels: bool) -> SeenValues:
         """Return what the numbers of `NodeColumn.encode` have."""
         known = numbers[np.isfinite(numbers)]
         low, high = (float(known.min()), float(known.max())) if known.size else (np.inf, -np.inf)
         return cls(low, high, np.unique(known) if levels else None, known.size < numbers.size)
 
-    def includes(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def includes(self, numbers: Array) -> NDArray[np.bool_]:
         """Return which numbers lie within."""
         inside = (numbers >= self.low) & (numbers <= self.high)
         if self.levels is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -265,7 +265,7 @@ def resolve_criterion(
     if strata is not None:
         check_length(range(strata.n_rows), size=groups.n_rows, name="strata")
     by_label = _label_masks(criterion.name, groups.n_rows, labels)
-    found: list[tuple[int | None, int | None, tuple[int, ...], tuple[Any, ...], float]] = []
+    found: list[ComparedStratum] = []
     set_aside: list[tuple[int | None, int | None]] = []
     n_set_aside = 0
     for label, of_label in by_label:
@@ -281,7 +281,7 @@ def resolve_criterion(
                     n_set_aside += n_inside
                 continue
             mass = float(masses[inside].sum())
-            found.append((label, stratum, present, tuple(rows[number] for number in present), mass))
+            found.append(ComparedStratum(label, stratum, present, tuple(rows[number] for number in present), mass))
     if not found:
         where = "no stratum" if strata is not None else "no label"
         raise ValueError(
@@ -289,11 +289,8 @@ def resolve_criterion(
             if strata is not None or needs_labels(criterion)
             else "There is nothing to compare: fewer than two groups have rows with weight."
         )
-    weights = stratum_weights([label for label, *_ in found], [mass for *_, mass in found], criterion.stratum_weight)
-    compared = tuple(
-        ComparedStratum(label, stratum, present, rows, float(weight))
-        for (label, stratum, present, rows, _), weight in zip(found, weights, strict=True)
-    )
+    weights = stratum_weights([one.label for one in found], [one.weight for one in found], criterion.stratum_weight)
+    compared = tuple(replace(one, weight=weight) for one, weight in zip(found, weights.tolist(), strict=True))
     return ComparedStrata(groups.n_rows, compared, tuple(set_aside), n_set_aside, row_weights)
 
 

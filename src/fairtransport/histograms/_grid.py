@@ -147,12 +147,8 @@ class Grid:
         """Distances between consecutive nodes, as shares of the range; one number where they are equal."""
         return np.diff(self.unit_nodes) if self.positions else self.resolution
 
-    def places(self, scores: ArrayLike) -> NDArray[np.int64]:
-        """Return the index of the node of each score; raise ValueError for scores outside the range."""
-        return self.place_checked(self.check(scores))
-
     def place_checked(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return what `places` returns, for scores already validated by `check`."""
+        """Return the index of the node of each score, validated by `check`."""
         if self.positions:
             return np.searchsorted(self.nodes, values).astype(np.int64)
         return np.ceil((values - self.low) * self.scale - SLACK).astype(np.int64)

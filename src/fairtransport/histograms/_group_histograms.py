@@ -6,19 +6,19 @@ import json
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_real
-from fairtransport.groups import Groups
-from fairtransport.histograms._grid import Grid
+from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport.groups import GroupPolicy, Groups, rows_of_groups
+from fairtransport.histograms._grid import DEFAULT_BINS, Grid
 from fairtransport.storage.schema import from_json
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
     from numpy.typing import ArrayLike, NDArray
@@ -31,38 +31,15 @@ _MAX_SPARSE = 1 << 21
 _MAX_GROUPS_PER_CELL = 8
 
 
-def _write_arrays(histograms: GroupHistograms) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `GroupHistograms.to_arrays`."""
-    grid, groups, masses = histograms.grid, histograms.groups, histograms.masses
-    n_classes, n_cells, n_nodes = masses.shape
-    is_sparse = n_classes * max(n_cells, len(groups)) * n_nodes <= _MAX_SPARSE
-    occupied = np.flatnonzero(masses) if is_sparse else None
-    stored = slice(None) if occupied is None else occupied
-    spec = {
-        "range": [grid.low, grid.high],
-        "n_bins": grid.n_bins,
-        "n_classes": n_classes,
-        "groups": groups.to_spec(),
-    }
-    arrays = {"spec": np.array(json.dumps(spec)), "masses": masses.ravel()[stored], "rows": histograms.rows}
-    if occupied is not None:
-        arrays["at"] = occupied
-    if grid.positions:
-        arrays["nodes"] = grid.nodes
-    if histograms.squares is not None:
-        arrays["squares"] = histograms.squares.ravel()[stored]
-    if histograms.members is not None:
-        arrays["members"] = histograms.members
-    return arrays
-
-
 def _read_arrays(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the fields of the histograms that `_write_arrays` stored; raise ValueError for any other arrays."""
+    """Return the fields of the histograms that `to_arrays` stored; raise ValueError for any other arrays."""
     try:
         spec = from_json(str(arrays["spec"]).encode(), name="spec")
         grid = Grid.over(spec["range"], spec["n_bins"])
-        if "nodes" in arrays:
-            grid = _explicit(grid, arrays["nodes"])
+        if "nodes" in arrays:  # they must fit the range and the number of bins
+            grid = replace(grid, positions=tuple(np.asarray(arrays["nodes"], dtype=np.float64).tolist()))
+            if not grid.positions:
+                raise ValueError  # noqa: TRY301
         groups, n_classes = Groups.from_spec(spec["groups"]), spec["n_classes"]
         members = np.asarray(arrays["members"], dtype=np.bool_) if "members" in arrays else None
         n_cells = len(groups) if members is None else members.shape[1]
@@ -105,14 +82,6 @@ def _filled(values: Any, indices: NDArray[np.int64] | None, size: int) -> NDArra
     return filled
 
 
-def _explicit(grid: Grid, nodes: Any) -> Grid:
-    """Return a grid with these nodes, which must fit its range and its number of bins."""
-    positions = np.asarray(nodes, dtype=np.float64)
-    if positions.shape != (grid.n_nodes,):
-        raise ValueError
-    return Grid(grid.low, grid.high, grid.n_bins, tuple(positions.tolist()))
-
-
 def _whole_numbers(values: Any) -> NDArray[np.int64]:
     numbers = np.asarray(values)
     if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size) or np.any(numbers < 0):
@@ -132,66 +101,10 @@ def _weights(values: Any, size: int) -> NDArray[np.float64]:
 # Disparities of distributions on the nodes of a grid, and how far they may be from those of the rows.
 
 
-class Disparities(NamedTuple):
-    """Sums of Wasserstein-1 distances, as shares of the range."""
-
-    to_barycenter: float
-    to_everyone: float
-    pairwise: float
-
-
-def distances_between(cdf: NDArray[np.float64], widths: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Return the Wasserstein-1 distances between groups, from distribution functions of shape (n_groups, n_nodes)."""
-    steps = cdf[:, :-1]
-    distances = np.array([(np.abs(steps - one) * widths).sum(axis=1) for one in steps])
-    return (distances + distances.T) / 2
-
-
-def measure_disparities(
-    cdf: NDArray[np.float64], cdf_of_everyone: NDArray[np.float64], widths: NDArray[np.float64] | float
-) -> Disparities:
-    """Return the disparities from one sort of the distribution functions at each node."""
-    steps = np.sort(cdf[:, :-1], axis=0)
-    n_groups, half = len(steps), len(steps) // 2
-    spread = ((steps[::-1][:half] - steps[:half]) * widths).sum(axis=1)
-    return Disparities(
-        to_barycenter=float(spread.sum()),
-        to_everyone=float((np.abs(steps - cdf_of_everyone[:-1]) * widths).sum()),
-        pairwise=float((n_groups - 1 - 2 * np.arange(half)) @ spread),
-    )
-
-
-def error_bounds(
-    grid: Grid, by_group: NDArray[np.float64], everyone: NDArray[np.float64], *, weighted: bool
-) -> dict[str, float]:
-    """Return the bounds of `GroupHistograms.bounds`."""
-    n_groups, step = len(by_group), grid.resolution
-    if not grid.positions:
-        return {
-            "wasserstein_disparity": n_groups * step,
-            "strong_demographic_disparity": n_groups * step,
-            "strong_pairwise_disparity": n_groups * (n_groups - 1) // 2 * step,
-        }
-    widths = np.append(0.0, grid.unit_widths)
-    if not weighted:
-        widths[everyone <= 1] = 0.0  # the only score in its bin is its node
-    shares = by_group / by_group.sum(axis=1)[:, None]
-    means, mean_of_everyone = shares @ widths, everyone @ widths / everyone.sum()
-    return {
-        "wasserstein_disparity": float(means.sum() + n_groups * means.max()),
-        "strong_demographic_disparity": float(means.sum() + n_groups * mean_of_everyone),
-        "strong_pairwise_disparity": float((n_groups - 1) * means.sum()),
-    }
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupHistograms:
     """The weight of each group at each node of a grid: a summary whose size does not depend on the number of rows.
 
-    Returned by `count_scores` for arrays and by `from_cells` for the results of a group-by.
-
-    Notes
-    -----
     Metrics are averages over thresholds in the range of the grid, so a distance is a share of that range. The error of
     a distance is at most ``grid.resolution``; see `Grid`.
     """
@@ -261,25 +174,17 @@ class GroupHistograms:
     def __add__(self, other: object) -> GroupHistograms:
         if not isinstance(other, GroupHistograms):
             return NotImplemented
-        if not self._is_mergeable(other):
+        ours, theirs = self.members, other.members
+        same_cells = ours is theirs or (ours is not None and theirs is not None and np.array_equal(ours, theirs))
+        same_groups = (self.groups.labels, self.groups.columns) == (other.groups.labels, other.groups.columns)
+        if not (same_cells and same_groups and self.grid == other.grid and self.masses.shape == other.masses.shape):
             raise ValueError(
                 f"{self!r} and {other!r} differ in grid, groups or labels and cannot be merged; use the same grid and "
                 "the same groups (with_groups)."
             )
-        squares = None
-        if self.squares is not None or other.squares is not None:
-            squares = self._squares + other._squares
+        unweighted = self.squares is None and other.squares is None
+        squares = None if unweighted else self._squares + other._squares
         return replace(self, masses=self.masses + other.masses, squares=squares, rows=self.rows + other.rows)
-
-    def _is_mergeable(self, other: GroupHistograms) -> bool:
-        ours, theirs = self.members, other.members
-        same_cells = ours is theirs or (ours is not None and theirs is not None and np.array_equal(ours, theirs))
-        return (
-            self.grid == other.grid
-            and (self.groups.labels, self.groups.columns) == (other.groups.labels, other.groups.columns)
-            and self.masses.shape == other.masses.shape
-            and same_cells
-        )
 
     @property
     def _squares(self) -> NDArray[np.float64]:
@@ -373,7 +278,27 @@ class GroupHistograms:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the histograms as arrays for ``numpy.savez`` or a checkpoint; see `from_arrays`."""
-        return _write_arrays(self)
+        grid, groups, masses = self.grid, self.groups, self.masses
+        n_classes, n_cells, n_nodes = masses.shape
+        is_sparse = n_classes * max(n_cells, len(groups)) * n_nodes <= _MAX_SPARSE
+        occupied = np.flatnonzero(masses) if is_sparse else None
+        stored = slice(None) if occupied is None else occupied
+        spec = {
+            "range": [grid.low, grid.high],
+            "n_bins": grid.n_bins,
+            "n_classes": n_classes,
+            "groups": groups.to_spec(),
+        }
+        arrays = {"spec": np.array(json.dumps(spec)), "masses": masses.ravel()[stored], "rows": self.rows}
+        if occupied is not None:
+            arrays["at"] = occupied
+        if grid.positions:
+            arrays["nodes"] = grid.nodes
+        if self.squares is not None:
+            arrays["squares"] = self.squares.ravel()[stored]
+        if self.members is not None:
+            arrays["members"] = self.members
+        return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
@@ -461,16 +386,19 @@ class GroupHistograms:
     def distances(self) -> NDArray[np.float64]:
         """Return the Wasserstein-1 distances between groups, as shares of the range: shape (n_groups, n_groups)."""
         self._require_rows()
-        return distances_between(self.cdf, self.grid.unit_widths)
+        steps = self.cdf[:, :-1]
+        distances = np.array([(np.abs(steps - one) * self.grid.unit_widths).sum(axis=1) for one in steps])
+        return (distances + distances.T) / 2
 
     def disparities(self, target: Any = "barycenter") -> dict[str, float]:
         """Return the three disparities, with errors of at most `bounds`."""
         self._require_rows()
-        measured = measure_disparities(self.cdf, self.cdf_of_everyone, self.grid.unit_widths)
-        if isinstance(target, str) and target == "barycenter":
-            to_target = measured.to_barycenter
-        elif isinstance(target, str) and target == "pooled":
-            to_target = measured.to_everyone
+        widths, steps = self.grid.unit_widths, np.sort(self.cdf[:, :-1], axis=0)  # of the groups at each node
+        n_groups, half = len(steps), len(steps) // 2
+        spread = ((steps[::-1][:half] - steps[:half]) * widths).sum(axis=1)
+        to_everyone = float((np.abs(steps - self.cdf_of_everyone[:-1]) * widths).sum())
+        if isinstance(target, str) and target in {"barycenter", "pooled"}:
+            to_target = float(spread.sum()) if target == "barycenter" else to_everyone
         else:
             samples = self.samples(unit=True)
             resolved = resolve_target(
@@ -484,8 +412,8 @@ class GroupHistograms:
             to_target = sum(wasserstein(sample, resolved) for sample in samples)
         return {
             "wasserstein_disparity": to_target,
-            "strong_demographic_disparity": measured.to_everyone,
-            "strong_pairwise_disparity": measured.pairwise,
+            "strong_demographic_disparity": to_everyone,
+            "strong_pairwise_disparity": float((n_groups - 1 - 2 * np.arange(half)) @ spread),
         }
 
     def unit_target(self, target: Any) -> Any:
@@ -501,18 +429,31 @@ class GroupHistograms:
 
         Where nodes are scores that occur, the error of a distance is at most the mean width of both groups' bins.
         """
-        return error_bounds(self.grid, self.by_group, self.everyone, weighted=self.squares is not None)
+        n_groups, step = len(self.by_group), self.grid.resolution
+        if not self.grid.positions:
+            to_target = to_everyone = n_groups * step
+            pairwise = n_groups * (n_groups - 1) // 2 * step
+        else:
+            widths = np.append(0.0, self.grid.unit_widths)
+            if self.squares is None:
+                widths[self.everyone <= 1] = 0.0  # the only score in its bin is its node
+            means = self.by_group / self.by_group.sum(axis=1)[:, None] @ widths
+            to_target = float(means.sum() + n_groups * means.max())
+            to_everyone = float(means.sum() + n_groups * (self.everyone @ widths / self.everyone.sum()))
+            pairwise = float((n_groups - 1) * means.sum())
+        return {
+            "wasserstein_disparity": to_target,
+            "strong_demographic_disparity": to_everyone,
+            "strong_pairwise_disparity": pairwise,
+        }
 
     def shares_above(self, thresholds: ArrayLike) -> NDArray[np.float64]:
         """Return the share of each group's weight strictly above each threshold: shape (n_thresholds, n_groups).
 
         Thresholds are rounded down to nodes; shares are exact for thresholds on nodes.
         """
-        return 1.0 - self.cdf[:, self._nodes_below(thresholds)].T
-
-    def _nodes_below(self, thresholds: ArrayLike) -> NDArray[np.int64]:
-        cuts = np.atleast_1d(self.grid.check(np.atleast_1d(np.asarray(thresholds, dtype=np.float64)), name="threshold"))
-        return self.grid.last_node_below(cuts)
+        cuts = self.grid.check(np.atleast_1d(np.asarray(thresholds, dtype=np.float64)), name="threshold")
+        return 1.0 - self.cdf[:, self.grid.last_node_below(cuts)].T
 
     def _require_rows(self) -> None:
         empty = int(np.count_nonzero(~(self.weights > 0)))
@@ -524,3 +465,135 @@ def _cumulative_shares(masses: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the cumulative shares of each row, the last exactly 1; all 0 for a row without weight."""
     sums = np.cumsum(masses, axis=1)
     return np.divide(sums, sums[:, -1:], out=np.zeros_like(sums), where=sums[:, -1:] > 0)
+
+
+# Binning: rows or group-by results -> histograms.
+
+
+def count_scores(
+    scores: ArrayLike,
+    y_true: ArrayLike | None = None,
+    *,
+    sensitive_features: Any,
+    sample_weight: ArrayLike | None = None,
+    range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
+    n_bins: int = DEFAULT_BINS,
+    groups: GroupPolicy | None = None,
+) -> GroupHistograms:
+    """Count each group's scores at the nodes of a grid."""
+    grid = Grid.over(range, n_bins)
+    made, (scores, y_true, sample_weight) = rows_of_groups(
+        sensitive_features, groups, scores, y_true, sample_weight, at_least=1
+    )
+    values = grid.check(scores)
+    if made.n_rows != values.size:
+        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {made.n_rows}.")
+    weights = check_weights(sample_weight, size=values.size)
+    labels = None
+    if y_true is not None:
+        labels = np.asarray(y_true)
+        check_length(labels, size=values.size, name="y_true")
+        n_others = int(np.count_nonzero((labels != 0) & (labels != 1)))
+        if n_others:
+            raise ValueError(f"y_true has {n_others} of {labels.size} labels that are neither 0 nor 1.")
+    return count_entries(
+        grid,
+        made,
+        nodes=grid.place_checked(values),
+        masses=np.ones(values.size) if weights is None else weights,
+        squares=None if weights is None else weights**2,
+        rows=None if weights is None else np.ones(values.size),
+        labels=labels,
+    )
+
+
+def count_entries(
+    grid: Grid,
+    groups: Groups,
+    *,
+    nodes: ArrayLike,
+    masses: ArrayLike,
+    squares: ArrayLike | None = None,
+    rows: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> GroupHistograms:
+    """Return the histograms of entries with known groups: rows, or the results of a group-by."""
+    cells, members = _cells(groups)
+    return GroupHistograms.from_cells(
+        grid,
+        groups.select(np.empty(0, dtype=np.int64)),  # labels and names alone: histograms contain no rows
+        cells=cells,
+        nodes=nodes,
+        masses=masses,
+        squares=squares,
+        rows=rows,
+        labels=labels,
+        members=members,
+    )
+
+
+def _cells(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+    """Return the cell of each row, and the cells of each group; None where every group is one cell."""
+    if not groups.overlapping and groups.counts.sum() == groups.n_rows:
+        return groups.codes, None
+    # Rows of the same groups form a cell. One group at a time, to limit memory to a few columns.
+    cells = np.zeros(groups.n_rows, dtype=np.int64)
+    for rows in groups.rows:
+        inside = np.zeros(groups.n_rows, dtype=np.int64)
+        inside[rows] = 1
+        cells = 2 * cells + inside
+        present = np.flatnonzero(np.bincount(cells))  # renumber, so that codes stay small
+        table = np.zeros(int(present[-1]) + 1, dtype=np.int64)
+        table[present] = np.arange(present.size)
+        cells = table[cells]
+    n_cells = int(cells.max()) + 1
+    members = np.zeros((len(groups), n_cells), dtype=np.bool_)
+    for group, rows in enumerate(groups.rows):
+        members[group, np.unique(cells[rows])] = True
+    return cells, members
+
+
+# Histograms on another grid: equally spaced nodes, for figures of scores without known bounds.
+
+_TAIL = 0.005  # share of the scores on each side that may be left out of figures
+_NEAR = 0.5  # of the range of the others: a tail that is no longer than this is shown
+_MARGIN = 0.05
+
+
+def display_range(histograms: GroupHistograms) -> tuple[float, float]:
+    """Return the range of scores that figures show."""
+    grid = histograms.grid
+    if not grid.positions:
+        return grid.low, grid.high
+    cdf = histograms.cdf_of_everyone
+    occupied = np.flatnonzero(histograms.everyone)
+    lowest, highest = (float(grid.nodes[index]) for index in (occupied[0], occupied[-1]))
+    low, high = (float(grid.nodes[np.searchsorted(cdf, level)]) for level in (_TAIL, 1 - _TAIL))
+    if not high > low:
+        low, high = lowest, highest
+    if not high > low:
+        return grid.low, grid.high
+    length = high - low
+    start = lowest if low - lowest <= _NEAR * length else low - _MARGIN * length
+    end = highest if highest - high <= _NEAR * length else high + _MARGIN * length
+    return start, end
+
+
+def display_points(histograms: GroupHistograms, n_points: int) -> NDArray[np.float64]:
+    """Return equally spaced scores over the range that figures show; see `display_range`."""
+    if not histograms.grid.positions:
+        return histograms.grid.from_unit(np.linspace(0, 1, n_points))
+    return np.linspace(*display_range(histograms), n_points)  # it ends at the highest score, without rounding errors
+
+
+def regrid(histograms: GroupHistograms, grid: Grid) -> GroupHistograms:
+    """Return the histograms on another grid; scores outside its range are counted at its ends."""
+    places = grid.place_checked(np.clip(histograms.grid.nodes, grid.low, grid.high))
+
+    def move(masses: NDArray[np.float64]) -> NDArray[np.float64]:
+        starts = np.flatnonzero(np.append(True, np.diff(places) > 0))
+        moved = np.zeros((*masses.shape[:2], grid.n_nodes))
+        moved[:, :, places[starts]] = np.add.reduceat(masses, starts, axis=2)
+        return moved
+
+    return histograms._changed(move, grid=grid)  # noqa: SLF001

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fairtransport._sklearn import RowScoring, last_step
+from fairtransport._labels import real_targets, two_classes
+from fairtransport._sklearn import RowScoring, fitted_summary_html, last_step, n_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,6 +27,8 @@ class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
     estimator: Any
     estimator_: Any
     repair: Any
+    classes_: NDArray[Any]
+    predict: Any
     _settings_class: ClassVar[Any]
 
     @property
@@ -60,7 +64,28 @@ class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
 
     def _targets(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return what the model is fitted to, and the classes of a classifier."""
+        if self._classifies:
+            return two_classes(y, type(self).__name__)
+        if n_rows(X) == 1:
+            raise ValueError("X has 1 sample; groups can be compared only where each has rows.")
+        return real_targets(y, type(self).__name__), None
+
+    def _classify(self, probabilities: NDArray[np.float64]) -> NDArray[Any]:
+        """Return class 1 where its probability is above one half."""
+        return np.asarray(self.classes_[(probabilities[:, 1] > 0.5).astype(int)])
+
+    def _quality(self, y: Any, predicted: NDArray[Any], weights: Any) -> float:
+        """Return the accuracy, or the coefficient of determination."""
+        metric = accuracy_score if self._classifies else r2_score
+        return float(metric(y, predicted, sample_weight=weights))
+
+    def _describe(self) -> list[str]:
+        """Return statements about the fitted repair."""
         raise NotImplementedError
+
+    def _html_repr(self) -> str:
+        groups = vars(vars(self).get("repair_", self)).get("groups_")
+        return str(super()._html_repr()) + fitted_summary_html(groups, self._describe)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

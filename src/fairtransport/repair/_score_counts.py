@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
     from fairtransport.histograms import GroupHistograms
 
+    Array = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
 # Scores that differ only by rounding.
 
 _ROUNDING = 16 * np.finfo(np.float64).eps
 
 
-def tie_starts(values: NDArray[np.float64], *, probabilities: bool = True) -> NDArray[np.bool_]:
+def tie_starts(values: Array, *, probabilities: bool = True) -> NDArray[np.bool_]:
     """Return which of ascending scores differ from the one before by more than rounding.
 
     Equal rows can get scores that differ in the last bits: libraries add in another order in a batch of another
@@ -38,19 +41,13 @@ def tie_starts(values: NDArray[np.float64], *, probabilities: bool = True) -> ND
 class ScoreCounts:
     """The weight of rows with each label at each distinct score."""
 
-    values: NDArray[np.float64]
-    masses: NDArray[np.float64]
-    rows: NDArray[np.int64]
+    values: Array
+    masses: Array
+    rows: Ints
 
     @classmethod
     def from_rows(
-        cls,
-        scores: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        weights: NDArray[np.float64] | None = None,
-        *,
-        n_labels: int = 2,
-        probabilities: bool = True,
+        cls, scores: Array, labels: Ints, weights: Array | None = None, *, n_labels: int = 2, probabilities: bool = True
     ) -> ScoreCounts:
         """Return the counts of rows, whose labels are 0 to ``n_labels - 1``."""
         values, index = np.unique(scores, return_inverse=True)
@@ -75,7 +72,7 @@ class ScoreCounts:
         return float(self.masses.sum())
 
     @property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Array:
         """Share of each label's weight at each score, 0 for labels without rows: shape (n_labels, n)."""
         totals = self.masses.sum(axis=1, keepdims=True)
         return np.divide(self.masses, totals, out=np.zeros_like(self.masses), where=totals > 0)
@@ -91,12 +88,12 @@ class ScoreCounts:
         at = masses > 0
         return Sample.from_sorted(self.values[at], masses[at])
 
-    def moved(self, images: NDArray[np.float64], label: int) -> Sample:
+    def moved(self, images: Array, label: int) -> Sample:
         """Return the distribution of the rows with one label after each score was moved to its image."""
         at = self.masses[label] > 0
         return Sample.from_sorted(images[at], self.masses[label][at])
 
-    def sliced(self, n_slices: int, min_rows: int = 1) -> NDArray[np.int64]:
+    def sliced(self, n_slices: int, min_rows: int = 1) -> Ints:
         """Return the slice of each score: about ``n_slices`` runs of neighbouring scores, fine for all labels.
 
         A score is never split. With ``min_rows``, neighbouring slices are joined until each has so many rows.
@@ -110,7 +107,7 @@ class ScoreCounts:
         return slices if min_rows == 1 else _joined(np.bincount(slices, self.rows).astype(np.int64), min_rows)[slices]
 
 
-def _joined(rows: NDArray[np.int64], min_rows: int) -> NDArray[np.int64]:
+def _joined(rows: Ints, min_rows: int) -> Ints:
     """Return the number of the run that each slice belongs to, where every run has enough rows."""
     runs, number, total = np.empty(rows.size, dtype=np.int64), 0, 0
     for index, count in enumerate(rows.tolist()):
@@ -120,5 +117,5 @@ def _joined(rows: NDArray[np.int64], min_rows: int) -> NDArray[np.int64]:
     return np.minimum(runs, max(0, number - 1))  # what is left at the end joins the last run
 
 
-def _at(weights: NDArray[np.float64] | None, rows: NDArray[np.bool_]) -> NDArray[np.float64] | None:
+def _at(weights: Array | None, rows: NDArray[np.bool_]) -> Array | None:
     return None if weights is None else weights[rows]

@@ -108,17 +108,7 @@ class TableRepair(BaseEstimator):
         self.n_bins = n_bins
 
     def fit(self, table: Any) -> Self:
-        """Find the target and the map of each group, without collecting the rows.
-
-        Parameters
-        ----------
-        table : table
-            Rows without a score are set aside: ``set_aside_``.
-
-        Returns
-        -------
-        self
-        """
+        """Find the target and the map of each group, without collecting the rows."""
         repair = QuantileRepair() if self.repair is None else clone(self.repair)
         if needs_labels(repair.criterion) and self.label is None:
             raise ValueError(
@@ -154,14 +144,11 @@ class TableRepair(BaseEstimator):
         Parameters
         ----------
         table : table
-            It need not be of the engine of ``fit``. Scores outside the fitted range are clamped. A group that was not
-            seen in ``fit``, a missing group and a missing score give a missing result; `check` counts these rows.
-        score : str, optional
-            Column of the scores, where it has another name in this table.
-        sensitive_features : str or list of str, optional
-            Columns of the groups, in the order of ``fit``, where they have other names in this table.
-        strata : str or list of str, optional
-            Columns of the strata, likewise. A stratum that was not seen in ``fit`` gives a missing result.
+            It need not be of the engine of ``fit``. Scores outside the fitted range are clamped. A group or stratum
+            that was not seen in ``fit``, a missing group and a missing score give a missing result; `check` counts
+            these rows.
+        score, sensitive_features, strata : str or list of str, optional
+            Columns, in the order of ``fit``, where they have other names in this table.
         output : str, default="repaired"
             Name of the new column.
 
@@ -192,8 +179,8 @@ class TableRepair(BaseEstimator):
         Returns
         -------
         dict of str to int
-            ``rows``, all of them; ``clamped``; and ``no score``, ``no group`` and ``unknown group``, which get no
-            repaired score; so is a stratum that was not seen in ``fit``, or is missing.
+            ``rows``, all of them; ``clamped``; and ``no score``, ``no group`` and ``unknown group`` (or stratum),
+            which get no repaired score.
         """
         score, columns = self._columns(score, sensitive_features, strata)
         return check_rows(self.lookup(), table, score=score, sensitive_features=columns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce
 from importlib import import_module
@@ -33,27 +32,24 @@ if TYPE_CHECKING:
     from fairtransport.repair.quantile import QuantileRepair
     from fairtransport.tables import Columns, FileTable
 
+    Array = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
 # What a repair does to rows that it was not fitted to, estimated from histograms of folds.
 
 _FOLDS, _FEW_FOLDS, _MANY_GROUPS = 5, 2, 50
 _DRAWS = 16  # of each counted score, of a randomised repair
 
 
-def n_folds(n_groups: int) -> int:
+def _n_folds(n_groups: int) -> int:
     """Return the number of folds; few where there are many groups, because each fold has histograms of all of them."""
     return _FOLDS if n_groups <= _MANY_GROUPS else _FEW_FOLDS
 
 
-def fold_of_rows(start: int, n_rows: int, folds: int) -> NDArray[np.int64]:
-    """Return the fold of each row: a hash of its number, so that any order of the rows gives balanced folds."""
-    numbers = np.arange(start, start + n_rows, dtype=np.uint64) * SPLIT_MIX
-    return (mixed_bits(numbers) % np.uint64(folds)).astype(np.int64)
-
-
-def cross_fitted_histograms(
-    folds: Sequence[GroupHistograms], repair: QuantileRepair, strata: Sequence[str] = ()
-) -> list[GroupHistograms]:
-    """Return the histograms of the repaired scores of each fold, by maps fitted to the other folds.
+def _cross_fitted_histograms(
+    folds: Sequence[GroupHistograms], repair: QuantileRepair, strata: Sequence[str]
+) -> tuple[GroupHistograms, ...]:
+    """Return the histograms of the repaired scores of each fold, by maps fitted to the other folds; or none.
 
     Distances have to be measured fold by fold and averaged. Summed over the folds, the scores would look as equal as
     those of the rows that the maps were fitted to: what a fold has more of in some bin, the others have less of.
@@ -61,11 +57,14 @@ def cross_fitted_histograms(
     parts = []
     for index, fold in enumerate(folds):
         others = reduce(add, [*folds[:index], *folds[index + 1 :]])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has issued it
-            fitted = clone(repair).fit_counts(TableCounts(others.filled(), {}, {}), strata=strata)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has issued it
+                fitted = clone(repair).fit_counts(TableCounts(others.filled(), {}, {}), strata=strata)
+        except ValueError:  # a fold holds all rows of the target, or of all groups but one
+            return ()
         parts.append(_repair(fold, fitted))
-    return parts
+    return tuple(parts)
 
 
 def _repair(fold: GroupHistograms, fitted: QuantileRepair) -> GroupHistograms:
@@ -145,9 +144,8 @@ def repair_file(
     repairer = _BatchRepairer(repair)
     keys = [*columns.strata, *columns.sensitive_features]
     counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
-    sums = _HistogramSums(repairer.grid, repairer.cells, columns, n_folds(len(repairer.cells)) if cross_fit else 1)
-    with ExitStack() as stack:
-        write = stack.enter_context(table_writer(path, schema))
+    sums = _HistogramSums(repairer.grid, repairer.cells, columns, _n_folds(len(repairer.cells)) if cross_fit else 1)
+    with table_writer(path, schema) as write:
         for rows, used in batches:
             scores = _floats(used[columns.score])
             codes = repairer.codes([used[name] for name in keys])
@@ -162,17 +160,8 @@ def repair_file(
             if on_progress is not None:
                 on_progress(table.share())
         folds, total = sums.histograms(pos_label)  # invalid labels raise before the file appears
-    held_out = _cross_fit(repair, folds, columns.strata) if cross_fit else ()
+    held_out = _cross_fitted_histograms(folds, repair, columns.strata) if cross_fit else ()
     return FileRepair(counts, reduce(add, folds), total, held_out, columns.strata)
-
-
-def _cross_fit(
-    repair: QuantileRepair, folds: list[GroupHistograms], strata: Sequence[str]
-) -> tuple[GroupHistograms, ...]:
-    try:
-        return tuple(cross_fitted_histograms(folds, repair, strata))
-    except ValueError:  # a fold holds all rows of the target, or of all groups but one
-        return ()
 
 
 class _BatchRepairer:
@@ -190,7 +179,7 @@ class _BatchRepairer:
         table = [indices.get(label, _UNKNOWN) for label in product(*self._values)]
         self._table = np.array(table, dtype=np.int64).reshape([len(values) for values in self._values])
 
-    def codes(self, columns: list[Any]) -> NDArray[np.int64]:
+    def codes(self, columns: list[Any]) -> Ints:
         """Return the index of the group of each row, or a code for unknown or missing groups."""
         parts = np.stack([_value_codes(column, values) for column, values in zip(columns, self._values, strict=True)])
         codes = self._table[tuple(np.maximum(parts, 0))]
@@ -198,26 +187,20 @@ class _BatchRepairer:
         codes[(parts == _MISSING).any(axis=0)] = _MISSING
         return codes
 
-    def count(self, scores: NDArray[np.float64], codes: NDArray[np.int64], counts: dict[str, int]) -> NDArray[np.bool_]:
+    def count(self, scores: Array, codes: Ints, counts: dict[str, int]) -> NDArray[np.bool_]:
         """Count the rows by what happens to them, and return which get a repaired score."""
         absent = np.isnan(scores)
         missing = ~absent & (codes == _MISSING)
         unknown = ~absent & (codes == _UNKNOWN)
         kept: NDArray[np.bool_] = ~(absent | missing | unknown)
         clamped = kept & ((scores < self.grid.low) | (scores > self.grid.high))
-        for name, rows in (
-            ("clamped", clamped),
-            ("no score", absent),
-            ("no group", missing),
-            ("unknown group", unknown),
-        ):
+        found = {"clamped": clamped, "no score": absent, "no group": missing, "unknown group": unknown}
+        for name, rows in found.items():
             counts[name] += int(np.count_nonzero(rows))
         counts["rows"] += scores.size
         return kept
 
-    def repair(
-        self, scores: NDArray[np.float64], codes: NDArray[np.int64], numbers: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def repair(self, scores: Array, codes: Ints, numbers: Ints) -> tuple[Array, Array]:
         """Return the scores, clamped to the range, and the repaired scores; ``numbers`` are those of the rows."""
         clamped = np.clip(scores, self.grid.low, self.grid.high)
         strata, groups = np.divmod(codes, len(self._repair.groups_))
@@ -236,18 +219,10 @@ class _HistogramSums:
     def __init__(self, grid: Grid, groups: Groups, columns: Columns, n_folds: int) -> None:
         self._grid, self._groups, self._columns = grid, groups, columns
         self._labels: list[Any] = []
-        self._folds: list[GroupHistograms | None] = [None] * n_folds
-        self._after: GroupHistograms | None = None
+        self._sums: list[GroupHistograms | None] = [None] * (n_folds + 1)  # of each fold before repair; of all after it
         self._n_rows = 0
 
-    def add(
-        self,
-        kept: NDArray[np.bool_],
-        codes: NDArray[np.int64],
-        before: NDArray[np.float64],
-        after: NDArray[np.float64],
-        used: dict[str, Any],
-    ) -> None:
+    def add(self, kept: NDArray[np.bool_], codes: Ints, before: Array, after: Array, used: dict[str, Any]) -> None:
         counted = np.ones(codes.size, dtype=np.bool_)
         weights = labels = None
         if self._columns.weight is not None:
@@ -256,38 +231,27 @@ class _HistogramSums:
         if self._columns.label is not None:
             labels = self._label_codes(used[self._columns.label])[kept]
             counted &= labels >= 0
-        folds = fold_of_rows(self._n_rows, codes.size, len(self._folds))
+        n_folds = len(self._sums) - 1
+        # A hash of a row's number, so that any order of the rows gives balanced folds.
+        numbers = np.arange(self._n_rows, self._n_rows + codes.size, dtype=np.uint64) * SPLIT_MIX
+        folds = mixed_bits(numbers) % np.uint64(n_folds)
         self._n_rows += codes.size
-        for fold, total in enumerate(self._folds):
-            self._folds[fold] = self._sum(
-                total, counted & (folds == fold), codes, before, weights=weights, labels=labels
+        for fold, total in enumerate(self._sums):
+            rows, scores = (counted & (folds == fold), before) if fold < n_folds else (counted, after)
+            masses = np.ones(np.count_nonzero(rows)) if weights is None else weights[rows]
+            part = GroupHistograms.from_cells(
+                self._grid,
+                self._groups,
+                cells=codes[rows],
+                nodes=self._grid.place_checked(scores[rows]),
+                masses=masses,
+                squares=None if weights is None else masses**2,
+                rows=None if weights is None else np.ones(masses.size),
+                labels=None if labels is None else labels[rows],
             )
-        self._after = self._sum(self._after, counted, codes, after, weights=weights, labels=labels)
+            self._sums[fold] = part if total is None else total + part
 
-    def _sum(
-        self,
-        total: GroupHistograms | None,
-        counted: NDArray[np.bool_],
-        codes: NDArray[np.int64],
-        scores: NDArray[np.float64],
-        *,
-        weights: NDArray[np.float64] | None,
-        labels: NDArray[np.int64] | None,
-    ) -> GroupHistograms:
-        masses = np.ones(np.count_nonzero(counted)) if weights is None else weights[counted]
-        part = GroupHistograms.from_cells(
-            self._grid,
-            self._groups,
-            cells=codes[counted],
-            nodes=self._grid.place_checked(scores[counted]),
-            masses=masses,
-            squares=None if weights is None else masses**2,
-            rows=None if weights is None else np.ones(masses.size),
-            labels=None if labels is None else labels[counted],
-        )
-        return part if total is None else total + part
-
-    def _label_codes(self, column: Any) -> NDArray[np.int64]:
+    def _label_codes(self, column: Any) -> Ints:
         """Return the index of each label among those seen so far; negative where it is missing."""
         encoded = column.dictionary_encode()
         for value in encoded.dictionary.to_pylist():
@@ -299,9 +263,10 @@ class _HistogramSums:
 
     def histograms(self, pos_label: Any) -> tuple[list[GroupHistograms], GroupHistograms]:
         """Return the histograms of each fold before repair, and of all rows after it."""
-        folds, after = [fold for fold in self._folds if fold is not None], self._after
-        if after is None or not after.rows.any():
+        summed = [one for one in self._sums if one is not None]
+        if not summed or not summed[-1].rows.any():
             raise ValueError("No row gets a repaired score: none has both a score and a group that the fit has seen.")
+        *folds, after = summed
         if self._columns.label is None or not self._labels:
             return folds, after
         ordered = make_groups({self._columns.label: self._labels}).labels
@@ -316,12 +281,12 @@ def _swap_classes(histograms: GroupHistograms) -> GroupHistograms:
     return replace(histograms, masses=histograms.masses[::-1].copy(), squares=squares)
 
 
-def _floats(column: Any) -> NDArray[np.float64]:
+def _floats(column: Any) -> Array:
     """Return a column as floats, with NaN for missing values."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _value_codes(column: Any, values: list[Any]) -> NDArray[np.int64]:
+def _value_codes(column: Any, values: list[Any]) -> Ints:
     """Return the index of the value of each row in ``values``, or a code for unknown or missing values."""
     encoded = column.dictionary_encode()
     indices = {value: index for index, value in enumerate(values)}

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
     from fairtransport.strata import Strata
 
+    Array = NDArray[np.float64]
+
 
 def require_groups(sensitive_features: Any) -> None:
     """Raise where ``sensitive_features`` is None."""
@@ -32,11 +34,7 @@ def require_groups(sensitive_features: Any) -> None:
 
 
 def groups_to_repair(
-    sensitive_features: Any,
-    *,
-    n_rows: int,
-    groups: GroupPolicy | None,
-    weights: NDArray[np.float64] | None = None,
+    sensitive_features: Any, *, n_rows: int, groups: GroupPolicy | None, weights: Array | None = None
 ) -> Groups:
     """Return the groups of all rows; raise unless each can be repaired from its rows of positive weight."""
     require_groups(sensitive_features)
@@ -118,9 +116,7 @@ class TrainingLabels(NamedTuple):
     n_labels: int = 2
 
 
-def training_labels(
-    y: Any, groups: Groups, criterion: str, weights: NDArray[np.float64] | None = None
-) -> TrainingLabels | None:
+def training_labels(y: Any, groups: Groups, criterion: str, weights: Array | None = None) -> TrainingLabels | None:
     """Return the labels of the rows, or None where the criterion needs none.
 
     Two labels are 0 and 1. Of a regression, people with similar y are compared: numbers of which there are more than
@@ -137,9 +133,7 @@ def training_labels(
     return TrainingLabels((labels == classes[1]).astype(np.int64))
 
 
-def _ranges_of(
-    values: NDArray[np.float64], groups: Groups, criterion: str, weights: NDArray[np.float64] | None
-) -> TrainingLabels:
+def _ranges_of(values: Array, groups: Groups, criterion: str, weights: Array | None) -> TrainingLabels:
     check_length(values, size=groups.n_rows, name="y")
     if criterion == "equal_opportunity":
         raise ValueError(
@@ -155,10 +149,10 @@ def _ranges_of(
 def strata_to_repair(
     strata: Any,
     groups: Groups,
-    *,
     criterion: str,
     labels: TrainingLabels | None,
-    weights: NDArray[np.float64] | None,
+    weights: Array | None,
+    *,
     randomize: bool,
 ) -> Strata | None:
     """Return the strata of all rows, or None without any; raise where nothing can be compared."""
@@ -170,19 +164,16 @@ def strata_to_repair(
             )
         _require_two_groups(labels.codes, groups, weights)
         criterion = "demographic_parity"
-    codes = None if labels is None else labels.codes
-    if strata is None:
-        if needs_labels(criterion):
-            resolve_criterion(criterion, groups, labels=codes, row_weights=weights)
-        return None
-    if randomize:
+    if strata is not None and randomize:
         raise ValueError("randomize=True does not take strata; leave one of them out.")
-    cells = make_strata(strata, n_groups=len(groups))
-    resolve_criterion(criterion, groups, labels=codes, strata=cells, row_weights=weights)
+    cells = None if strata is None else make_strata(strata, n_groups=len(groups))
+    codes = None if labels is None else labels.codes
+    if cells is not None or needs_labels(criterion):
+        resolve_criterion(criterion, groups, labels=codes, strata=cells, row_weights=weights)
     return cells
 
 
-def _require_two_groups(codes: NDArray[np.int64], groups: Groups, weights: NDArray[np.float64] | None) -> None:
+def _require_two_groups(codes: NDArray[np.int64], groups: Groups, weights: Array | None) -> None:
     """Raise unless the rows of some range of y belong to two groups."""
     counted = np.ones(codes.size, dtype=np.bool_) if weights is None else weights > 0
     for code in np.unique(codes).tolist():
@@ -212,29 +203,16 @@ def stratum_codes(known: Strata | None, strata: Any, n_rows: int) -> NDArray[np.
     return codes
 
 
-def check_label_counts(histograms: GroupHistograms, criterion: str) -> None:
-    """Raise unless counts have the labels that a criterion needs, in at least two groups."""
-    if not needs_labels(criterion):
-        return
-    if not histograms.has_labels:
+def check_compared_counts(parts: Sequence[GroupHistograms], criterion: str, part: str = "label") -> None:
+    """Raise unless some histograms have rows of two groups, with one label where the criterion compares these."""
+    if needs_labels(criterion) and not all(one.has_labels for one in parts):
         raise ValueError(
             f"criterion={criterion!r} compares people with the same label; count the table with its label column."
         )
-    used = (1,) if criterion == "equal_opportunity" else (0, 1)
-    n_groups = [int(np.count_nonzero(histograms.by_class[label].sum(axis=1) > 0)) for label in used]
-    if max(n_groups) < 2:
-        raise ValueError("There is nothing to compare: no label has rows of two groups.")
-
-
-def check_cell_counts(strata: Sequence[GroupHistograms], criterion: str) -> None:
-    """Raise unless some stratum has rows of two groups, with one label where the criterion compares these."""
-    used = {"demographic_parity": (0, 1), "equal_opportunity": (1,), "equalized_odds": (0, 1)}[criterion]
-    for part in strata:
-        by_label = [part.by_class[label : label + 1].sum(axis=(0, 2)) for label in used]
-        compared = [sum(by_label)] if criterion == "demographic_parity" else by_label
-        if any(np.count_nonzero(masses > 0) > 1 for masses in compared):
-            return
-    raise ValueError("There is nothing to compare: no stratum has rows of two groups.")
+    compared: dict[str, list[Any]] = {"equal_opportunity": [[1]], "equalized_odds": [[0], [1]]}
+    by_label = (one.by_class[labels].sum(axis=(0, 2)) for one in parts for labels in compared.get(criterion, [...]))
+    if not any(np.count_nonzero(masses > 0) > 1 for masses in by_label):
+        raise ValueError(f"There is nothing to compare: no {part} has rows of two groups.")
 
 
 def check_stream_criterion(criterion: str, y: Any, *, randomize: bool, strata: bool) -> None:

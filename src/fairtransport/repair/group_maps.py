@@ -11,14 +11,12 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from fairtransport._sklearn import NEW_GROUP_ROWS
-from fairtransport._validation import check_choice, check_vector
-from fairtransport.criteria.criterion import CRITERIA
+from fairtransport._validation import check_flag, check_vector
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
 from fairtransport.repair._score_counts import ScoreCounts, tie_starts
 from fairtransport.repair.group_checks import MapSources, with_dropped_labels
 from fairtransport.repair.randomized_maps import RandomizedMaps
-from fairtransport.strata import STRATUM_WEIGHTS
 from fairtransport.transport.line import QuantileMap, Sample, move_by_code, quantile_map, wasserstein
 from fairtransport.transport.targets import TARGET_SIZE, TARGET_WORDS, pooled, resolve_target
 
@@ -30,8 +28,9 @@ if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
 
     Array = NDArray[np.float64]
+    Ints = NDArray[np.int64]
     Members = tuple[int, ...]
-    MapAndRows = tuple[QuantileMap, NDArray[np.int64]]
+    MapAndRows = tuple[QuantileMap, Ints]
 
 LEARNED = "learned"
 UNIT = (0.0, 1.0)
@@ -47,12 +46,10 @@ class ScoredRows:
     groups: Groups
     n_kept: int
     weights: Array | None = None
-    labels: NDArray[np.int64] | None = None
+    labels: Ints | None = None
 
     @classmethod
-    def of(
-        cls, scores: Array, groups: Groups, weights: Array | None = None, labels: NDArray[np.int64] | None = None
-    ) -> ScoredRows:
+    def of(cls, scores: Array, groups: Groups, weights: Array | None = None, labels: Ints | None = None) -> ScoredRows:
         """Return rows, with the labels of dropped groups after the others."""
         return cls(scores, with_dropped_labels(groups), len(groups), weights, labels)
 
@@ -62,7 +59,7 @@ class ScoredRows:
         return replace(self, scores=self.scores[rows], groups=self.groups.select(rows), weights=weights, labels=labels)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Rows of each group."""
         return np.where(np.arange(len(self.groups)) < self.n_kept, self.groups.counts, 0)
 
@@ -74,15 +71,11 @@ class ScoredRows:
 
     def positives(self) -> ScoredRows:
         """Return the rows with label 1."""
-        assert self.labels is not None
-        return self.select(self.labels == 1)
+        return self.select(np.asarray(self.labels == 1))
 
-    def map_sizes(self, options: MapOptions) -> NDArray[np.int64]:
-        """Return how many rows of each group a map can be computed from."""
-        if options.criterion == "demographic_parity" or options.n_labels > 2:
-            return self.sizes
-        positive = self.positives().sizes
-        return positive if options.criterion == "equal_opportunity" else np.minimum(positive, self.sizes - positive)
+    def rows_with(self, label: int) -> Ints:
+        """Return the rows of each group with a label."""
+        return self.select(np.asarray(self.labels == label)).sizes
 
     def sample_of(self, members: Members) -> Sample:
         """Return the distribution of some groups together."""
@@ -91,7 +84,7 @@ class ScoredRows:
             rows = np.concatenate([self.groups.rows[group] for group in members])
         return Sample.from_values(self.scores[rows], None if self.weights is None else self.weights[rows])
 
-    def rows_at(self, members: Members, values: Array) -> NDArray[np.int64]:
+    def rows_at(self, members: Members, values: Array) -> Ints:
         """Return how many rows of some groups share each of their distinct scores; values are all of these, sorted."""
         del members
         starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
@@ -118,7 +111,7 @@ class CountedRows:
         return self.histograms.groups
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Rows of each group."""
         return self.histograms.rows
 
@@ -131,20 +124,15 @@ class CountedRows:
         """Return the rows with label 1."""
         return CountedRows(positives_of(self.histograms))
 
-    def map_sizes(self, options: MapOptions) -> NDArray[np.int64]:
-        """Return how many rows of each group a map can be computed from."""
-        if options.criterion == "demographic_parity":
-            return self.sizes
-        positive = self.positives().sizes
-        if options.criterion == "equal_opportunity":
-            return positive
-        return np.minimum(positive, rows_with_label(self.histograms, 0))
+    def rows_with(self, label: int) -> Ints:
+        """Return the rows of each group with a label."""
+        return self.positives().sizes if label else rows_with_label(self.histograms, 0)
 
     def sample_of(self, members: Members) -> Sample:
         """Return the distribution of some groups together."""
         return self.histograms.pooled_sample(members)
 
-    def rows_at(self, members: Members, values: Array) -> NDArray[np.int64]:
+    def rows_at(self, members: Members, values: Array) -> Ints:
         """Return the rows at each value; with weights, the least number there can be: (sum w)^2 / sum w^2."""
         nodes = np.searchsorted(self.histograms.grid.nodes, values)
         mass = self.histograms.by_group[list(members)].sum(axis=0)[nodes]
@@ -156,6 +144,14 @@ class CountedRows:
         """Return the weights of some groups together by label and score."""
         del options
         return ScoreCounts.from_histograms(self.histograms, members)
+
+
+def map_sizes(rows: ScoredRows | CountedRows, options: MapOptions) -> Ints:
+    """Return how many rows of each group a map can be computed from."""
+    if options.criterion == "demographic_parity" or options.n_labels > 2:
+        return rows.sizes
+    positive = rows.rows_with(1)
+    return positive if options.criterion == "equal_opportunity" else np.minimum(positive, rows.rows_with(0))
 
 
 # Maps of groups to one target distribution.
@@ -215,7 +211,7 @@ def map_with_ties(source: Sample, target: Sample, *, probabilities: bool = True)
     return QuantileMap(values[distinct], merged.images[tie[distinct]])
 
 
-def extend_map(carry: QuantileMap, rows: NDArray[np.int64], low: float, high: float) -> MapAndRows:
+def extend_map(carry: QuantileMap, rows: Ints, low: float, high: float) -> MapAndRows:
     """Return the map with the ends of the range as further knots, and the rows at its knots; none are at the ends.
 
     Rows with another label than those that the map was computed from may lie beyond them; they keep their order.
@@ -377,7 +373,7 @@ def _merge_pair(
     compared = np.where(first.has_label & second.has_label, label_weights, 0.0)
     distance = np.einsum("y,yij->ij", compared, np.abs(first.shares[:, :, None] - second.shares[:, None, :]))
     level = first.masses[:, None] + second.masses[None, :]
-    area = _quantile_integral(first, second, images)(level)
+    area = _quantile_integral(first, second, images, level)
     scale = tie_break / float(level[-1, -1])
 
     def image(start: tuple[slice, slice], end: tuple[slice, slice]) -> Array:
@@ -406,18 +402,12 @@ def _merge_pair(
     return at[moved[:, 0]], at[moved[:, 1]]
 
 
-class _quantile_integral:  # noqa: N801 - a function with state
-    """The integral of the joint quantile function of two groups from 0 to a level of mass."""
-
-    def __init__(self, first: _Unit, second: _Unit, images: tuple[Array, Array]) -> None:
-        values = np.concatenate(images)
-        order = np.argsort(values, kind="stable")
-        mass = np.concatenate((np.diff(first.masses), np.diff(second.masses)))[order]
-        self._levels = _cumulated(mass)
-        self._areas = _cumulated(mass * values[order])
-
-    def __call__(self, level: Array) -> Array:
-        return np.interp(level, self._levels, self._areas)
+def _quantile_integral(first: _Unit, second: _Unit, images: tuple[Array, Array], level: Array) -> Array:
+    """Return the integral of the joint quantile function of two groups from 0 to a level of mass."""
+    values = np.concatenate(images)
+    order = np.argsort(values, kind="stable")
+    mass = np.concatenate((np.diff(first.masses), np.diff(second.masses)))[order]
+    return np.interp(level, _cumulated(mass), _cumulated(mass * values[order]))
 
 
 class _distance_to:  # noqa: N801 - a function with state
@@ -454,7 +444,7 @@ class _distance_to:  # noqa: N801 - a function with state
         slices = np.arange(self._areas.shape[0] - 1)
         slices = slices[:, None] if axis == 0 else slices[None, :]
 
-        def area(number: NDArray[np.int64]) -> Array:
+        def area(number: Ints) -> Array:
             start, end = self._areas[number, index], self._areas[number, index + 1]
             inside = start + share * (end - start)
             result: Array = inside + outside[0] * self._below[number] + outside[1] * self._above[number]
@@ -463,7 +453,7 @@ class _distance_to:  # noqa: N801 - a function with state
         return area(slices) - area(slices + 1)
 
 
-def _shortest_path(down: Array, right: Array, both: Array) -> NDArray[np.int64]:
+def _shortest_path(down: Array, right: Array, both: Array) -> Ints:
     """Return the points of the cheapest path through a grid of (n + 1) x (m + 1) points."""
     n, m = both.shape
     columns = np.arange(m + 1)
@@ -543,7 +533,7 @@ def _with_rows(carry: QuantileMap, counts: ScoreCounts) -> MapAndRows:
     return carry, np.bincount(nearest, counts.rows, carry.knots.size).astype(np.int64)
 
 
-def _label_weights(counts: ScoreCounts, stratum_weight: str | None) -> NDArray[np.float64]:
+def _label_weights(counts: ScoreCounts, stratum_weight: str | None) -> Array:
     masses = counts.masses.sum(axis=1)
     return masses / masses.sum() if stratum_weight == "share" else np.full(masses.size, 1.0 / masses.size)
 
@@ -557,7 +547,7 @@ def _resolve(
     label: int | None = None,
 ) -> Sample:
     single = {members: one for members, one in counts.items() if len(members) == 1} or counts
-    named = not isinstance(target, str) or target not in ("barycenter", "barycenter_w2", "pooled")
+    named = not isinstance(target, str) or target not in TARGET_WORDS
     used = single if named else counts
     samples = [one.sample(label) for one in used.values()]
     masses = [one.mass if label is None else float(one.masses[label].sum()) for one in used.values()]
@@ -602,11 +592,7 @@ class MapOptions:
 
     def check(self) -> None:
         """Raise for options that are not allowed; the target is checked with the groups."""
-        check_choice(self.criterion, CRITERIA, name="criterion")
-        if self.stratum_weight is not None:
-            check_choice(self.stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
-        if not isinstance(self.randomize, (bool, np.bool_)):
-            raise TypeError(f"randomize must be True or False; got a {type(self.randomize).__name__}.")
+        check_flag(self.randomize, name="randomize")
         if self.randomize and self.criterion != "equalized_odds":
             raise ValueError(
                 f"randomize=True is for criterion='equalized_odds': with criterion={self.criterion!r}, maps without "
@@ -634,17 +620,17 @@ class GroupMaps:
     """The full repair of each group."""
 
     maps: tuple[QuantileMap, ...]
-    rows_at_knots: tuple[NDArray[np.int64], ...]
+    rows_at_knots: tuple[Ints, ...]
     own_map: NDArray[np.bool_]
-    target: NDArray[np.float64]
+    target: Array
     groups: Groups
-    group_sizes: NDArray[np.int64]
+    group_sizes: Ints
     randomized: RandomizedMaps | None = None
 
     @classmethod
     def from_rows(cls, rows: ScoredRows | CountedRows, options: MapOptions) -> GroupMaps:
         """Return the maps of rows, which have labels if the criterion compares people with the same label."""
-        sources = options.sources(rows.map_sizes(options))
+        sources = options.sources(map_sizes(rows, options))
         if options.criterion == "equalized_odds":
             found = equalized_odds_maps(rows, sources, options)
         else:
@@ -699,7 +685,7 @@ class GroupMaps:
         return carry.prepare()
 
 
-def rows_with_label(histograms: GroupHistograms, label: int) -> NDArray[np.int64]:
+def rows_with_label(histograms: GroupHistograms, label: int) -> Ints:
     """Return the rows of each group with one label; with weights, the effective number of rows."""
     masses, squares = (array[label].sum(axis=1) for array in (histograms.by_class, histograms.squares_by_class))
     rows = np.divide(masses**2, squares, out=np.zeros_like(masses), where=squares > 0)
@@ -718,14 +704,14 @@ def positives_of(histograms: GroupHistograms) -> GroupHistograms:
 
 
 def move_scores(
-    scores: NDArray[np.float64],
+    scores: Array,
     codes: NDArray[Any],
     maps: Sequence[QuantileMap],
     amount: float,
     *,
     extrapolate: bool,
     n_threads: int = 1,
-) -> NDArray[np.float64]:
+) -> Array:
     """Return each score moved towards its image under the map of its code.
 
     Notes
@@ -758,7 +744,7 @@ def resolve_range(score_range: Any) -> tuple[float, float] | None:
     return grid.low, grid.high
 
 
-def check_in_range(scores: ArrayLike, score_range: Any) -> NDArray[np.float64]:
+def check_in_range(scores: ArrayLike, score_range: Any) -> Array:
     """Return scores as a finite vector; raise ValueError for those outside of a range that is given."""
     values, ends = check_vector(scores, name="scores"), resolve_range(score_range)
     low, high = (-np.inf, np.inf) if ends is None else ends

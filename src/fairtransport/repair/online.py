@@ -12,7 +12,7 @@ from fairtransport._sklearn import NEW_GROUP_ROWS, encode_batch_groups
 from fairtransport._validation import check_length, check_vector, check_weights
 from fairtransport.criteria.criterion import needs_labels
 from fairtransport.histograms import Grid, GroupHistograms, count_scores
-from fairtransport.repair.group_checks import check_label_counts, require_labels
+from fairtransport.repair.group_checks import check_compared_counts, require_labels
 from fairtransport.repair.group_maps import GroupMaps, positives_of
 from fairtransport.transport.line import Sample
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.repair.group_maps import MapOptions
 
+    Array = NDArray[np.float64]
 
 _BINS = 1024
 _LEARNED_BINS = 4096  # of a range three times as wide as nearly all scores
@@ -79,7 +80,7 @@ class OnlineRepairState:
         weights = check_weights(sample_weight, size=values.size)
         grid = _grid_of(options, values, weights)
         histograms = _count_batch(_on_grid(grid, values, options), y, groups, weights, options=options, grid=grid)
-        check_label_counts(histograms, options.criterion)
+        check_compared_counts([histograms], options.criterion)
         if options.criterion == "equal_opportunity":
             histograms = positives_of(histograms)
         return cls(histograms, GroupMaps.from_histograms(histograms, options), options, half_life, new_groups)
@@ -138,7 +139,7 @@ class OnlineRepairState:
         return replace(self, histograms=histograms, maps=GroupMaps.from_histograms(histograms, self.options))
 
 
-def _grid_of(options: MapOptions, values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> Grid:
+def _grid_of(options: MapOptions, values: Array, weights: Array | None) -> Grid:
     """Return the grid of the range of scores, or, where that is learned, one around those of the first rows."""
     if options.score_range is not None:
         return Grid(*options.score_range, n_bins=_BINS)
@@ -148,7 +149,7 @@ def _grid_of(options: MapOptions, values: NDArray[np.float64], weights: NDArray[
     return Grid(low - (high - low), high + (high - low), n_bins=_LEARNED_BINS)
 
 
-def _on_grid(grid: Grid, scores: ArrayLike, options: MapOptions) -> NDArray[np.float64]:
+def _on_grid(grid: Grid, scores: ArrayLike, options: MapOptions) -> Array:
     """Return scores within the range of a grid; those outside count at its ends if it was learned, and raise if not."""
     if options.score_range is not None:
         return grid.check(scores)
@@ -156,13 +157,7 @@ def _on_grid(grid: Grid, scores: ArrayLike, options: MapOptions) -> NDArray[np.f
 
 
 def _count_batch(
-    scores: NDArray[np.float64],
-    y: ArrayLike | None,
-    groups: Groups,
-    weights: NDArray[np.float64] | None,
-    *,
-    options: MapOptions,
-    grid: Grid,
+    scores: Array, y: ArrayLike | None, groups: Groups, weights: Array | None, *, options: MapOptions, grid: Grid
 ) -> GroupHistograms:
     """Return the histograms of a batch, with labels where the criterion needs them."""
     labels = None

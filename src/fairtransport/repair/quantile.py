@@ -18,9 +18,8 @@ from fairtransport._warnings import warn_caller
 from fairtransport.criteria.criterion import as_criterion, criterion_name
 from fairtransport.groups import Groups, check_policy
 from fairtransport.repair.group_checks import (
-    check_cell_counts,
+    check_compared_counts,
     check_histograms,
-    check_label_counts,
     check_seed,
     check_stream_criterion,
     groups_to_repair,
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from fairtransport.criteria import Criterion
     from fairtransport.groups import GroupPolicy
     from fairtransport.histograms import Grid
+    from fairtransport.repair.group_checks import TrainingLabels
     from fairtransport.strata import Strata
     from fairtransport.tables import TableCounts
     from fairtransport.training.online import OnlineSettings
@@ -75,44 +75,36 @@ MAP_ROWS = {
 
 def describe_repair(repair: Any) -> list[str]:
     """Return statements about the groups and cells of a fitted repair that have no map of their own."""
-    return [*_small_groups(repair), *_small_cells(repair)]
+    n_small, n_groups, sentences = len(repair.small_groups_), len(repair.groups_), []
+    of_rows = f"rows{MAP_ROWS[criterion_name(repair.criterion)]}"
+    rows = f"{check_policy(repair.groups).min_size} {of_rows}"
+    if n_small == n_groups:
+        sentences.append(f"{_no_large_group(repair)} {rows}: all share one map, and ranks stay as different")
+    elif n_small:
+        maps = "map of its own" if n_small == 1 else "maps of their own"
+        sentences.append(f"{n_small} of {n_groups} groups {_have(n_small)} fewer than {rows} and no {maps}")
+    within = vars(repair).get("stratum_maps_")
+    if within is None:
+        return sentences
+    filled = within.sizes > 0
+    n_single, n_few = (int(np.count_nonzero(one)) for one in (filled.sum(axis=1) < 2, filled & (within.shares < 1.0)))
+    if n_single:
+        single = f"{n_single} of {len(filled)} strata {_have(n_single)} rows of one group only"
+        sentences.append(f"{single}: nothing to compare there")
+    if n_few:
+        few = f"{n_few} of {filled.sum()} cells of a stratum and a group {_have(n_few)} fewer than {within.min_size}"
+        maps = "its map is" if n_few == 1 else "their maps are"
+        sentences.append(f"{few} {of_rows}: {maps} shrunk to that of the group")
+    return sentences
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
 
 
 def _no_large_group(repair: Any) -> str:
     pair, n_groups = criterion_name(repair.criterion) == "equalized_odds", len(repair.groups_)
     return f"Fewer than two of the {n_groups} groups have" if pair else f"None of the {n_groups} groups has"
-
-
-def _small_groups(repair: Any) -> list[str]:
-    n_small, n_groups = len(repair.small_groups_), len(repair.groups_)
-    rows = f"{check_policy(repair.groups).min_size} rows{MAP_ROWS[criterion_name(repair.criterion)]}"
-    if n_small == n_groups:
-        return [f"{_no_large_group(repair)} {rows}: all share one map, and ranks stay as different"]
-    if n_small:
-        verb, maps = ("has", "map of its own") if n_small == 1 else ("have", "maps of their own")
-        return [f"{n_small} of {n_groups} groups {verb} fewer than {rows} and no {maps}"]
-    return []
-
-
-def _small_cells(repair: Any) -> list[str]:
-    within = vars(repair).get("stratum_maps_")
-    if within is None:
-        return []
-    sentences = []
-    n_strata, n_single = len(within.sizes), int(np.count_nonzero((within.sizes > 0).sum(axis=1) < 2))
-    if n_single:
-        verb = "has" if n_single == 1 else "have"
-        sentences.append(f"{n_single} of {n_strata} strata {verb} rows of one group only: nothing to compare there")
-    filled = within.sizes > 0
-    n_small, n_cells = int(np.count_nonzero(filled & (within.shares < 1.0))), int(np.count_nonzero(filled))
-    if n_small:
-        rows = f"{within.min_size} rows{MAP_ROWS[criterion_name(repair.criterion)]}"
-        verb, own = ("has", "its map is") if n_small == 1 else ("have", "their maps are")
-        sentences.append(
-            f"{n_small} of {n_cells} cells of a stratum and a group {verb} fewer than {rows}: {own} shrunk to that of "
-            "the group"
-        )
-    return sentences
 
 
 class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -318,17 +310,8 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         self.check_parameters()
         values = check_in_range(scores, self.range)
         weights = check_weights(sample_weight, size=values.size)
-        groups = self._groups_of(sensitive_features, values.size, weights)
-        known = training_labels(y, groups, criterion_name(self.criterion), weights)
-        cells = strata_to_repair(
-            strata,
-            groups,
-            criterion=criterion_name(self.criterion),
-            labels=known,
-            weights=weights,
-            randomize=self.randomize,
-        )
-        labels, n_labels = (None, 2) if known is None else known
+        groups, known, cells = self.read_rows(y, sensitive_features, strata, weights, n_rows=values.size)
+        labels, n_labels = known or (None, 2)
         kept = groups.has_group if not groups.dropped else np.ones(values.size, dtype=np.bool_)
         if weights is not None:  # weight 0 means zero copies of a row
             kept &= weights > 0
@@ -352,24 +335,18 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         return self
 
     def fit_counts(self, counts: TableCounts, *, strata: Sequence[str] = ()) -> Self:
-        """Find the target and the map of each group from the counts of a table.
+        """Find the target and the map of each group from the counts of a table, as `TableRepair` makes them.
 
         Parameters
         ----------
         counts : TableCounts
-            As `fairtransport.tables.count_table` returns them; with labels, where the criterion needs them. Rows that
-            were set aside there have no part in the maps.
+            With labels, where the criterion needs them.
         strata : sequence of str, optional
-            Columns of strata, for conditional parity. They are among the columns that the rows were grouped by, which
-            are otherwise those of the groups.
+            Columns of strata, for conditional parity, among the columns that the rows were grouped by.
 
         Returns
         -------
         self
-
-        See Also
-        --------
-        TableRepair : Counts a table, fits this repair to the counts, and repairs tables.
         """
         self.check_parameters()
         histograms, within, options = counts.histograms, None, self._map_options()
@@ -377,12 +354,12 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
             if self.randomize:
                 raise ValueError("randomize=True does not take strata; leave one of them out.")
             cells = CountedCells.split(histograms, strata)
-            check_cell_counts(cells.within, criterion_name(self.criterion))
+            check_compared_counts(cells.within, criterion_name(self.criterion), "stratum")
             histograms = cells.groups
             parts = [CountedRows(part) for part in cells.within]
             within = StratumMaps.from_rows(parts, options.on(histograms.grid), strata=cells.strata)
         check_histograms(histograms)
-        check_label_counts(histograms, criterion_name(self.criterion))
+        check_compared_counts([histograms], criterion_name(self.criterion))
         maps = GroupMaps.from_histograms(histograms, options)
         self._set_maps(maps, within, grid=histograms.grid, set_aside=counts.set_aside)
         self._warn_if_all_small()
@@ -419,14 +396,10 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
 
         Notes
         -----
-        Scores are counted (at the nodes of the table that the repair was fitted to, if it was), and a row counts half
-        after ``online.half_life`` further rows. The target and the maps are those of these counts; `TableRepair` states
-        how far maps of counts can be from maps of rows. `OnlineRepairState` says what happens to absent and to new
-        groups, and how a repair that was fitted before continues.
-
-        For equal opportunity all this is said of rows with a positive label; the others are not used. For equalized
-        odds a stream begins with ``partial_fit``: maps that ``fit`` computed do not tell which rows had which label. It
-        needs two labels.
+        Scores are counted, a row counts half after ``online.half_life`` further rows, and the maps are those of these
+        counts; see `OnlineRepairState`, and `TableRepair` for how far maps of counts can be from maps of rows. For
+        equal opportunity only rows with a positive label are used. For equalized odds, which needs two labels, a
+        stream begins with ``partial_fit``: maps that ``fit`` computed do not tell which rows had which label.
         """
         self.check_parameters()
         check_stream_criterion(
@@ -438,7 +411,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
             return self.resume(state.update(scores, y, **options))
         values = check_in_range(scores, self.range)
         weights = check_weights(sample_weight, size=values.size)
-        groups = self._groups_of(sensitive_features, values.size, weights)
+        groups = groups_to_repair(sensitive_features, n_rows=values.size, groups=self.groups, weights=weights)
         options = self._online_options()
         return self.resume(
             OnlineRepairState.from_first_batch(values, y, groups=groups, sample_weight=weights, **options)
@@ -676,8 +649,15 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
             resolve_range(self.range),
         )
 
-    def _groups_of(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None) -> Groups:
-        return groups_to_repair(sensitive_features, n_rows=n_rows, groups=self.groups, weights=weights)
+    def read_rows(
+        self, y: Any, sensitive_features: Any, strata: Any, weights: NDArray[np.float64] | None, *, n_rows: int
+    ) -> tuple[Groups, TrainingLabels | None, Strata | None]:
+        """Return the groups, labels and strata of all rows; raise where nothing can be compared."""
+        criterion = criterion_name(self.criterion)
+        groups = groups_to_repair(sensitive_features, n_rows=n_rows, groups=self.groups, weights=weights)
+        labels = training_labels(y, groups, criterion, weights)
+        cells = strata_to_repair(strata, groups, criterion, labels, weights, randomize=self.randomize)
+        return groups, labels, cells
 
     def _warn_if_all_small(self) -> None:
         if not self.own_map_.any():
@@ -689,10 +669,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
             )
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what ``transform`` returns: ``"default"``, an array; ``"pandas"`` or ``"polars"``, a table.
-
-        The wrapper of scikit-learn would accept the scores by position only.
-        """
+        """Choose what ``transform`` returns: ``"default"``, an array; ``"pandas"`` or ``"polars"``, a table."""
         if transform is not None:
             self._sklearn_output_config = {"transform": check_choice(transform, _OUTPUTS, name="transform")}
         return self

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn import config_context
 from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, check_cv, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._labels import check_classes, real_targets, two_classes
+from fairtransport._labels import check_classes, two_classes
 from fairtransport._sklearn import (
     BinaryClassifierMixin,
-    fitted_summary_html,
     last_step,
     model_scores,
     n_rows,
@@ -23,7 +21,6 @@ from fairtransport._sklearn import (
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.criteria.criterion import criterion_name, needs_labels
 from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
-from fairtransport.repair.group_checks import groups_to_repair, strata_to_repair, training_labels
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
 
@@ -88,11 +85,9 @@ class _QuantileRepairModel(RepairedModel):
         sensitive_features : column, table or Groups
             At least two groups; several columns are crossed. They need not be among the features.
         strata : column or table, optional
-            Groups are compared within these strata only (conditional parity); see `QuantileRepair.fit`. Predictions
-            need them, too.
+            Groups are compared within these strata only (conditional parity). Predictions need them, too.
         sample_weight : array-like of shape (n,), optional
-            Weights for the model (for a pipeline: for its last step) and for the repair, where weight k equals k
-            copies of a row.
+            Weights for the model (for a pipeline: for its last step) and for the repair.
 
         Returns
         -------
@@ -103,17 +98,9 @@ class _QuantileRepairModel(RepairedModel):
         target, classes = self._targets(X, y)
         labels = target if classes is None else (target == classes[1]).astype(np.int64)
         check_length(target, size=size, name="y")
-        weights, criterion = check_weights(sample_weight, size=size), criterion_name(repair.criterion)
+        weights = check_weights(sample_weight, size=size)
         # Invalid groups raise before the model is fitted, which may take long.
-        groups = groups_to_repair(sensitive_features, n_rows=size, weights=weights, groups=repair.groups)
-        cells = strata_to_repair(
-            strata,
-            groups,
-            criterion=criterion,
-            labels=training_labels(labels, groups, criterion, weights),
-            weights=weights,
-            randomize=repair.randomize,
-        )
+        groups, _, cells = repair.read_rows(labels, sensitive_features, strata, weights, n_rows=size)
         self._check_estimator(classes)
         model, scores = _fit_and_score(
             self.estimator, X, target, cv=self.cv, weights=weights, classifies=self._classifies
@@ -129,7 +116,25 @@ class _QuantileRepairModel(RepairedModel):
         return clone(self._settings()).set_params(amount=self.amount, range=UNIT if self._classifies else LEARNED)
 
     def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
-        raise NotImplementedError
+        """Raise unless the estimator predicts what is asked for, and the classes where it is fitted."""
+        estimator, name = self.estimator, type(last_step(self.estimator)[1]).__name__
+        of_other_kind = is_regressor if self._classifies else is_classifier
+        if hasattr(estimator, "fit") and not isinstance(estimator, type) and of_other_kind(estimator):
+            raise TypeError(
+                f"{name} is a regressor; repair its predictions with QuantileRepairRegressor."
+                if self._classifies
+                else f"{name} is a classifier; repair its probabilities with QuantileRepairClassifier."
+            )
+        if not self._classifies and not hasattr(estimator, "predict"):
+            raise TypeError(f"estimator must be a regressor, with predict; {name} has none.")
+        if self._classifies and not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator must have predict_proba; {type(estimator).__name__} has none. Wrap it in "
+                "sklearn.calibration.CalibratedClassifierCV, which adds it."
+            )
+        same = classes is None or np.array_equal(getattr(estimator, "classes_", classes), classes)
+        if not same and is_fitted(estimator):
+            raise ValueError("estimator was fitted on other class labels than those of y.")
 
     def _update(self, X: Any, y: Any, sensitive_features: Any, sample_weight: ArrayLike | None, labels: Any) -> Self:
         """Update the repair with one batch, or begin with it."""
@@ -163,21 +168,32 @@ class _QuantileRepairModel(RepairedModel):
         repaired = self.repair_.transform(scores, sensitive_features=sensitive_features, strata=strata, **options)
         return np.asarray(repaired).ravel()
 
-    def _html_repr(self) -> str:
-        groups = self.repair_.groups_ if hasattr(self, "repair_") else None
-        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_repair(self.repair_))
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the accuracy of ``predict``, or its coefficient of determination."""
+        return self._quality(y, self.predict(X, sensitive_features=sensitive_features, strata=strata), sample_weight)
+
+    def _describe(self) -> list[str]:
+        return describe_repair(self.repair_)
 
 
 class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
-    r"""Binary classifier whose probabilities are repaired by one quantile map for each group.
+    """Binary classifier whose probabilities are repaired by one quantile map for each group.
 
-    This is demographic parity by postprocessing (DPP); see :class:`QuantileRepair`.
+    This is demographic parity by postprocessing (DPP); see :class:`QuantileRepair` for the maps.
 
     Parameters
     ----------
     estimator : classifier
-        A classifier with ``predict_proba``, or a pipeline that ends in one. A fitted one is used as it is; of an
-        unfitted one, a clone is fitted.
+        A classifier with ``predict_proba``, or a pipeline that ends in one; whatever features it accepts. A fitted one
+        is used as it is; of an unfitted one, a clone is fitted.
     repair : QuantileRepair, optional
         Criterion, target, groups and all other parameters of the repair; the default one when omitted. Its ``amount``
         and ``range`` do not matter: the first is that of this estimator, the second is [0, 1].
@@ -203,21 +219,6 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
     n_features_in_, feature_names_in_
         Those of ``estimator_``, if it has them.
 
-    See Also
-    --------
-    QuantileRepair : Repairs scores of any origin.
-    QuantileRepairRegressor : Repairs the predictions of a regressor.
-
-    Notes
-    -----
-    With the classifier's probability s of class 1 for a row of group a, the repaired probability is
-
-    .. math:: (1 - \mathrm{amount}) \, s + \mathrm{amount} \, F_{\bar S}^{-1}(F_a(s))
-
-    with the distribution function of the group and the quantile function of the target; see :class:`QuantileRepair`.
-    The features are passed to the classifier unchanged, so they may be whatever it accepts: DataFrames, text, missing
-    values. The group is needed at prediction and need not be a feature.
-
     References
     ----------
     Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section "Results".
@@ -239,24 +240,7 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
     True
     """
 
-    def _targets(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        del X
-        return two_classes(y, type(self).__name__)
-
-    def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
-        if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type) and is_regressor(self.estimator):
-            raise TypeError(
-                f"{type(last_step(self.estimator)[1]).__name__} is a regressor; repair its predictions with "
-                "QuantileRepairRegressor."
-            )
-        if not hasattr(self.estimator, "predict_proba"):
-            raise TypeError(
-                f"estimator must have predict_proba; {type(self.estimator).__name__} has none. Wrap it in "
-                "sklearn.calibration.CalibratedClassifierCV, which adds it."
-            )
-        same = classes is None or np.array_equal(getattr(self.estimator, "classes_", classes), classes)
-        if not same and is_fitted(self.estimator):
-            raise ValueError("estimator was fitted on other class labels than those of y.")
+    score = _QuantileRepairModel.score
 
     def partial_fit(
         self,
@@ -269,22 +253,17 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
     ) -> Self:
         """Update the repair with one batch of a stream; the classifier stays the same.
 
-        Demographic parity needs no labels.
-
         Parameters
         ----------
         X : table or matrix with n rows
             Whatever the classifier accepts; one or more rows.
         y : array-like of shape (n,), optional
             Needed in the first call, where nothing was fitted before, and by criteria that compare people with the same
-            label; see `QuantileRepair.partial_fit`.
+            label; demographic parity needs none.
         classes : array-like of shape (2,), optional
-            The two classes, as in scikit-learn's ``partial_fit``. They are known from the first call's ``y`` and
-            only compared.
-        sensitive_features : column, table or Groups
-            The columns of ``fit``; see `QuantileRepair.partial_fit`.
-        sample_weight : array-like of shape (n,), optional
-            Weight k equals k copies of a row.
+            The two classes, as in scikit-learn's ``partial_fit``; only compared with those of the first call.
+        sensitive_features, sample_weight
+            As in `QuantileRepair.partial_fit`.
 
         Returns
         -------
@@ -356,21 +335,7 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
     ) -> NDArray[Any]:
         """Return class 1 where its repaired probability is above one half; see ``predict_proba``."""
         options = {"sensitive_features": sensitive_features, "strata": strata, "keys": keys}
-        above = self.predict_proba(X, unknown_group=unknown_group, **options)[:, 1] > 0.5
-        return np.asarray(self.classes_[above.astype(int)])
-
-    def score(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        strata: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Return the accuracy of ``predict``."""
-        predicted = self.predict(X, sensitive_features=sensitive_features, strata=strata)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        return self._classify(self.predict_proba(X, unknown_group=unknown_group, **options))
 
 
 class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
@@ -385,32 +350,18 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
         Any regressor, or a pipeline that ends in one. A fitted one is used as it is, with ``cv=None``; of an unfitted
         one, a clone is fitted.
     repair : QuantileRepair, optional
-        Criterion, target, groups and all other parameters of the repair; the default one when omitted. Its ``amount``
-        and ``range`` do not matter: the first is that of this estimator, the second is learned.
+        As in `QuantileRepairClassifier`; its ``range`` is learned.
     cv : int, splitter, iterable of splits or None, default=5
-        Which predictions the maps are computed from. A number of folds, a splitter or splits: out-of-fold predictions,
-        each by a model fitted without that row, while predictions still come from the regressor fitted on all rows. A
-        number makes folds of rows in a fixed random order. None: those of the fitted regressor on the rows of ``fit``,
-        for models that hardly overfit, and for a fitted estimator with rows that it was not trained on.
+        Which predictions the maps are computed from, as in `QuantileRepairClassifier`. A number makes folds of rows in
+        a fixed random order.
     amount : float, default=1.0
         How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``. A share of
         ``(1 - amount) ** 2`` of the squared Wasserstein-2 distances to the target is left.
 
     Attributes
     ----------
-    estimator_ : regressor
-        The fitted regressor: ``estimator`` itself if it was fitted, otherwise a clone.
-    repair_ : QuantileRepair
-        The fitted repair of its predictions.
-    small_groups_ : tuple
-        Labels of the groups without a map of their own.
-    n_features_in_, feature_names_in_
-        Those of ``estimator_``, if it has them.
-
-    See Also
-    --------
-    QuantileRepair : Repairs scores of any origin.
-    QuantileRepairClassifier : Repairs the probabilities of a classifier.
+    estimator_, repair_, small_groups_, n_features_in_, feature_names_in_
+        As of `QuantileRepairClassifier`.
 
     Notes
     -----
@@ -421,8 +372,7 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
     .. math:: \sum_b p_b \, F_b^{-1}(F_a(s)).
 
     Predictions beyond those that the maps were computed from are shifted as far as the last one of these, so that maps
-    are continuous, keep the order within a group, and commute with increasing affine maps of ``y``. The group is needed
-    at prediction and need not be a feature.
+    are continuous, keep the order within a group, and commute with increasing affine maps of ``y``.
 
     References
     ----------
@@ -450,10 +400,7 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
     ) -> None:
         super().__init__(estimator, repair, cv=cv, amount=amount)
 
-    def _targets(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        if n_rows(X) == 1:
-            raise ValueError("X has 1 sample; groups can be compared only where each has rows.")
-        return real_targets(y, type(self).__name__), None
+    score = _QuantileRepairModel.score
 
     def partial_fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
@@ -465,17 +412,13 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
         X : table or matrix with n rows
             Whatever the regressor accepts; one or more rows.
         y : array-like of shape (n,), optional
-            Needed in the first call, where nothing was fitted before.
-        sensitive_features : column, table or Groups
-            The columns of ``fit``; see `QuantileRepair.partial_fit`.
-        sample_weight : array-like of shape (n,), optional
-            Weight k equals k copies of a row.
+            Needed in the first call, where nothing was fitted before: it fits the regressor.
+        sensitive_features, sample_weight
+            As in `QuantileRepair.partial_fit`.
 
         Returns
         -------
         self
-            Without a ``fit`` before, the first call fits the regressor, which needs ``y``, or, where the regressor is
-            fitted already, starts with its predictions of the batch.
         """
         criterion = criterion_name(self.criterion)
         if criterion != "demographic_parity":
@@ -490,38 +433,8 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
     def predict(
         self, X: Any, *, sensitive_features: Any = None, strata: Any = None, unknown_group: str = "error"
     ) -> NDArray[np.float64]:
-        """Return the repaired predictions.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            Whatever the regressor accepts.
-        sensitive_features : column, table or Groups
-            The group of each row, which is required.
-        strata : column or table, optional
-            The stratum of each row; required if strata were given to ``fit``.
-        unknown_group : {"error", "pooled", "common"}, default="error"
-            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
-            ValueError, predict as for everyone pooled, or as for the largest group.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return the repaired predictions; see `QuantileRepairClassifier.predict_proba` for the parameters."""
         return self._repaired(X, sensitive_features, strata, unknown_group=unknown_group)
-
-    def score(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any = None,
-        strata: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Return the coefficient of determination of ``predict``."""
-        predicted = self.predict(X, sensitive_features=sensitive_features, strata=strata)
-        return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def _new_repair(self) -> QuantileRepair:
         repair = super()._new_repair()
@@ -531,14 +444,6 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
                 "have. Use 'equalized_odds', which compares people with similar y, or 'demographic_parity'."
             )
         return repair
-
-    def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
-        del classes
-        name = type(last_step(self.estimator)[1]).__name__
-        if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type) and is_classifier(self.estimator):
-            raise TypeError(f"{name} is a classifier; repair its probabilities with QuantileRepairClassifier.")
-        if not hasattr(self.estimator, "predict"):
-            raise TypeError(f"estimator must be a regressor, with predict; {name} has none.")
 
 
 def _fit_and_score(

@@ -90,7 +90,10 @@ class RandomizedMaps:
     def draw(self, scores: Array, groups: NDArray[Any], draws: Array) -> Array:
         """Return a repaired score for each row."""
         result = np.empty(scores.size)
-        for number, rows, classes in self._rows_by_map(scores, groups):
+        maps = self.map_of_group[groups]
+        for number in np.unique(maps).tolist():
+            rows = np.flatnonzero(maps == number)
+            classes = np.searchsorted(self.cuts[number], scores[rows], side="right")
             ends = np.cumsum(self.kernels[number], axis=1)
             ends /= ends[:, -1:]
             n_classes = ends.shape[1]
@@ -115,12 +118,6 @@ class RandomizedMaps:
             return QuantileMap(np.array([0.5]), images).prepare()
         knots = np.column_stack((np.nextafter(cuts, -np.inf), cuts)).ravel()
         return QuantileMap(knots, np.repeat(images, 2)[1:-1]).prepare()
-
-    def _rows_by_map(self, scores: Array, groups: NDArray[Any]) -> Any:
-        maps = self.map_of_group[groups]
-        for number in np.unique(maps).tolist():
-            rows = np.flatnonzero(maps == number)
-            yield number, rows, np.searchsorted(self.cuts[number], scores[rows], side="right")
 
 
 @dataclass(frozen=True, eq=False)

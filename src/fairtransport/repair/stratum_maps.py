@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import product
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport.groups import GroupPolicy, Groups, make_groups
-from fairtransport.repair.group_maps import UNIT, GroupMaps, move_scores
+from fairtransport.repair.group_maps import UNIT, GroupMaps, map_sizes, move_scores
 from fairtransport.strata import MOST_VALUES, Strata
 from fairtransport.transport.line import QuantileMap
 
@@ -64,7 +65,7 @@ class StratumMaps:
         sizes = np.zeros((len(parts), len(parts[0].groups)), dtype=np.int64)
         ends = np.array(options.score_range or UNIT)
         for part, in_part in zip(parts, sizes, strict=True):
-            found, in_part[:] = None, part.map_sizes(options)
+            found, in_part[:] = None, map_sizes(part, options)
             if np.count_nonzero(in_part) > 1:
                 try:
                     found = GroupMaps.from_rows(part, replace(options, own_maps=True))
@@ -131,20 +132,14 @@ class CountedCells:
                     "the values of a column: add a column of ranges, or repair arrays, whose numbers are cut at "
                     "quantiles."
                 )
-        strata = make_groups(
-            {name: list(table[name]) for name in columns}, GroupPolicy(missing="group", max_groups=len(values))
-        )
-        others = {name: list(column) for name, column in table.items() if name not in columns}
-        groups = make_groups(others, GroupPolicy(missing="group", max_groups=len(values)))
-        in_cell = [np.full(len(groups), -1) for _ in range(len(strata))]
-        for cell, (stratum, group) in enumerate(zip(strata.codes, groups.codes, strict=True)):
-            in_cell[stratum][group] = cell
+        policy = GroupPolicy(missing="group", max_groups=len(values))
+        strata = make_groups({name: list(table[name]) for name in columns}, policy)
+        groups = make_groups({name: list(column) for name, column in table.items() if name not in columns}, policy)
+        in_cell = np.full((len(strata), len(groups)), -1)
+        in_cell[strata.codes, groups.codes] = np.arange(len(values))
         nobody = np.empty(0, dtype=np.int64)
         parts = tuple(_select(cells, index, groups.select(nobody)) for index in in_cell)
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        return cls(total, Strata(strata.select(nobody), (None,) * len(columns)), parts)
+        return cls(reduce(add, parts), Strata(strata.select(nobody), (None,) * len(columns)), parts)
 
 
 def _is_number(value: Any) -> bool:
@@ -158,17 +153,14 @@ def _is_number(value: Any) -> bool:
 
 
 def _select(cells: GroupHistograms, index: NDArray[np.int64], groups: Groups) -> GroupHistograms:
-    """Return the histograms of some cells as those of groups; the index of a cell without rows is negative."""
-    found = index >= 0
+    """Return the histograms of some cells as those of groups; the index of a cell without rows is -1."""
 
-    def expand(array: NDArray[Any], axis: int) -> NDArray[Any]:
-        taken = np.take(array, np.maximum(index, 0), axis=axis)
-        shape = [1] * array.ndim
-        shape[axis] = index.size
-        return np.asarray(taken * found.reshape(shape))
+    def take(array: NDArray[Any], axis: int) -> NDArray[Any]:
+        nothing = np.zeros_like(array.take([0], axis=axis))
+        return np.concatenate((array, nothing), axis=axis).take(index, axis=axis)
 
-    squares = None if cells.squares is None else expand(cells.squares, 1)
-    return replace(cells, groups=groups, masses=expand(cells.masses, 1), squares=squares, rows=expand(cells.rows, 0))
+    squares = None if cells.squares is None else take(cells.squares, 1)
+    return replace(cells, groups=groups, masses=take(cells.masses, 1), squares=squares, rows=take(cells.rows, 0))
 
 
 def cells_of(groups: Groups, strata: Strata | None) -> Groups:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
+import itertools
 import math
 import os
 import platform
@@ -57,9 +58,8 @@ _FOREIGN = (
 
 def write_zip(parts: Mapping[str, bytes], *, comment: bytes) -> bytes:
     """Return the zip of the parts, sorted by name."""
-    for name in parts:
-        if not _is_name(name):
-            raise ValueError(f"{name!r} is not a valid name of a part; use letters, digits, '_', '-', '.' and '/'.")
+    for name in itertools.filterfalse(_is_name, parts):
+        raise ValueError(f"{name!r} is not a valid name of a part; use letters, digits, '_', '-', '.' and '/'.")
     if len(parts) > MAX_PARTS:
         raise ValueError(f"A file can have at most {MAX_PARTS} parts; got {len(parts)}.")
     size = sum(map(len, parts.values()))
@@ -81,10 +81,7 @@ def _write(parts: Mapping[str, bytes | memoryview], comment: bytes) -> io.BytesI
 
 def read_zip(content: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[dict[str, memoryview], bytes]:
     """Return the parts and the comment of a zip from an untrusted source: one that `write_zip` would write."""
-    if len(content) > max_bytes:
-        raise ModelFileError(
-            f"The file has {len(content)} bytes, more than max_bytes={max_bytes}. If you trust it, raise max_bytes=."
-        )
+    _check_size(len(content), max_bytes)
     if content[:4] != b"PK\x03\x04":
         raise ModelFileError("This is not a model file: it does not begin like one. Check the path.")
     if content.count(b"PK\x01\x02") > MAX_PARTS:  # before Python objects are made of them
@@ -103,6 +100,13 @@ def read_zip(content: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[dict[str, m
     if len(comment) > _MAX_COMMENT or not all(map(_is_name, parts)) or _write(parts, comment).getbuffer() != content:
         raise ModelFileError(_FOREIGN)
     return parts, comment
+
+
+def _check_size(n_bytes: int, max_bytes: int) -> None:
+    if n_bytes > max_bytes:
+        raise ModelFileError(
+            f"The file has {n_bytes} bytes, more than max_bytes={max_bytes}. If you trust it, raise max_bytes=."
+        )
 
 
 def _is_name(name: str) -> bool:
@@ -279,11 +283,7 @@ def read_file(path: str | os.PathLike[str], *, max_bytes: int) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise ModelFileError("The path is not a regular file but a folder, pipe or device. Check it.")
-        if status.st_size > max_bytes:
-            raise ModelFileError(
-                f"The file has {status.st_size} bytes, more than max_bytes={max_bytes}. If you trust it, raise "
-                "max_bytes=."
-            )
+        _check_size(status.st_size, max_bytes)
         with os.fdopen(handle, "rb", closefd=False) as file:
             return file.read(status.st_size + 1)
     finally:

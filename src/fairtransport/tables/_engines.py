@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
+from fairtransport.histograms import SLACK
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from fairtransport.histograms import Grid
 
 # Errors of Dask tasks whose messages may quote values; others, such as a missing file, do not.
 _QUOTING_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError)
@@ -77,7 +81,7 @@ def rename_all(table: nw.LazyFrame[Any] | nw.DataFrame[Any], names: Sequence[Any
     if _is_spark(table):
         return native.toDF(*names)
     if engine.is_duckdb():
-        return native.project(", ".join(f"#{position} AS {_quoted(name)}" for position, name in enumerate(names, 1)))
+        return native.project(", ".join(f"#{position} AS {quoted(name)}" for position, name in enumerate(names, 1)))
     if engine.is_pyarrow():
         return native.rename_columns(list(names))
     if engine.is_polars() or engine.is_dask():
@@ -87,8 +91,9 @@ def rename_all(table: nw.LazyFrame[Any] | nw.DataFrame[Any], names: Sequence[Any
     return native.set_axis(list(names), axis=1)
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def quoted(name: str, mark: str = '"') -> str:
+    """Return a name as an SQL identifier, or, between single marks, a text as a literal."""
+    return mark + name.replace(mark, 2 * mark) + mark
 
 
 def schema_of(table: nw.LazyFrame[Any]) -> dict[str, nw.dtypes.DType]:
@@ -108,14 +113,30 @@ def choose_code(condition: nw.Expr, then: int, otherwise: nw.Expr | int) -> nw.E
     return nw.when(condition).then(nw.lit(then, nw.Int64)).otherwise(other)
 
 
+def code_missing(value: nw.Expr, then: int, otherwise: nw.Expr) -> nw.Expr:
+    """Return ``then`` where a number is missing or NaN, ``otherwise`` elsewhere.
+
+    A comparison with a missing value is missing on some engines, so missing values are tested last, outermost.
+    """
+    return choose_code(value.is_null(), then, choose_code(value.is_nan(), then, otherwise))
+
+
+def node_of(score: nw.Expr, grid: Grid) -> nw.Expr:
+    """Return the node of scores within the range, as in `Grid`; the node of other scores is arbitrary."""
+    within = nw.when((score >= grid.low) & (score <= grid.high)).then(score).otherwise(nw.lit(grid.low))
+    return ((within - grid.low) * grid.scale - SLACK).ceil().cast(nw.Int64)
+
+
+def is_finite(value: nw.Expr) -> nw.Expr:
+    """Return whether a number is finite; missing, or false, where it is missing."""
+    return (value > float("-inf")) & (value < float("inf"))
+
+
 # ---------------------------------------------------------------------------------------------------------- results
 
 
 def collect(table: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
-    """Run a query whose result is small; the table may be larger than memory.
-
-    Error messages of Spark quote values, and those of Dask tasks may: only the type of the error is passed on.
-    """
+    """Run a query whose result is small; of errors of Spark and Dask, which may quote values, only the type is told."""
     engine, native = table.implementation, table.to_native()
     if engine.is_dask():
         planned = nw.from_native(native.optimize()).lazy()  # errors of the plan contain no values
@@ -157,11 +178,8 @@ def small_table(table: nw.LazyFrame[Any], columns: Mapping[str, Sequence[Any]]) 
 
 
 def _arrow_on_duckdb(relation: Any, table: Any) -> Any:
-    """Return an Arrow table as a relation on the connection of another one.
-
-    A relation does not give its connection away, but a query on it finds Python variables by their names, unless a
-    table of the user has that name. The name is therefore a new one each time.
-    """
+    """Return an Arrow table as a relation on the connection of another one, which does not give it away."""
+    # A query on the relation finds Python variables by their names, unless a table of the user has that name.
     name = f"lookup_{uuid.uuid4().hex}"
     find = types.FunctionType(_find_variable.__code__, {name: table})
     return find(relation, name)
@@ -183,10 +201,9 @@ _GROWTH = 4  # factor of the number of partitions, where the first ones have too
 def sum_partitions(
     table: nw.LazyFrame[Any], work: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]], *, keys: Sequence[str]
 ) -> nw.LazyFrame[Any]:
-    """Return the lazy sum over partitions of the counts that ``work`` returns, by the columns ``keys``.
-
-    Of the column `HIGHEST`, the maximum.
-    """
+    """Return the counts of ``work``; on Dask their sum over partitions by ``keys``, and the maximum of `HIGHEST`."""
+    if not table.implementation.is_dask():
+        return work(table)
     native = table.to_native()
     count, add = partial(_on_pandas, work=work), partial(_add, keys=list(keys))
     counted = native.reduction(count, aggregate=add, combine=add, meta=count(native._meta), split_every=_SUM_EVERY)  # noqa: SLF001 - the documented attribute of the empty table
@@ -219,10 +236,7 @@ def count_first_partitions(
     keys: Sequence[str],
     n_rows: int,
 ) -> Iterator[list[int]]:
-    """Count distinct values in the first partition, and in more partitions until these have ``n_rows`` rows.
-
-    The values stay on the workers.
-    """
+    """Count distinct values in the first partition, and in more until these have ``n_rows`` rows, on the workers."""
     native, n_read = table.to_native(), 1
     answer = partial(_count_row, count=count)
     while True:

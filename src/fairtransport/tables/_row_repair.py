@@ -19,20 +19,22 @@ from fairtransport.storage import write_atomically
 from fairtransport.tables._engines import (
     NumberedTable,
     choose_code,
+    code_missing,
     collect,
     map_partitions,
+    node_of,
     numbers,
+    quoted,
     rename_all,
     schema_of,
     small_table,
     sum_partitions,
 )
-from fairtransport.tables._entries import node_of
 from fairtransport.tables.column_roles import Columns, check_columns, open_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -155,23 +157,18 @@ def _repair_eager(frame: Any, lookup: RepairLookup, *, task: _Task) -> Any:
 
 
 def _repair(table: nw.LazyFrame[Any], lookup: RepairLookup, task: _Task) -> nw.LazyFrame[Any]:
-    """Add a column ``repaired`` at the end."""
-    keys = {f"key{index}": kind for index, kind in enumerate(task.kinds)}
-    value = _clamped(nw.col(task.columns.score), task.grid)
+    """Add a column ``repaired`` at the end: of the scores clamped to the range, missing where they are NaN."""
+    keys, grid = {f"key{index}": kind for index, kind in enumerate(task.kinds)}, task.grid
+    score = nw.col(task.columns.score).cast(nw.Float64)
+    above = nw.when(score > grid.high).then(nw.lit(grid.high)).otherwise(score)
+    within = nw.when(score < grid.low).then(nw.lit(grid.low)).otherwise(above)
+    value = nw.when(~score.is_nan()).then(within)
     passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
     with_nodes = table.with_columns(node_of(value, task.grid).alias("bin"), **passing)
     columns = dict(zip((*keys, "bin", "start", "base", "slope"), lookup.columns().values(), strict=True))
     image = nw.col("base") + (value - nw.col("start")) * nw.col("slope")
     joined = join_groups(with_nodes, keys, columns, on=["bin"])
     return joined.with_columns(image.alias("repaired")).drop("bin", "start", "base", "slope")
-
-
-def _clamped(score: nw.Expr, grid: Grid) -> nw.Expr:
-    """Return the scores clamped to the range; NaN becomes missing."""
-    value = score.cast(nw.Float64)
-    above = nw.when(value > grid.high).then(nw.lit(grid.high)).otherwise(value)
-    within = nw.when(value < grid.low).then(nw.lit(grid.low)).otherwise(above)
-    return nw.when(~value.is_nan()).then(within)
 
 
 # ---------------------------------------------------------------------------------------------------------- checked
@@ -184,10 +181,7 @@ def check_rows(
     table = open_table(frame)
     task = _Task.of(lookup, table, score=score, sensitive_features=sensitive_features)
     count = partial(_count_states, task=task, known=list(lookup.values().values()))
-    if table.frame.implementation.is_dask():
-        states = collect(sum_partitions(table.frame.select(*task.columns), count, keys=["state", "unknown"]))
-    else:
-        states = collect(count(table.frame))
+    states = collect(sum_partitions(table.frame.select(*task.columns), count, keys=["state", "unknown"]))
     counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
     for row in states.rows(named=True):
         counts["rows"] += row["rows"]
@@ -205,12 +199,12 @@ def _count_states(table: nw.LazyFrame[Any], *, task: _Task, known: list[list[Any
     state = choose_code((value < grid.low) | (value > grid.high), _CLAMPED, _INSIDE)
     keys = {f"key{index}": kind for index, kind in enumerate(task.kinds)}
     passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
-    # A comparison with a missing value is missing on some engines, so missing values are tested last, outermost.
     for name, group in zip(task.columns.sensitive_features, passing.values(), strict=True):
-        state = choose_code(group.is_null(), _NO_GROUP, state)
         if schema[name].is_float():
-            state = choose_code(group.is_nan(), _NO_GROUP, state)
-    state = choose_code(value.is_null(), _NO_SCORE, choose_code(value.is_nan(), _NO_SCORE, state))
+            state = code_missing(group, _NO_GROUP, state)
+        else:
+            state = choose_code(group.is_null(), _NO_GROUP, state)
+    state = code_missing(value, _NO_SCORE, state)
     lookup = {**dict(zip(keys, known, strict=True)), "known": [1] * len(known[0])}
     joined = join_groups(table.select(state=state, **passing), keys, lookup)
     states = joined.select("state", unknown=nw.col("known").is_null())
@@ -224,7 +218,7 @@ _INT64 = 1 << 63
 
 
 def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return quoted(value, "'")
 
 
 def _postgresql_text(value: str) -> str:
@@ -270,7 +264,7 @@ class Dialect:
                 f"{name[: self.most]!r}... is longer than the {self.most} that a name may have in {self.name}; "
                 "rename it."
             )
-        return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
+        return quoted(name, self.mark)
 
     def literal(self, value: Any) -> str:
         """Return text, a number or a boolean as a literal; floats with an exponent, since others would be decimal."""
@@ -420,7 +414,11 @@ class RepairLookup:
         types = [sql.column_type(column, name) for name, column in values.items()]
         definitions = [f"{name} {kind}" for name, kind in zip(groups, types, strict=True)]
         definitions += ["bin INTEGER", *(f"{name} DOUBLE PRECISION" for name in ("start", "base", "slope"))]
-        lines = [f"CREATE TABLE {lookup} ({', '.join(definitions)});", *self._inserts(lookup, sql)]
+        literals = [map(sql.literal, column) for column in self.columns().values()]
+        values_of = [f"({', '.join(row)})" for row in zip(*literals, strict=True)]
+        some = [values_of[first : first + _ROWS_PER_INSERT] for first in range(0, len(values_of), _ROWS_PER_INSERT)]
+        lines = [f"CREATE TABLE {lookup} ({', '.join(definitions)});"]
+        lines += [f"INSERT INTO {lookup} VALUES\n" + ",\n".join(one) + ";" for one in some]
         low, high, scale, slack = map(sql.literal, (self.grid.low, self.grid.high, self.grid.scale, SLACK))
         raw = sql.as_number.format(f"s.{sql.identifier(score)}")
         value = f"CASE WHEN {raw} < {low} THEN {low} WHEN {raw} > {high} THEN {high} ELSE {raw} END"
@@ -436,12 +434,6 @@ class RepairLookup:
             f"LEFT JOIN {lookup} AS r ON " + "\n  AND ".join(conditions) + ";"
         )
         return "\n".join(lines) + "\n"
-
-    def _inserts(self, table: str, sql: Dialect) -> Iterator[str]:
-        columns = [map(sql.literal, column) for column in self.columns().values()]
-        rows = [f"({', '.join(row)})" for row in zip(*columns, strict=True)]
-        for first in range(0, len(rows), _ROWS_PER_INSERT):
-            yield f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[first : first + _ROWS_PER_INSERT]) + ";"
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
         """Write the table; the grid is in the file's metadata, under ``fairtransport``."""

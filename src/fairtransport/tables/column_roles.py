@@ -16,7 +16,7 @@ import numpy as np
 from fairtransport._columns import say_columns
 from fairtransport._labels import task_of_numbers
 from fairtransport.strata import MOST_VALUES, count_ranges
-from fairtransport.tables._engines import NumberedTable, collect, count_first_partitions, schema_of
+from fairtransport.tables._engines import NumberedTable, collect, count_first_partitions, is_finite, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -146,10 +146,7 @@ def suggest_names(name: str, known: list[str]) -> str:
 def refuse_identifiers(
     table: NumberedTable, columns: Columns, *, max_groups: int, crossed: bool, max_strata: int | None = None
 ) -> None:
-    """Raise when the first rows have too many groups, strata or labels; a group-by could be as long as the table.
-
-    Missing values do not count here; after the group-by the number is checked exactly.
-    """
+    """Raise when the first rows have too many groups, strata or labels; a group-by could be as long as the table."""
     questions: list[tuple[str, tuple[str, ...]]] = []
     for role, chosen in (("sensitive_features", columns.sensitive_features), ("strata", columns.strata)):
         questions += [(role, (name,)) for name in chosen]
@@ -202,7 +199,8 @@ def _count_numbers(first: nw.LazyFrame[Any], *, key: str) -> list[int]:
 def _first(table: nw.LazyFrame[Any], keys: Sequence[str], n_rows: int) -> nw.LazyFrame[Any]:
     """Return the first rows of some columns; NaN becomes missing."""
     schema = schema_of(table)
-    return table.select(*(_without_nan(nw.col(key), schema[key]).alias(key) for key in keys)).head(n_rows)
+    floats = {key: nw.when(~nw.col(key).is_nan()).then(nw.col(key)) for key in keys if schema[key].is_float()}
+    return table.select(*(floats.get(key, nw.col(key)).alias(key) for key in keys)).head(n_rows)
 
 
 def _find_distinct(table: nw.LazyFrame[Any], *, keys: Sequence[str], n_rows: int) -> nw.LazyFrame[Any]:
@@ -226,10 +224,6 @@ def _count_distinct(first: nw.LazyFrame[Any], *, questions: Sequence[Sequence[st
 
 def _count_crossed(table: nw.LazyFrame[Any], keys: Sequence[str]) -> int:
     return int(collect(table.select(*keys).drop_nulls().unique().select(nw.len())).item())
-
-
-def _without_nan(values: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
-    return nw.when(~values.is_nan()).then(values) if kind.is_float() else values
 
 
 def check_group_count(
@@ -292,21 +286,10 @@ def range_of(values: nw.Expr, points: NDArray[np.float64], kind: nw.dtypes.DType
     return nw.when(known).then(number)
 
 
-class ColumnQuantiles(NamedTuple):
-    """The lowest and highest finite value of a column, and some of its quantiles, ascending and different."""
-
-    low: float
-    high: float
-    points: NDArray[np.float64]
-
-
-def column_quantiles(table: nw.LazyFrame[Any], key: str, levels: NDArray[np.float64]) -> ColumnQuantiles | None:
-    """Return quantiles of the finite values of a column, counted on the engine; None where it has none."""
+def column_quantiles(table: nw.LazyFrame[Any], key: str, levels: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the lowest finite value of a column, its quantiles and the highest one; None where it has none."""
     bins = _count_values(table, key)
-    if bins is None:
-        return None
-    points = _quantiles(table, key, bins, levels)
-    return ColumnQuantiles(float(bins.lows[0]), float(bins.highs[-1]), points)
+    return None if bins is None else np.array([bins.lows[0], *_quantiles(table, key, bins, levels), bins.highs[-1]])
 
 
 class _Bins(NamedTuple):
@@ -341,8 +324,7 @@ def _count_values(table: nw.LazyFrame[Any], key: str) -> _Bins | None:
 
 
 def _finite(table: nw.LazyFrame[Any], key: str) -> nw.LazyFrame[Any]:
-    value = nw.col("value")
-    return table.select(value=nw.col(key).cast(nw.Float64)).filter((value > float("-inf")) & (value < float("inf")))
+    return table.select(value=nw.col(key).cast(nw.Float64)).filter(is_finite(nw.col("value")))
 
 
 def _count_between(finite: nw.LazyFrame[Any], low: float, high: float) -> _Bins:

@@ -69,12 +69,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     **Numbers** are standardised. A missing number is replaced by the mean and marked in an indicator column where at
     least ``min_frequency`` training rows had missing values. **Dates** become days, month, weekday and hour, as far as
-    these vary. **Categories** get one indicator column each. A category that was not seen in ``fit`` counts as a rare
-    one; where there were no rare ones, all indicators are 0. So they are for a missing category where ``fit`` saw none.
-
-    scikit-learn's ColumnTransformer and skrub's TableVectorizer are not used here, since neither infers what a column
-    of text contains and can be stored without pickle, and a model file with their private attributes would depend on
-    their versions.
+    these vary. **Categories** get one indicator column each; those that ``fit`` did not see count as rare ones. Where
+    ``fit`` saw no rare or no missing ones, all indicators are 0.
 
     Examples
     --------
@@ -111,10 +107,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : table or matrix
             Of pandas, polars, pyarrow, a dict of columns, or a NumPy matrix, whose columns are called x0, x1, ...
         y : ignored
-
-        Returns
-        -------
-        self
         """
         rules = self._rules()
         columns = self._columns(X, reset=True)
@@ -124,7 +116,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n_rows = len(next(iter(columns.values()))) if columns else 0
         if not n_rows:
             raise ValueError(f"The table has {len(columns)} columns and no rows; at least one of each is needed.")
-        plans, left_out, unreadable = [], {}, {}
+        plans: list[ColumnPlan] = []
+        left_out, unreadable = {}, {}
         for name, column in columns.items():
             try:
                 plan, n_unreadable = plan_column(name, column, rules, categorical=name in self.categorical)
@@ -141,17 +134,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the encoded rows.
-
-        Parameters
-        ----------
-        X : table or matrix
-            With the columns that are used, by name.
-
-        Returns
-        -------
-        ndarray or csr_matrix of shape (n_rows, n_columns)
-        """
+        """Return the encoded rows, an array or a CSR matrix, of a table with the columns that are used, by name."""
         return self.transform_counted(X)[0]
 
     def transform_counted(self, X: Any) -> tuple[Any, dict[str, int]]:
@@ -171,7 +154,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             start += plan.width
             for kind, n_cells in column_counts.items():
                 counts[kind] += n_cells
-        matrix = _to_sparse(np.hstack(values), np.hstack(indices), start)
+        cells = np.hstack(values)  # of each row the same number
+        ends = np.arange(0, cells.size + 1, cells.shape[1])
+        matrix = csr_matrix((cells.ravel(), np.hstack(indices).ravel(), ends), shape=(len(cells), start))
+        matrix.eliminate_zeros()
         return (matrix if self.sparse_output else matrix.toarray()), counts
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002
@@ -183,8 +169,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def names(self) -> list[str]:
         """Columns that ``transform`` needs."""
         check_is_fitted(self)
-        plans: list[ColumnPlan] = self.plans_
-        return [plan.name for plan in plans]
+        return [plan.name for plan in self.plans_]
 
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Any]:
         """Return columns by name; those of a matrix are identified by position."""
@@ -207,16 +192,5 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
-
-
-def _to_sparse(values: NDArray[np.float64], indices: NDArray[np.int64], width: int) -> csr_matrix:
-    """Return a sparse matrix of rows that have the same number of entries each."""
-    n_rows, n_entries = values.shape
-    ends = np.arange(0, n_rows * n_entries + 1, n_entries)
-    matrix = csr_matrix((values.ravel(), indices.ravel(), ends), shape=(n_rows, width))
-    matrix.eliminate_zeros()
-    return matrix

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn import fit_model, model_scores, needs_groups, policy_of, take_rows, takes_strata
+from fairtransport._sklearn import fit_model, model_scores, needs_groups, policy_of, take_rows, takes
 from fairtransport._validation import check_flag, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria.criterion import criterion_of
@@ -21,20 +21,13 @@ from fairtransport.groups import GroupPolicy, check_policy, missing_values_error
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._row_scorer import RowScorer
-from fairtransport.tabular.column_plans import encode_text, read_table
+from fairtransport.tabular.column_plans import encode_text, parse_numbers, read_table
 from fairtransport.tabular.input_columns import InputColumn
 from fairtransport.tabular.label_columns import order_labels, read_classes, read_numbers
-from fairtransport.tabular.rows import (
-    ReasonKind,
-    RowReader,
-    RowScores,
-    TableRows,
-    count_rows,
-    find_numeric,
-)
+from fairtransport.tabular.rows import ReasonKind, RowScores, TableRows, count_rows, find_numeric
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -49,12 +42,7 @@ _MAX_ERROR = 0.005  # relative to the error of always predicting the more freque
 
 
 def find_leaking_columns(plans: Sequence[ColumnPlan], X: Any, labels: NDArray[Any]) -> list[str]:
-    """Return the names of the raw columns that predict the label by themselves, almost without error.
-
-    For two classes, a numeric column is judged by the area under the ROC curve, a column of categories by the error of
-    the more frequent label among the *other* rows of the same category, so that many rare categories are no evidence.
-    For numbers, they are judged by the correlation of ranks, and by the squared error of the mean of the other rows.
-    """
+    """Return the names of the raw columns that predict the label by themselves, almost without error."""
     classes = labels.dtype.kind in "iub"
     by_number, by_category = (_separates, _predicts_classes) if classes else (_ranks_alike, _predicts_numbers)
     if (min(np.count_nonzero(labels), np.count_nonzero(labels == 0)) if classes else labels.size) < _MIN_ROWS:
@@ -111,16 +99,13 @@ def _predicts_classes(block: Any, positive: NDArray[np.int64]) -> bool:
     return bool(wrong.sum() <= _MAX_ERROR * min(positives.sum(), negatives.sum()))
 
 
-# Checks of the parameters of a `TableModel`, and of its training table.
-
-
 def trains_for_parity(estimator: Any) -> bool:
     """Return whether ``fit`` takes groups; a method without a signature to tell does not."""
     return "sensitive_features" in inspect.signature(estimator.fit).parameters
 
 
-def check_parameters(model: Any) -> None:
-    """Raise for parameters that are not allowed."""
+def check_parameters(model: Any, columns: dict[str, Any]) -> None:  # noqa: C901 - one check after another
+    """Raise for parameters that are not allowed, or that name a column which the training table does not have."""
     if not isinstance(model.label, str):
         raise TypeError(f"label must be the name of a column; got a {type(model.label).__name__}.")
     if (
@@ -131,18 +116,6 @@ def check_parameters(model: Any) -> None:
         raise ValueError("sensitive_features must name at least one column, and each once, in a list.")
     if model.label in model.sensitive_features:
         raise ValueError(f"Column {model.label!r} is the label and cannot be a group as well.")
-    _check_strata(model)
-    check_flag(model.aware, name="aware")
-    if model.pos_label is not None and model.task == "regression":
-        raise ValueError("pos_label is the label of a class; a regressor predicts numbers.")
-    check_policy(model.groups)
-    if model.max_disparity is not None:
-        check_real(model.max_disparity, name="max_disparity")
-        if not trains_for_parity(model.estimator):
-            raise ValueError(f"max_disparity needs a method with an amount; {type(model.estimator).__name__} is none.")
-
-
-def _check_strata(model: Any) -> None:
     if isinstance(model.strata, str) or len({*model.strata}) < len(model.strata):
         raise ValueError("strata must be a list that names each column once.")
     if model.label in model.strata:
@@ -156,18 +129,16 @@ def _check_strata(model: Any) -> None:
             f"{say_columns(both).capitalize()}: a stratum that is a group as well has people of one group only, so "
             "there is nothing to compare."
         )
-
-
-def check_columns(model: Any, columns: dict[str, Any]) -> None:
-    """Raise unless a training table has all columns that the parameters name."""
-    roles = {
-        "label": [model.label],
-        "sensitive_features": model.sensitive_features,
-        "strata": model.strata,
-        "drop": model.drop,
-        "categorical": model.categorical,
-    }
-    for role, names in roles.items():
+    check_flag(model.aware, name="aware")
+    if model.pos_label is not None and model.task == "regression":
+        raise ValueError("pos_label is the label of a class; a regressor predicts numbers.")
+    check_policy(model.groups)
+    if model.max_disparity is not None:
+        check_real(model.max_disparity, name="max_disparity")
+        if not trains_for_parity(model.estimator):
+            raise ValueError(f"max_disparity needs a method with an amount; {type(model.estimator).__name__} is none.")
+    for role in ("label", "sensitive_features", "strata", "drop", "categorical"):
+        names = [model.label] if role == "label" else getattr(model, role)
         absent = [name for name in names if name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)} ({role}).")
@@ -184,10 +155,8 @@ class TableModel(BaseEstimator):
     Parameters
     ----------
     estimator : classifier or regressor
-        `fairtransport.TransportClassifier`,
-        `fairtransport.boosting.TransportBoostingClassifier`, `fairtransport.QuantileRepairClassifier` around a
-        classifier, or a classifier of scikit-learn; or the regressor of the same name. Its ``criterion`` is the one
-        that is trained for.
+        A transport estimator, boosted trees, a repair around a model, or a model of scikit-learn. Its ``criterion`` is
+        the one that is trained for.
     label : str
         Column of the labels: two classes for a classifier, numbers for a regressor.
     sensitive_features : sequence of str
@@ -206,14 +175,13 @@ class TableModel(BaseEstimator):
     decimal : {".", ","}, default="."
         The decimal separator of numbers that are written as text.
     groups : GroupPolicy, optional
-        Whether rows without a group raise, form a group, "missing", or are left out of training. By default, as the
-        policy of the estimator says.
+        Whether rows without a group raise, form a group, "missing", or are left out of training; by default, as the
+        estimator says.
     max_disparity : float, optional
-        Largest disparity of the estimator's criterion, within ``strata`` if there are any, that new rows may show: for
-        demographic parity the mean over pairs of groups (`metrics.pairwise_disparity`). The weight of an estimator with
-        ``parity_weight="auto"``, and the ``amount`` of others, is chosen by cross-validation for the least error.
+        Largest disparity of the estimator's criterion that new rows may show: for demographic parity the mean over
+        pairs of groups (`metrics.pairwise_disparity`). The weight of an estimator with ``parity_weight="auto"``, and
+        the ``amount`` of others, is chosen by cross-validation for the least error.
     verbose : bool, default=False
-        Show a progress bar while a weight or an amount is chosen.
 
     Attributes
     ----------
@@ -294,16 +262,14 @@ class TableModel(BaseEstimator):
         -------
         self
         """
-        check_parameters(self)
         columns = read_table(table)
-        check_columns(self, columns)
+        check_parameters(self, columns)
         if self.task == "classification":
             words, codes = encode_text(columns[self.label], self.label)
             self.classes_ = order_labels(words, codes, self.label, self.pos_label)
         self.numeric_strata_ = find_numeric(columns, self.strata, categorical=self.categorical, decimal=self.decimal)
         labels, has_label = self._read_labels(columns[self.label])
-        reader = self.reader()
-        kept, set_aside = reader.usable(columns, has_label)
+        kept, set_aside = self._usable(columns, has_label)
         if self._policy.missing == "error" and ReasonKind.NO_GROUP in set_aside:
             without = np.count_nonzero(set_aside[ReasonKind.NO_GROUP])
             raise missing_values_error(f"{without} rows of {say_columns(self.sensitive_features)}")
@@ -330,8 +296,8 @@ class TableModel(BaseEstimator):
                 "known only after the label does not belong to the features: leave it out with drop=.",
                 FairnessWarning,
             )
-        groups, strata = reader.groups_of(columns, kept), reader.strata_of(columns, kept)
-        self.estimator_ = self._fit_estimator(X, labels, groups, strata)
+        groups = self._groups_of(columns, kept)
+        self.estimator_ = self._fit_estimator(X, labels, groups, self.strata_of(columns, kept))
         return self
 
     def _fit_estimator(
@@ -367,7 +333,7 @@ class TableModel(BaseEstimator):
     def needs_strata(self) -> bool:
         """Whether the model needs the stratum of a row to score it, apart from features."""
         check_is_fitted(self)
-        return takes_strata(self.estimator_) and self.known_strata is not None
+        return takes(self.estimator_, "strata") and self.known_strata is not None
 
     @property
     def _policy(self) -> GroupPolicy:
@@ -434,12 +400,11 @@ class TableModel(BaseEstimator):
         has_label = np.ones(len(columns[needed[0]]), dtype=bool)
         if labelled:
             labels, has_label = self._read_labels(columns[self.label])
-        reader = self.reader()
-        kept, set_aside = reader.usable(columns, has_label, **({} if new_groups else self.known_cells()))
+        kept, set_aside = self._usable(columns, has_label, known=not new_groups)
         chosen = np.flatnonzero(kept)
         X = self.encoder_.transform({name: take_rows(columns[name], chosen) for name in self.encoder_.names})
-        strata = reader.strata_of(columns, kept) if {*self.strata} <= {*columns} else None
-        groups = reader.groups_of(columns, kept)
+        strata = self.strata_of(columns, kept) if {*self.strata} <= {*columns} else None
+        groups = self._groups_of(columns, kept)
         return TableRows(kept, X, labels[kept] if labelled else labels, groups, count_rows(set_aside), strata)
 
     def score_encoded(self, rows: TableRows) -> NDArray[np.float64]:
@@ -459,13 +424,10 @@ class TableModel(BaseEstimator):
         Parameters
         ----------
         table : table
-            A batch of rows: a table of pandas, polars or pyarrow, or a dict of columns. Columns are found by name, in
-            any order. Labels are not needed; sensitive columns are needed with ``needs_groups_`` or as features.
-        unknown_group : {"error", "pooled", "common"}, default="error"
-            Where the model needs the group: whether rows of a group that training did not see, and rows without a
-            group, are left without a score, scored as everyone pooled, or scored as members of the largest group.
-        sensitive_features : sequence of str, optional
-            Names of the sensitive columns in this table, in the order of training.
+            A batch of rows: a table of pandas, polars or pyarrow, or a dict of columns, found by name in any order.
+            Labels are not needed; sensitive columns are needed with ``needs_groups_`` or as features.
+        unknown_group, sensitive_features
+            See `RowScorer`.
 
         Returns
         -------
@@ -475,11 +437,9 @@ class TableModel(BaseEstimator):
         check_is_fitted(self)
         return RowScorer(self, unknown_group=unknown_group, sensitive_features=sensitive_features).score_rows(table)
 
-    def _require_scores(
-        self, table: Any, unknown_group: str, sensitive_features: Sequence[str] | None
-    ) -> NDArray[np.float64]:
+    def _require_scores(self, table: Any, **options: Any) -> NDArray[np.float64]:
         """Return the scores; raise ValueError unless every row has one."""
-        result = self.score_rows(table, unknown_group=unknown_group, sensitive_features=sensitive_features)
+        result = self.score_rows(table, **options)
         if result.reasons:
             reasons = "; ".join(sorted({*result.reasons.values()}))
             raise ValueError(
@@ -491,23 +451,17 @@ class TableModel(BaseEstimator):
     def predict_proba(
         self, table: Any, *, unknown_group: str = "error", sensitive_features: Sequence[str] | None = None
     ) -> NDArray[np.float64]:
-        """Return a classifier's probabilities of ``classes_``; a row that cannot be scored raises ValueError.
-
-        See `score_rows` for the parameters.
-        """
+        """Return a classifier's probabilities of ``classes_``; as `score_rows`, but a row without a score raises."""
         if self.task == "regression":
             raise AttributeError("A regressor has no predict_proba.")
-        positive = self._require_scores(table, unknown_group, sensitive_features)
+        positive = self._require_scores(table, unknown_group=unknown_group, sensitive_features=sensitive_features)
         return np.column_stack((1.0 - positive, positive))
 
     def predict(
         self, table: Any, *, unknown_group: str = "error", sensitive_features: Sequence[str] | None = None
     ) -> NDArray[Any]:
-        """Return the more probable label, as text, or a regressor's prediction; see `score_rows` for the parameters.
-
-        A row that cannot be scored raises ValueError.
-        """
-        scores = self._require_scores(table, unknown_group, sensitive_features)
+        """Return the more probable label, as text, or a regressor's prediction; a row without a score raises."""
+        scores = self._require_scores(table, unknown_group=unknown_group, sensitive_features=sensitive_features)
         return scores if self.task == "regression" else np.asarray(self.classes_[(scores > 0.5).astype(int)])
 
     @property
@@ -520,11 +474,6 @@ class TableModel(BaseEstimator):
         """Strata of the training rows; None where no strata were used."""
         return getattr(getattr(self.estimator_, "repair_", None) or self.estimator_, "strata_", None)
 
-    def known_cells(self) -> dict[str, Any]:
-        """Return the groups, and the strata that scoring needs, of the training rows."""
-        groups = self.known_groups
-        return {"groups": groups, "strata": self.known_strata if groups is not None and self.needs_strata else None}
-
     def _read_labels(self, column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if self.task == "regression":
             return read_numbers(column, self.label, self.decimal)
@@ -536,6 +485,45 @@ class TableModel(BaseEstimator):
         model.encoder_ = copy(self.encoder_).set_params(decimal=decimal)
         return model.set_params(decimal=decimal)
 
-    def reader(self) -> RowReader:
-        """Return the reader of the groups and strata of raw rows."""
-        return RowReader(self.sensitive_features, self.strata, self.numeric_strata_, self._policy.missing, self.decimal)
+    def _usable(
+        self, columns: dict[str, Any], has_label: NDArray[np.bool_], *, known: bool = False
+    ) -> tuple[NDArray[np.bool_], dict[ReasonKind, NDArray[np.bool_]]]:
+        """Return which rows have a label and a group, and the others by reason; ``known``: one that training saw."""
+        has_group = np.ones(has_label.size, dtype=bool)
+        for name in self.sensitive_features if self._policy.missing != "group" else ():
+            has_group &= encode_text(columns[name], name)[1] >= 0
+        usable = has_label & has_group
+        reasons = {ReasonKind.NO_LABEL: ~has_label, ReasonKind.NO_GROUP: has_label & ~has_group}
+        groups = self.known_groups if known else None
+        strata = self.known_strata if groups is not None and self.needs_strata else None
+        if groups is not None and usable.any():
+            new = reasons[ReasonKind.UNKNOWN_GROUP] = np.zeros(usable.size, dtype=bool)
+            new[usable] = ~groups.is_known(self._groups_of(columns, usable))
+            usable &= ~new
+        if strata is not None and usable.any():
+            new = reasons[ReasonKind.UNKNOWN_STRATUM] = np.zeros(usable.size, dtype=bool)
+            new[usable] = strata.encode(self.strata_of(columns, usable)).codes == len(strata)
+            usable &= ~new
+        return usable, {reason: rows for reason, rows in reasons.items() if rows.any()}
+
+    def _groups_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+        """Return the sensitive columns as text; a missing value is the text "missing"."""
+        groups = {}
+        for name in self.sensitive_features:
+            words, codes = encode_text(columns[name], name)
+            groups[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
+        return groups
+
+    def strata_of(self, columns: Mapping[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]] | None:
+        """Return the columns of the strata, numbers as numbers and the others as text, or None without any."""
+        if not self.strata:
+            return None
+        strata: dict[str, NDArray[Any]] = {}
+        for name in self.strata:
+            column = take_rows(columns[name], np.flatnonzero(kept))
+            if name in self.numeric_strata_:
+                strata[name] = parse_numbers(column, name, self.decimal)[0]
+            else:
+                words, codes = encode_text(column, name)
+                strata[name] = np.array([*words, None], dtype=object)[codes]
+        return strata

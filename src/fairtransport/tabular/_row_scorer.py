@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn import last_step, model_scores, needs_groups, take_rows, takes_strata
+from fairtransport._sklearn import last_step, model_scores, needs_groups, take_rows, takes
 from fairtransport._validation import check_choice
 from fairtransport.groups import UNKNOWN_GROUPS
 from fairtransport.repair import QuantileRepair, TableRepair
@@ -42,20 +42,10 @@ _MAX_CALLS = 300  # of a model, to find the rows that make it fail
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr may end up in a log
 class InputRows:
-    """Rows of a raw table as a model takes them.
+    """Rows of a raw table as a model takes them: which rows these are, their features, groups and strata.
 
-    Parameters
-    ----------
-    kept : ndarray of int
-        Which rows of the table these are.
-    X : matrix or table
-        Features; None without any row.
-    sensitive_features, strata : dict of str to ndarray
-        Columns of groups and strata, with the values that the model knows; empty if they were not read.
-    set_aside : SetAside
-        The other rows, each with its reason.
-    counts : dict of str to int
-        See `RowScores`.
+    ``X`` is None without any row; groups and strata have the values that the model knows, and are empty if they were
+    not read. ``set_aside`` has the other rows with their reasons, ``counts`` are those of `RowScores`.
     """
 
     kept: NDArray[np.int64]
@@ -80,9 +70,8 @@ class RowScorer:
     Parameters
     ----------
     model : estimator
-        Fitted: a transport estimator, a repair, a blind repair, boosted trees, a `TableModel`, a `QuantileRepair` or
-        `TableRepair` of a column of scores, a classifier of two classes or a regressor of scikit-learn, or a `Pipeline`
-        that ends in one of these.
+        Fitted: a model of this package, a `QuantileRepair` or `TableRepair` of a column of scores, a classifier of two
+        classes or a regressor of scikit-learn, or a `Pipeline` that ends in one of these.
     unknown_group : {"error", "pooled", "common"}, default="error"
         Where the model needs the group: whether rows of a group that training did not see, and rows without a group,
         are left without a score, scored as everyone pooled, or scored as members of the largest group.
@@ -156,7 +145,7 @@ class RowScorer:
         holder = self._repair or last_step(self._model)[1]
         self.groups: Groups | None = getattr(holder, "groups_", None)
         strata = getattr(holder, "strata_", None)
-        self._strata: Strata | None = strata if self._repairs or takes_strata(self._model) else None
+        self._strata: Strata | None = strata if self._repairs or takes(self._model, "strata") else None
         self.group_columns = () if self.groups is None else _renamed(self.groups.columns, sensitive_features)
         self.sensitive_columns = self.group_columns if self.needs_groups_ else ()
         self.strata_columns = () if self._strata is None else tuple(self._strata.columns)
@@ -248,10 +237,6 @@ class RowScorer:
             missing values.
         new_groups : bool, default=False
             Keep rows of groups that the model does not know.
-
-        Returns
-        -------
-        InputRows
         """
         columns = read_table(table)
         self.check_columns(columns)
@@ -282,14 +267,7 @@ class RowScorer:
         return InputRows(kept, X, take_rows(known, kept), take_rows(strata, kept), set_aside, counts)
 
     def check_columns(self, names: Collection[str], *, of: str = "table") -> None:
-        """Raise ValueError, with their names, unless a table with these columns has all that the model needs.
-
-        Parameters
-        ----------
-        names : collection of str
-        of : str, default="table"
-            What has the columns, for the message.
-        """
+        """Raise ValueError, with their names, unless a table (``of``) with these columns has all that are needed."""
         absent = [column.name for column in self.columns if column.name not in names]
         if absent:
             close = f"; {suggest_names(absent[0], list(names))}" if len(absent) == 1 else "."
@@ -322,7 +300,7 @@ class RowScorer:
             return {}
         strata: dict[str, NDArray[Any]] = {}
         if self._encoder is not None:
-            strata = self.estimator_.reader().strata_of(columns, np.ones(set_aside.size, dtype=bool))
+            strata = self.estimator_.strata_of(columns, np.ones(set_aside.size, dtype=bool))
         for index, name in enumerate(self._strata.columns if not strata else ()):
             if self._strata.cuts[index] is None:
                 strata[name] = match_column(columns[name], name, group_values(self._strata.cells, index))[0]

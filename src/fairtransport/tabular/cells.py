@@ -54,17 +54,7 @@ class WantedColumns:
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr may end up in a log
 class RowCells:
-    """Cells of rows, by column; a row that cannot be read has a reason instead.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows, with those that cannot be read.
-    columns : dict of str to array
-        Cells of the rows that can be read; of optional columns, those that a row has.
-    rejected : dict of int to RowReason
-        The other rows, by their number from 0.
-    """
+    """Cells, by column, of those of ``n_rows`` rows that can be read; the others, by number, with their reasons."""
 
     n_rows: int
     columns: Any

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from fairtransport._columns import distinct_values
+from fairtransport._columns import by_name, distinct_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,8 +38,12 @@ _SECONDS_PER_DAY = 86_400.0
 
 def read_table(table: Any) -> dict[str, Any]:
     """Return the columns of a table of any library, a dict of columns, or a matrix, by name."""
+    pairs: list[tuple[Any, Any]]
     if isinstance(table, Mapping):
-        columns = _by_name((name, _vector(column)) for name, column in table.items())
+        pairs = [
+            (name, np.fromiter(one, object, len(one)) if isinstance(one, (list, tuple)) else one)
+            for name, one in table.items()
+        ]
     else:
         try:
             frame = nw.from_native(table, pass_through=True)
@@ -48,35 +52,19 @@ def read_table(table: Any) -> dict[str, Any]:
         if isinstance(frame, nw.LazyFrame):
             raise TypeError("The table is lazy; collect it first (.collect()).")
         if isinstance(frame, nw.DataFrame):
-            columns = _by_name((series.name, series.to_native()) for series in frame.iter_columns())
+            pairs = [(series.name, series.to_native()) for series in frame.iter_columns()]
         else:
-            columns = _columns_of_matrix(table)
+            matrix = np.asarray(table)
+            if matrix.ndim != 2:
+                raise ValueError(
+                    f"A table has two dimensions; this has {matrix.ndim}. Name its columns, or reshape it."
+                )
+            pairs = [(f"x{index}", column) for index, column in enumerate(matrix.T)]
+    columns = by_name(pairs, of="the table")
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"The columns of the table have {len(lengths)} different lengths; they must have the same.")
     return columns
-
-
-def _by_name(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
-    columns: dict[str, Any] = {}
-    for name, column in pairs:
-        if str(name) in columns:
-            raise ValueError(f"Two columns of the table are named {str(name)!r}; rename or drop one.")
-        columns[str(name)] = column
-    return columns
-
-
-def _columns_of_matrix(table: Any) -> dict[str, Any]:
-    matrix = np.asarray(table)
-    if matrix.ndim != 2:
-        raise ValueError(f"A table has two dimensions; this has {matrix.ndim}. Name its columns, or reshape it.")
-    return {f"x{index}": matrix[:, index] for index in range(matrix.shape[1])}
-
-
-def _vector(column: Any) -> Any:
-    if isinstance(column, (list, tuple)):
-        return np.fromiter(column, dtype=object, count=len(column))
-    return column
 
 
 def _series(column: Any) -> nw.Series[Any] | None:
@@ -90,23 +78,13 @@ def _series(column: Any) -> nw.Series[Any] | None:
 def has_numeric_type(column: Any) -> bool:
     """Return whether the type of a column is numeric."""
     series = _series(column)
-    if series is None:
-        return np.asarray(column).dtype.kind in "iuf"
-    return series.dtype.is_numeric()
+    return np.asarray(column).dtype.kind in "iuf" if series is None else series.dtype.is_numeric()
 
 
 def has_date_type(column: Any) -> bool:
     """Return whether the type of a column is a date or a datetime."""
     series = _series(column)
-    if series is None:
-        return np.asarray(column).dtype.kind == "M"
-    return series.dtype in {nw.Date, nw.Datetime}
-
-
-def is_nested(column: Any) -> bool:
-    """Return whether a column contains lists or records."""
-    series = _series(column)
-    return series is not None and series.dtype.is_nested()
+    return np.asarray(column).dtype.kind == "M" if series is None else series.dtype in {nw.Date, nw.Datetime}
 
 
 def normalize_text(value: Any) -> str | None:
@@ -186,11 +164,6 @@ def _days(when: datetime) -> float:
     return (in_utc - _EPOCH).total_seconds() / _SECONDS_PER_DAY
 
 
-def has_leading_zeros(values: list[Any]) -> bool:
-    """Return whether a text has leading zeros, as codes have and numbers have not."""
-    return any(isinstance(value, str) and _LEADING_ZERO.match(value.strip()) for value in values)
-
-
 def parse_numbers(column: Any, name: str, decimal: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return a column as numbers, NaN where missing, and which cells are not numbers."""
     if has_numeric_type(column):
@@ -227,9 +200,9 @@ def parse_dates(column: Any, name: str, pattern: str) -> tuple[NDArray[np.float6
     if series is None:
         raw = np.asarray(column).astype("M8[us]")
         days = np.where(np.isnat(raw), np.nan, raw.astype(np.int64) / (_SECONDS_PER_DAY * 1e6))
-        return days, np.zeros(days.size, dtype=bool)
-    stamps = series.dt.timestamp("ms").cast(nw.Float64())
-    days = np.asarray(stamps.to_numpy(), dtype=np.float64) / (_SECONDS_PER_DAY * 1e3)
+    else:
+        stamps = series.dt.timestamp("ms").cast(nw.Float64())
+        days = np.asarray(stamps.to_numpy(), dtype=np.float64) / (_SECONDS_PER_DAY * 1e3)
     return days, np.zeros(days.size, dtype=bool)
 
 
@@ -326,7 +299,8 @@ class ColumnPlan:
 
 def plan_column(name: str, column: Any, rules: ColumnRules, *, categorical: bool) -> tuple[ColumnPlan, int]:
     """Return the encoding of a column and the number of unreadable cells; raise `LeftOut` for a useless column."""
-    if is_nested(column):
+    series = _series(column)
+    if series is not None and series.dtype.is_nested():
         raise LeftOut("lists or records")
     if not categorical and has_numeric_type(column):
         return _number_plan(name, column, rules)
@@ -344,7 +318,9 @@ def plan_column(name: str, column: Any, rules: ColumnRules, *, categorical: bool
     def is_readable(parse: Callable[[Any], float | None]) -> bool:
         return sum(n for value, _, n in present if parse(value) is not None) / counts.total() >= _MIN_SHARE
 
-    are_codes = has_leading_zeros(values) or any(isinstance(value, bool) for value in values)
+    are_codes = any(
+        isinstance(value, bool) or (isinstance(value, str) and _LEADING_ZERO.match(value.strip())) for value in values
+    )
     if not categorical and not are_codes and is_readable(number_parser(rules.decimal)):
         return _number_plan(name, column, rules)
     for pattern in () if categorical else DATE_PATTERNS:
@@ -402,10 +378,7 @@ def _words_plan(name: str, counts: Counter[str], n_rows: int, rules: ColumnRules
 
 
 def _is_row_number(present: NDArray[np.float64], n_rows: int) -> bool:
-    """Return whether a column contains distinct integers in a range that is hardly larger than the number of rows.
-
-    The numbers of held-out rows are missing from the range, so a larger one is allowed where there are enough rows.
-    """
+    """Return whether a column has distinct integers in a range hardly larger than the number of rows, with gaps."""
     widest = n_rows - 1 if n_rows < _MIN_ROWS_WITH_GAPS else _MAX_GAP * n_rows
     if present.size < max(n_rows, _MIN_ROWS_OF_IDENTIFIER) or present.max() > present.min() + widest:
         return False
@@ -438,11 +411,8 @@ def group_values(groups: Groups, index: int) -> list[Any]:
     return [label[index] for label in labels] if len(groups.columns) > 1 else labels
 
 
-def values_of_texts(values: Iterable[Any]) -> dict[str, Any]:
-    """Return which known value a text stands for; empty where all of them are text.
-
-    An empty text stands for a missing value.
-    """
+def _values_of_texts(values: Iterable[Any]) -> dict[str, Any]:
+    """Return which known value a text stands for, an empty one for a missing value; none where all are text."""
     parsed: dict[str, Any] = {}
     for value in values:
         if value is None or value != value:  # noqa: PLR0124 - NaN
@@ -462,7 +432,7 @@ def match_column(
     """Return the cells of a column as the values that a model knows."""
     known = [] if known is None else [*known]
     exact = {value: value for value in known if value == value}  # noqa: PLR0124 - without NaN
-    texts = values_of_texts(known)
+    texts = _values_of_texts(known)
     raw, codes = distinct_values(column, name)
     values: list[Any] = []
     unknown: list[bool] = []
@@ -521,13 +491,10 @@ def _xgboost_categories(booster: Any) -> dict[int, tuple[Any, ...]]:
 
 
 def _decode(column: dict[str, list[int]]) -> list[Any]:
-    """Return categories that XGBoost has as numbers, or as the bytes of texts and their offsets.
-
-    Offsets count letters: they are wrong, up to version 3.2 at least, where a letter has several bytes.
-    """
+    """Return categories that XGBoost has as numbers, or as the bytes of texts and their offsets."""
     if "offsets" not in column:
         return column["values"]
-    if any(byte < 0 for byte in column["values"]):
+    if any(byte < 0 for byte in column["values"]):  # offsets count letters, which have several bytes (up to 3.2)
         return []
     content = bytes(column["values"])
     return [content[begin:end].decode() for begin, end in itertools.pairwise(column["offsets"])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.tabular.rows import SetAside
+
+    Steps = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,6 @@ class InputColumn:
     is_category: bool = False
 
 
-class _Branch(NamedTuple):
-    """Columns and the steps that they go through together."""
-
-    names: Sequence[str]
-    steps: tuple[Any, ...]
-
-
 def feature_names(model: Any) -> list[str] | None:
     """Return the names of a fitted model's features; None if it was fitted without names."""
     names = getattr(model, "feature_names_in_", None)
@@ -66,20 +61,20 @@ def feature_names(model: Any) -> list[str] | None:
 def feature_columns(model: Any, names: Sequence[str]) -> list[InputColumn]:
     """Return the columns of a model's features that it uses, in their order."""
     known: dict[str, InputColumn] = {}
-    for branch in _branches(model, names, ()):
-        for index, name in enumerate(branch.names):
-            column = _describe(branch, index)
+    for chosen, steps in _branches(model, names, ()):
+        for index, name in enumerate(chosen):
+            column = _describe(chosen, index, steps)
             if name in known:
                 column = _merge(known[name], column)
             known[name] = column
     return [known[name] for name in names if name in known]
 
 
-def _branches(model: Any, names: Sequence[str], after: tuple[Any, ...]) -> Iterator[_Branch]:
+def _branches(model: Any, names: Sequence[str], after: Steps) -> Iterator[tuple[Sequence[str], Steps]]:
     """Yield the columns that go through the same steps, and these; ``after`` are the steps behind the model."""
     if isinstance(model, str) or model is None:
         if model != "drop":
-            yield _Branch(names, after)
+            yield names, after
     elif isinstance(model, Pipeline):
         steps = [step for _, step in model.steps if step not in (None, "passthrough")]
         yield from _branches(steps[0] if steps else None, names, (*steps[1:], *after))
@@ -88,7 +83,7 @@ def _branches(model: Any, names: Sequence[str], after: tuple[Any, ...]) -> Itera
         for part, chosen in parts:
             yield from _branches(part, chosen, after)
         if not parts:
-            yield _Branch(names, (model, *after))
+            yield names, (model, *after)
 
 
 def _parts(model: Any, names: Sequence[str]) -> list[tuple[Any, Sequence[str]]]:
@@ -102,32 +97,27 @@ def _parts(model: Any, names: Sequence[str]) -> list[tuple[Any, Sequence[str]]]:
     return [(one, names) for one in inner if hasattr(one, "get_params")]
 
 
-def _describe(branch: _Branch, index: int) -> InputColumn:
-    column = InputColumn(branch.names[index])
-    for step in branch.steps:
+def _describe(names: Sequence[str], index: int, steps: Steps) -> InputColumn:
+    """Return the description of one of the columns that go through the same steps."""
+    column = InputColumn(names[index])
+    for step in steps:
         if _is_imputer(step):
             statistics = getattr(step, "statistics_", None)
             if statistics is not None and statistics.dtype.kind == "O" and index < statistics.size:
                 is_text = isinstance(statistics[index], str)
                 column = replace(column, kind="text" if is_text else column.kind)
             continue
-        categories = _categories(step, index, len(branch.names))
+        encoded: Any = getattr(step, "categories_", None)
+        has_all = isinstance(encoded, list) and len(encoded) == len(names)
+        categories = encoded[index] if has_all else known_categories(step, len(names)).get(index)
         if categories is not None:
-            return _with_categories(column, categories, step, imputed=any(map(_is_imputer, branch.steps)))
-    return replace(column, allows_missing=_tolerates_missing(branch.steps))
-
-
-def _categories(step: Any, index: int, n_columns: int) -> Any:
-    """Return the categories of a column that a step encodes; None where there are none."""
-    categories = getattr(step, "categories_", None)
-    if isinstance(categories, list) and len(categories) == n_columns:
-        return categories[index]
-    return known_categories(step, n_columns).get(index)
+            return _with_categories(column, categories, step, imputed=any(map(_is_imputer, steps)))
+    return replace(column, allows_missing=_tolerates_missing(steps))
 
 
 def _with_categories(column: InputColumn, categories: Any, step: Any, *, imputed: bool) -> InputColumn:
     values = tuple(categories.tolist() if hasattr(categories, "tolist") else categories)
-    present = tuple(value for value in values if not _is_missing(value))
+    present = tuple(value for value in values if value is not None and value == value)  # noqa: PLR0124 - NaN
     is_text = not all(isinstance(value, (int, float)) for value in present)
     handled = getattr(step, "handle_unknown", "ignore") != "error"
     return replace(
@@ -148,10 +138,6 @@ def _merge(one: InputColumn, other: InputColumn) -> InputColumn:
         allows_missing=one.allows_missing and other.allows_missing,
         allows_unknown=one.allows_unknown and other.allows_unknown,
     )
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value  # noqa: PLR0124 - NaN
 
 
 def _is_imputer(step: Any) -> bool:

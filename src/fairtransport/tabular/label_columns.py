@@ -56,25 +56,15 @@ def order_labels(words: list[str], codes: NDArray[np.int64], name: str, positive
         hint = " If they are amounts or classes, make a column of two labels first." if len(words) > 2 else ""
         labels = "label" if len(words) == 1 else "labels"
         raise ValueError(f"Column {name!r} has {len(words)} different {labels}{missing}; two are needed.{hint}")
-    ordered = sorted(words, key=_sort_key)
+    read = number_parser(".")
+    numbers = {word: read(word) for word in words}
+    ordered = sorted(words, key=lambda word: (numbers[word] is None, numbers[word] or 0.0, word))
     pos_label = None
     if positive is not None:
-        pos_label = _find_label(positive, words)
+        number = read(positive)
+        same = [word for word in words if number is not None and numbers[word] == number]
+        pos_label = next((word for word in [normalize_text(positive), *same] if word in words), None)
         if pos_label is None:
             raise ValueError(f"pos_label is none of the 2 labels of column {name!r}; write it as the column does.")
     last = positive_label(ordered, pos_label, source=f"Column {name!r}")
     return np.array(sorted(ordered, key=lambda word: word == last))
-
-
-def _sort_key(word: str) -> tuple[bool, float, str]:
-    number = number_parser(".")(word)
-    return (number is None, 0.0 if number is None else number, word)
-
-
-def _find_label(positive: str, words: list[str]) -> str | None:
-    word = normalize_text(positive)
-    if word in words:
-        return word
-    read = number_parser(".")
-    number = read(positive)
-    return next((word for word in words if number is not None and read(word) == number), None)

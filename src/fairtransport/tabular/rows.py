@@ -8,25 +8,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from fairtransport._sklearn import take_rows
-from fairtransport.tabular.column_plans import (
-    ColumnRules,
-    LeftOut,
-    encode_text,
-    has_numeric_type,
-    parse_numbers,
-    plan_column,
-)
+from fairtransport.tabular.column_plans import ColumnRules, LeftOut, has_numeric_type, plan_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from numpy.typing import NDArray
-
-    from fairtransport.groups import Groups
-    from fairtransport.strata import Strata
-
-# Columns of a raw table that define strata: numbers as numbers, everything else as text.
 
 
 def find_numeric(
@@ -117,14 +104,11 @@ class TableRows:
     X : csr_matrix
         Encoded features.
     labels : ndarray
-        1 where a row has the positive label and 0 elsewhere; the numbers to predict for a regressor. Empty where labels
-        were not read.
-    sensitive_features : dict of str to ndarray
-        The sensitive columns, as text.
+        1 for the positive label and 0 for the other, or the numbers to predict; empty where labels were not read.
+    sensitive_features, strata : dict of str to ndarray
+        The sensitive columns, as text, and the columns of the strata; None without any.
     set_aside : dict of str to int
         Rows of the table that are not among these, by reason.
-    strata : dict of str to ndarray, optional
-        The columns of the strata; None without any.
     """
 
     kept: NDArray[np.bool_]
@@ -146,78 +130,14 @@ class RowScores:
     reasons : dict of int to str
         Why a row has no score, by its number from 0; without any value of the row.
     counts : dict of str to int
-        Of a `TableModel`, what its encoder replaced. ``unreadable``: cells of numeric or date columns that contain
-        something else, treated as missing. ``unseen category``: cells with a category that training did not see.
-        ``rare or unseen category``: the same where rare categories share an indicator column; a model keeps no rare
-        texts, so these are not distinguished.
+        Of a `TableModel`, cells that its encoder replaced. ``unreadable``: not a number or date, treated as missing.
+        ``unseen category``: one that training did not see. ``rare or unseen category``: the same where rare categories
+        share an indicator column; a model keeps no rare texts, so these are not distinguished.
     """
 
     scores: NDArray[np.float64]
     reasons: dict[int, RowReason] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class RowReader:
-    """Reads the groups and strata of raw rows."""
-
-    sensitive_features: Sequence[str]
-    strata: Sequence[str]
-    numeric_strata: Sequence[str]
-    missing: str
-    decimal: str
-
-    def usable(
-        self,
-        columns: dict[str, Any],
-        has_label: NDArray[np.bool_],
-        *,
-        groups: Groups | None = None,
-        strata: Strata | None = None,
-    ) -> tuple[NDArray[np.bool_], dict[ReasonKind, NDArray[np.bool_]]]:
-        """Return which rows have a label and a usable group, and the others by reason.
-
-        With ``groups``, or ``strata``, rows of others than these are not usable.
-        """
-        has_group = np.ones(has_label.size, dtype=bool)
-        if self.missing != "group":
-            for name in self.sensitive_features:
-                has_group &= encode_text(columns[name], name)[1] >= 0
-        usable = has_label & has_group
-        set_aside = {ReasonKind.NO_LABEL: ~has_label, ReasonKind.NO_GROUP: has_label & ~has_group}
-        if groups is not None and usable.any():
-            is_known = np.zeros(has_label.size, dtype=bool)
-            is_known[usable] = groups.is_known(self.groups_of(columns, usable))
-            set_aside[ReasonKind.UNKNOWN_GROUP] = usable & ~is_known
-            usable &= is_known
-        if strata is not None and usable.any():
-            new = np.zeros(usable.size, dtype=bool)
-            new[usable] = strata.encode(self.strata_of(columns, usable)).codes == len(strata)
-            set_aside[ReasonKind.UNKNOWN_STRATUM] = new
-            usable &= ~new
-        return usable, {reason: rows for reason, rows in set_aside.items() if rows.any()}
-
-    def groups_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-        """Return the sensitive columns as text; a missing value is the text "missing"."""
-        groups = {}
-        for name in self.sensitive_features:
-            words, codes = encode_text(columns[name], name)
-            groups[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
-        return groups
-
-    def strata_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]] | None:
-        """Return the columns of the strata, or None without any."""
-        if not self.strata:
-            return None
-        strata: dict[str, NDArray[Any]] = {}
-        for name in self.strata:
-            column = take_rows(columns[name], np.flatnonzero(kept))
-            if name in self.numeric_strata:
-                strata[name] = parse_numbers(column, name, self.decimal)[0]
-            else:
-                words, codes = encode_text(column, name)
-                strata[name] = np.array([*words, None], dtype=object)[codes]
-        return strata
 
 
 def count_rows(set_aside: dict[ReasonKind, NDArray[np.bool_]]) -> dict[str, int]:
@@ -240,11 +160,8 @@ def separate_failures(
 ) -> tuple[list[Row], Result | None, list[tuple[Row, Exception]]]:
     """Apply an operation to a batch, without the rows for which it fails.
 
-    Notes
-    -----
-    The whole batch is tried first. If it fails, its halves are added one after the other, and halved again where they
-    fail: for k failing rows of n the operation is called about 2 k log2(n) times. A row that fails alone is never kept,
-    and the operation succeeds for the kept rows together. After ``budget`` calls all rows that are left count as
+    Where the batch fails, its halves are added one after the other, and halved again where they fail: for k failing
+    rows of n the operation is called about 2 k log2(n) times. After ``budget`` calls the rows that are left count as
     failing. ``KeyboardInterrupt``, ``SystemExit`` and ``MemoryError`` are not failures of a row and are raised.
     """
     kept: list[Row] = []

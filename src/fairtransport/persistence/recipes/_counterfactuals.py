@@ -22,7 +22,7 @@ from fairtransport.causal.conditional_distributions import (
     SeenValues,
     Trees,
 )
-from fairtransport.persistence._summaries import Change
+from fairtransport.persistence._summaries import NO_CHANGE
 from fairtransport.persistence.recipes import _checks as check
 from fairtransport.persistence.recipes._registry import Recipe, record
 
@@ -60,10 +60,6 @@ def _is_multinomial(model: MultinomialCells) -> bool:
     return bool(np.unique(present).size == present.size and present.min() >= 0 and present.max() < model.n_cells)
 
 
-def _make_forest(n_features: int, **arrays: Any) -> ForestCells:
-    return ForestCells(Trees(**arrays), n_features)
-
-
 def _is_forest(forest: ForestCells) -> bool:
     """Return whether every walk from a root ends at a leaf, and every index is in range."""
     trees, index = forest.trees, np.arange(forest.trees.left.size)
@@ -92,25 +88,17 @@ def _is_distribution(distribution: ConditionalDistribution) -> bool:
     return bool(n_cells == distribution.cells.low.size)
 
 
-def _with_graph(model: Any, people: int) -> dict[str, tuple[Any, Change]]:  # noqa: ARG001 - of summaries
-    """Return the graph as it is stored, whatever form it was given in."""
-    return {"graph": (as_graph(model.graph), Change(0.0, 0.0))}
-
-
 def _is_consistent(model: Any) -> bool:
-    graph, columns = model.graph_, model.columns_
+    graph, columns, groups = model.graph_, model.columns_, model.groups_
     if set(columns) != set(graph.nodes) or set(model.ranges_) != set(graph.nodes) or model.sensitive not in columns:
         return False
-    groups = columns[model.sensitive].levels
-    if groups is None or model.groups_ != groups or len(groups) < 2:
-        return False
-    if any(len(parts) != len(groups) for parts in model.ranges_.values()):
-        return False
-    movable = [node for node in graph.descendants(model.sensitive) if node not in tuple(model.resolving)]
-    if set(model.distributions_) != set(movable):
-        return False
-    sizes = {len(groups), 1}
-    return all(len(parts) in sizes for parts in model.distributions_.values())
+    return (
+        columns[model.sensitive].levels == groups
+        and len(groups) >= 2
+        and all(len(parts) == len(groups) for parts in model.ranges_.values())
+        and set(model.distributions_) == set(graph.descendants(model.sensitive)) - set(model.resolving)
+        and all(len(parts) in {len(groups), 1} for parts in model.distributions_.values())
+    )
 
 
 _edge = check.tuple_of(check.text)
@@ -119,7 +107,7 @@ _forest = record(
     "forest_cells",
     ForestCells,
     _is_forest,
-    make=_make_forest,
+    make=lambda n_features, **arrays: ForestCells(Trees(**arrays), n_features),
     **dict.fromkeys(("feature", "left", "right", "leaf", "roots"), _whole),
     threshold=check.floats(1),
     shares=check.array(2, dtype=np.float32, least=0.0),
@@ -208,7 +196,7 @@ RECIPES = (
             "unfair_edges": _edges,
         },
         is_consistent=_is_consistent,
-        summarize=_with_graph,
+        summarize=lambda model, _: {"graph": (as_graph(model.graph), NO_CHANGE)},  # whatever form it was given in
     ),
     *(
         Recipe(

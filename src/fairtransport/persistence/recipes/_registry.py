@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -32,20 +32,16 @@ class Recipe:
     ----------
     class_name : str
         Full name of the class, ``"sklearn.preprocessing.StandardScaler"``. Subclasses are not accepted.
-    fitted : dict of str to callable
-        Check of each attribute that a fitted object always has; in a file, either all or none are present.
-    optional : dict of str to callable
-        Check of each attribute that it may have. An object with another one is not written.
+    fitted, optional : dict of str to callable
+        Check of each attribute that a fitted object always has, all or none in a file, and of those that it may have.
+        An object with another one is not written.
     params : dict of str to callable
-        Check of each parameter, when an object is written and when it is read. A parameter that is not listed can only
-        have its default. Allow no value that names a file, a module or a function, and limit those by which a use of
-        the object allocates memory.
+        Check of each parameter; one that is not listed can only have its default. Allow no value that names a file, a
+        module or a function, and limit those by which a use of the object allocates memory.
     not_stored : tuple of str
-        Parameters of the machine rather than of the model, such as ``n_jobs``: they are left out when an object is
-        written, so that a loaded one has the defaults.
+        Parameters of the machine, such as ``n_jobs``, which are left out: a loaded object has their defaults.
     stored : callable, optional
-        Takes the object and returns values to store instead of those that it has: columns, for instance, instead of the
-        function that selected them.
+        Takes the object and returns values to store instead of those that it has, such as columns of a selector.
     is_consistent : callable, optional
         Returns whether the attributes of an object that was read agree with each other.
     summarize : callable, optional
@@ -70,8 +66,7 @@ class Recipe:
     def load_class(self) -> type:
         """Import the class."""
         module, _, name = self.class_name.rpartition(".")
-        loaded: type = getattr(importlib.import_module(module), name)
-        return loaded
+        return cast("type", getattr(importlib.import_module(module), name))
 
     def check(self, params: Mapping[str, Any], fitted: Mapping[str, Any]) -> None:
         """Raise ModelFileError unless the parameters and attributes of an object in a file may be used."""
@@ -97,11 +92,8 @@ def recipe_named(class_name: Any) -> Recipe | None:
 
 def recipe_for(value: Any) -> Recipe | None:
     """Return the recipe of an object's class; None if there is none."""
-    name = type(value).__name__
-    for recipe in _recipes.values():
-        if recipe.short_name == name and recipe.load_class() is type(value):
-            return recipe
-    return None
+    named = (recipe for recipe in _recipes.values() if recipe.short_name == type(value).__name__)
+    return next((recipe for recipe in named if recipe.load_class() is type(value)), None)
 
 
 def known_classes() -> list[str]:
@@ -136,10 +128,8 @@ def add_value_type(
         Name of the type in files.
     kind : type or str
         The type, or its full name, ``"module.Name"``, if its library need not be installed.
-    to_parts : callable
-        Takes a value and returns a dict of values of types that files may already contain.
-    from_parts : callable
-        Takes this dict and returns the value; raises for a dict that is not valid.
+    to_parts, from_parts : callable
+        From a value to a dict of values of types that files may already contain, and back; raises if it is not valid.
     """
     types_by_kind[kind] = types_by_tag[tag] = ValueType(tag, kind, to_parts, from_parts)
 
@@ -167,18 +157,18 @@ def summarize_target(model: Any, people: int) -> dict[str, tuple[Any, Change]]:
     """Return summaries of the attribute ``target_`` and of the parameter ``target``, if that is an array of scores."""
     summaries: dict[str, tuple[Any, Change]] = {}
     if hasattr(model, "target_"):
-        sizes = getattr(model, "group_sizes_", None)
-        n_rows = 0.0 if sizes is None else float(np.min(sizes))
+        n_rows = float(np.min(getattr(model, "group_sizes_", 0.0)))
         summaries["target_"] = summarise_quantiles(model.target_, people, n_rows)
     target = model.target
     if _is_array_of_scores(target, getattr(model, "groups_", None)):
-        sample = target if isinstance(target, Sample) else None
-        scores = np.sort(check_vector(target, name="target")) if sample is None else sample.equal_mass(TARGET_SIZE)
-        if scores.size <= TARGET_SIZE:  # distinct scores may be of one person each
-            summaries["target"] = summarise_quantiles(scores, people, float(scores.size))
+        if isinstance(target, Sample):
+            scores = target.equal_mass(TARGET_SIZE)
         else:
-            points = Sample.from_values(scores).equal_mass(TARGET_SIZE)
-            summaries["target"] = summarise_quantiles(points, people, 0.0)
+            scores = np.sort(check_vector(target, name="target"))
+        n_rows = float(scores.size)  # distinct scores may be of one person each
+        if scores.size > TARGET_SIZE:
+            scores, n_rows = Sample.from_values(scores).equal_mass(TARGET_SIZE), 0.0
+        summaries["target"] = summarise_quantiles(scores, people, n_rows)
     return summaries
 
 

@@ -108,11 +108,6 @@ def _is_range(value: Any) -> bool:
     return True
 
 
-def _histograms_to_parts(histograms: GroupHistograms) -> dict[str, Any]:
-    arrays = histograms.to_arrays()
-    return {**arrays, "spec": str(arrays["spec"])}
-
-
 def _histograms_from_parts(parts: dict[str, Any]) -> GroupHistograms:
     histograms = GroupHistograms.from_arrays(parts)
     arrays = (histograms.masses, histograms.squares_by_class)
@@ -127,15 +122,12 @@ def _histograms_from_parts(parts: dict[str, Any]) -> GroupHistograms:
 
 def _are_cells(cells: Cells) -> bool:
     """Return whether cells are of groups, labels and strata that there are, and have positive shares."""
-    sizes = {one.size for one in (cells.groups, cells.labels, cells.strata, cells.shares, cells.totals)}
-    n_strata, n_labels, n_groups = cells.priors.shape
+    of_cells = (cells.strata, cells.labels, cells.groups)
     return bool(
-        len(sizes) == 1
+        len({one.size for one in (*of_cells, cells.shares, cells.totals)}) == 1
         and 0 < cells.groups.size <= _MOST_CELLS
         and cells.stratum_shares.shape == cells.priors.shape
-        and (cells.groups < n_groups).all()
-        and (cells.labels < n_labels).all()
-        and (cells.strata < n_strata).all()
+        and all((one < most).all() for one, most in zip(of_cells, cells.priors.shape, strict=True))
         and all((one > 0.0).all() for one in (cells.shares, cells.totals, cells.priors))
     )
 
@@ -148,21 +140,18 @@ def _are_potentials(potentials: Potentials) -> bool:
     return bool(slopes and (np.diff(nodes) > 0.0).all() and inside)
 
 
-def _is_calibration(calibration: Calibration) -> bool:
-    return calibration.offsets.size >= 2 and calibration.slopes.size == calibration.offsets.size
-
-
 def _is_consistent_blind(model: Any) -> bool:
-    cells, priors, n_classes = model.cells_, model.cells_.priors, model.group_calibration_.offsets.size
-    n_strata = 1 if model.strata_ is None else len(model.strata_)
+    cells, n_classes = model.cells_, model.group_calibration_.offsets.size
+    n_strata, n_labels, n_groups = cells.priors.shape
     coded = np.asarray(model.group_estimator_.classes_)
-    if priors.shape[0] != n_strata or priors.shape[2] != len(model.groups_):
-        return False
-    if priors.shape[1] * priors.shape[2] != n_classes or len(model.potentials_.slopes) != len(cells):
-        return False
-    if (model.strata_ is None) and (cells.strata >= 0).any():
-        return False
-    return bool(coded.dtype.kind in "iu" and coded.size and (coded >= 0).all() and (coded < n_classes).all())
+    return bool(
+        n_strata == (1 if model.strata_ is None else len(model.strata_))
+        and n_groups == len(model.groups_)
+        and n_labels * n_groups == n_classes
+        and len(model.potentials_.slopes) == len(cells)
+        and (model.strata_ is not None or (cells.strata < 0).all())
+        and (coded.dtype.kind in "iu" and coded.size and (coded >= 0).all() and (coded < n_classes).all())
+    )
 
 
 def _is_consistent_blind_classifier(model: Any) -> bool:
@@ -175,13 +164,13 @@ _MAPS = check.tuple_of(check.instance_of(QuantileMap))
 _ROWS_OF_CELL = check.integers(1, least=0)
 
 VALUE_TYPES = (
+    record("grid", Grid)._replace(to_parts=lambda grid: {"low": grid.low, "high": grid.high, "n_bins": grid.n_bins}),
     ValueType(
-        "grid",
-        Grid,
-        lambda grid: {name: getattr(grid, name) for name in ("low", "high", "n_bins")},
-        lambda parts: Grid(**parts),
+        "histograms",
+        GroupHistograms,
+        lambda histograms: {**histograms.to_arrays(), "spec": str(histograms.to_arrays()["spec"])},
+        _histograms_from_parts,
     ),
-    ValueType("histograms", GroupHistograms, _histograms_to_parts, _histograms_from_parts),
     record(
         "map",
         QuantileMap,
@@ -230,10 +219,10 @@ VALUE_TYPES = (
     record(
         "group_calibration",
         Calibration,
-        _is_calibration,
+        lambda calibration: calibration.slopes.size == calibration.offsets.size >= 2,
         **dict.fromkeys(("factor", "change", "center"), check.finite),
         **dict.fromkeys(("offsets", "slopes"), check.floats(1)),
-        scale=lambda value: check.finite(value) and value >= 0.0,
+        scale=check.weight,
     ),
     record(
         "group_report",

@@ -2,37 +2,237 @@
 
 Every attribute is listed by name. An estimator with another one, of a later version of scikit-learn for instance, is
 refused when it is saved, not when it is needed.
+
+scikit-learn trusts the private attributes of its estimators. A one-hot encoder writes its output by
+``_n_features_outs`` into a sparse matrix, whose compiled code does not check indices: everything that can be computed
+from the categories is computed again here, and compared.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.preprocessing import PolynomialFeatures
 
 from fairtransport.persistence.recipes import _checks as check
 from fairtransport.persistence.recipes._registry import Recipe
-from fairtransport.persistence.recipes._sklearn_checks import (
-    columns_of_selectors,
-    is_ascending_indices,
-    is_class_weight,
-    is_consistent_column_transformer,
-    is_consistent_imputer,
-    is_consistent_one_hot,
-    is_consistent_ordinal,
-    is_fitted_transformer,
-    is_named_steps,
-    is_number_type,
-    is_plain_slice,
-    is_selection,
-    is_weights,
-    one_per_column,
-)
 
 if TYPE_CHECKING:
     from fairtransport.persistence.recipes._checks import Check
     from fairtransport.persistence.recipes._registry import ValueType
+
+
+def _one_per_column(made: Any, *names: str) -> bool:
+    """Return whether attributes of these names have one item for each column, or are None."""
+    values = (getattr(made, name, None) for name in names)
+    return all(value is None or len(value) == made.n_features_in_ for value in values)
+
+
+# -------------------------------------------------------------------------------------------------------- parameters
+
+
+def _is_weights(value: Any) -> bool:
+    """Return whether this is a dict of numbers."""
+    return isinstance(value, dict) and all(map(check.plain, value)) and all(map(check.number, value.values()))
+
+
+def _is_number_type(value: Any) -> bool:
+    """Return whether this is a type of numbers."""
+    kind = value.type if isinstance(value, np.dtype) else value
+    return kind in {bool, float, int} or (
+        isinstance(kind, type) and issubclass(kind, (np.bool_, np.integer, np.float32, np.float64))
+    )
+
+
+def _is_selection(value: Any) -> bool:
+    """Return whether this selects columns: by name, position, slice or mask; not by a function."""
+    if isinstance(value, slice):
+        return all(check.none(one) or isinstance(one, (int, str)) for one in (value.start, value.stop, value.step))
+    if type(value).__name__ == "Index":  # of pandas; a file has it as a list
+        value = value.tolist()
+    return _is_name_or_position(value) or check.list_of(_is_name_or_position)(value) or check.labels(1)(value)
+
+
+_is_name_or_position = check.instance_of((str, int))
+
+
+_is_step = check.or_none(check.estimator, check.one_of("drop", "passthrough"))
+
+
+def _is_named_steps(value: Any) -> bool:
+    """Return whether these are steps of a pipeline: pairs of name and estimator."""
+    return isinstance(value, list) and all(
+        isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str) and _is_step(step[1]) for step in value
+    )
+
+
+def _is_fitted_transformer(value: Any) -> bool:
+    """Return whether this is a tuple of name, transformer and columns."""
+    return isinstance(value, tuple) and len(value) == 3 and _is_named_steps([value[:2]]) and _is_selection(value[2])
+
+
+def _columns_of_selectors(made: Any) -> dict[str, Any]:
+    """Return the transformers of a fitted `ColumnTransformer`, with the columns that its functions have selected."""
+    resolved = getattr(made, "_columns", None)
+    if resolved is None:
+        return {}
+    pairs = zip(made.transformers, resolved, strict=True)
+    return {"transformers": [(name, step, known if callable(given) else given) for (name, step, given), known in pairs]}
+
+
+# -------------------------------------------------------------------------------------------------------- attributes
+
+
+def _is_plain_slice(value: Any) -> bool:
+    """Return whether this is a slice of columns from one to another."""
+    return isinstance(value, slice) and check.count(value.start) and check.count(value.stop) and value.step is None
+
+
+def _is_consistent_column_transformer(made: Any) -> bool:
+    """Return whether the transformers and columns of a `ColumnTransformer` agree."""
+    n_columns = made.n_features_in_
+    positions = made._transformer_to_input_indices  # noqa: SLF001
+    names = [name for name, _, _ in made.transformers_]
+    widths = [one.stop for one in made.output_indices_.values()]
+    return bool(
+        getattr(made, "_n_features", n_columns) == n_columns
+        and all(index < n_columns for one in positions.values() for index in one)
+        and len(set(names)) == len(names)
+        and set(names) <= set(made.output_indices_)
+        and max(widths, default=0) <= check.MAX_COLUMNS
+        and all(
+            positions.get(name) == _positions(columns, made)
+            and (step == "drop" or not positions[name] or hasattr(step, "transform"))
+            and getattr(step, "n_features_in_", len(positions[name])) == len(positions[name])
+            for name, step, columns in made.transformers_
+        )
+    )
+
+
+def _positions(columns: Any, made: Any) -> list[int] | None:
+    """Return the positions of the columns that a transformer selects; None where there are no such columns."""
+    n_columns, known = made.n_features_in_, [*getattr(made, "feature_names_in_", ())]
+    if isinstance(columns, slice):
+        ends = [columns.start, columns.stop]
+        if any(isinstance(end, str) for end in ends):
+            if not all(end is None or end in known for end in ends):
+                return None
+            start = 0 if columns.start is None else known.index(columns.start)
+            stop = n_columns if columns.stop is None else known.index(columns.stop) + 1  # names include the last one
+            return [*range(start, stop)]
+        return [*range(n_columns)[columns]]
+    chosen = [columns] if isinstance(columns, (str, int)) and not isinstance(columns, bool) else [*columns]
+    if chosen and all(isinstance(one, (bool, np.bool_)) for one in chosen):
+        return [*np.flatnonzero(chosen).tolist()] if len(chosen) == n_columns else None
+    if any(isinstance(one, str) and one not in known for one in chosen):
+        return None
+    positions = [known.index(one) if isinstance(one, str) else int(one) for one in chosen]
+    return [position + n_columns if position < 0 else position for position in positions]
+
+
+def _is_consistent_imputer(made: Any) -> bool:
+    """Return whether the statistics and the indicator of a `SimpleImputer` have its columns."""
+    indicator = getattr(made, "indicator_", None)
+    return _one_per_column(made, "statistics_") and (
+        indicator is None or (hasattr(indicator, "features_") and indicator._n_features == made.n_features_in_)  # noqa: SLF001
+    )
+
+
+def _is_consistent_one_hot(made: Any) -> bool:
+    """Return whether the attributes of a `OneHotEncoder` are those that follow from its categories."""
+    groupings = _groupings(made, {})
+    if groupings is None:
+        return False
+    n_outputs, dropped, shown = made._n_features_outs, made._drop_idx_after_grouping, made.drop_idx_  # noqa: SLF001
+    if dropped is None or shown is None:
+        return dropped is shown and n_outputs == [one.n_groups for one in groupings]
+    if any(one.dtype != object or one.size != len(groupings) for one in (dropped, shown)):
+        return False
+    columns = list(zip(groupings, dropped, shown, strict=True))
+    return all(_is_dropped(*column) for column in columns) and n_outputs == [
+        one.n_groups - (index is not None) for one, index, _ in columns
+    ]
+
+
+def _is_consistent_ordinal(made: Any) -> bool:
+    """Return whether the attributes of an `OrdinalEncoder` are those that follow from its categories."""
+    missing = made._missing_indices  # noqa: SLF001
+    groupings = _groupings(made, missing)
+    return groupings is not None and all(
+        check.count(column)
+        and column < len(groupings)
+        and check.count(index)
+        and index < groupings[column].n_categories
+        for column, index in missing.items()
+    )
+
+
+class _Grouping(NamedTuple):
+    """The categories of a column: their number, the number after grouping rare ones, and the group of each."""
+
+    n_categories: int
+    n_groups: int
+    group_of: Any
+
+
+def _is_dropped(grouping: _Grouping, index: Any, original: Any) -> bool:
+    """Return whether a category may be dropped, of which there are two indices: after grouping, and the original."""
+    if index is None:
+        return original is None
+    known = check.count(original) and original < len(grouping.group_of)
+    return check.count(index) and known and bool(grouping.group_of[original] == index)
+
+
+def _groupings(made: Any, missing: dict[int, int]) -> list[_Grouping] | None:
+    """Return the categories of each column; None unless everything follows from the indices of the rare ones.
+
+    ``missing`` has the columns in which one category, which is never rare, stands for missing values.
+    """
+    n_categories = [len(one) for one in made.categories_]
+    n_columns = len(n_categories)
+    if n_columns != made.n_features_in_ or sum(n_categories) > check.MAX_COLUMNS or not all(n_categories):
+        return None
+    if not all(map(_is_distinct, made.categories_)):
+        return None
+    rare: list[Any] = [None] * n_columns
+    stored = rare
+    if made._infrequent_enabled:  # noqa: SLF001
+        rare, stored = made._infrequent_indices, made._default_to_infrequent_mappings  # noqa: SLF001
+    if len(rare) != n_columns or len(stored) != n_columns:
+        return None
+    sizes = [n - (column in missing) for column, n in enumerate(n_categories)]
+    groupings = [_group(*column) for column in zip(n_categories, sizes, rare, stored, strict=True)]
+    return None if None in groupings else cast("list[_Grouping]", groupings)
+
+
+def _group(n_categories: int, n_without_missing: int, rare: Any, stored: Any) -> _Grouping | None:
+    if rare is None or stored is None:
+        return _Grouping(n_categories, n_categories, range(n_categories)) if rare is stored else None
+    if not _is_ascending_indices(rare, n_without_missing) or not rare.size:
+        return None
+    frequent = np.setdiff1d(np.arange(n_without_missing), rare)
+    groups = np.full(n_without_missing, frequent.size)
+    groups[frequent] = np.arange(frequent.size)
+    if not check.labels(1)(stored) or stored.dtype.kind != "i" or not np.array_equal(stored, groups):
+        return None
+    return _Grouping(n_categories, n_categories - rare.size + 1, groups)
+
+
+def _is_distinct(categories: Any) -> bool:
+    """Return whether categories differ; those of numbers must ascend, with NaN at the end, as they are searched."""
+    if categories.dtype.kind in "biuf":
+        with_nan = categories.dtype.kind == "f" and np.isnan(categories[-1])
+        numbers = categories[: categories.size - int(with_nan)]
+        return bool(np.all(numbers[1:] > numbers[:-1])) and not (numbers != numbers).any()  # noqa: PLR0124 - NaN
+    return len(set(categories.tolist())) == categories.size
+
+
+def _is_ascending_indices(indices: Any, n: int) -> bool:
+    """Return whether these are different indices below a number, in order."""
+    values = indices.tolist() if check.labels(1)(indices) and indices.dtype.kind == "i" and indices.size <= n else [-1]
+    return all(0 <= value < n for value in values) and all(one < other for one, other in pairwise(values))
 
 
 # ----------------------------------------------------------------------------------------- attributes that must agree
@@ -71,7 +271,7 @@ def _is_consistent_projection(made: Any) -> bool:
     parts = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
     return bool(
         made.components_.shape == (n_components, made.n_features_in_)
-        and one_per_column(made, "mean_")
+        and _one_per_column(made, "mean_")
         and all(len(getattr(made, name)) == n_components for name in parts if hasattr(made, name))
         and getattr(made, "n_components_", n_components) == n_components
     )
@@ -92,7 +292,7 @@ def _is_consistent_quantiles(made: Any) -> bool:
 def _is_consistent_power(made: Any) -> bool:
     scaler = getattr(made, "_scaler", None)
     fits = scaler is None or getattr(scaler, "n_features_in_", -1) == made.n_features_in_
-    return one_per_column(made, "lambdas_") and fits and (scaler is not None) == made.standardize
+    return _one_per_column(made, "lambdas_") and fits and (scaler is not None) == made.standardize
 
 
 def _is_consistent_target_encoder(made: Any) -> bool:
@@ -136,14 +336,14 @@ _PARAMS: dict[str, Check] = {
     **dict.fromkeys(("fill_value", "missing_values"), check.plain),
     **dict.fromkeys(("max_categories", "min_frequency"), check.or_none(check.amount)),
     **dict.fromkeys(("n_oversamples", "n_quantiles"), check.count),
-    **dict.fromkeys(("steps", "transformer_list"), is_named_steps),
+    **dict.fromkeys(("steps", "transformer_list"), _is_named_steps),
     "C": check.any_of(check.amount, check.one_of(np.inf)),
     "categories": check.any_of(check.text, check.list_of(_COLUMN_VALUES)),
-    "class_weight": is_class_weight,
+    "class_weight": check.or_none(check.one_of("balanced"), _is_weights),
     "cv": check.count_up_to(1000),
     "degree": check.any_of(check.count_up_to(_MAX_DEGREE), check.tuple_of(check.count_up_to(_MAX_DEGREE))),
     "drop": check.or_none(check.text, _COLUMN_VALUES),
-    "dtype": is_number_type,
+    "dtype": _is_number_type,
     "encoded_missing_value": _NUMBER,
     "feature_name_combiner": check.one_of("concat"),
     "feature_names_out": check.or_none(check.one_of("one-to-one")),
@@ -167,8 +367,8 @@ _PARAMS: dict[str, Check] = {
     "subsample": check.or_none(check.count),
     "threshold": check.number,
     "transform_input": check.or_none(check.list_of(check.text)),
-    "transformer_weights": check.or_none(is_weights),
-    "transformers": check.list_of(is_fitted_transformer),
+    "transformer_weights": check.or_none(_is_weights),
+    "transformers": check.list_of(_is_fitted_transformer),
     "unknown_value": check.or_none(_NUMBER),
 }
 
@@ -199,7 +399,7 @@ def _vectors(name: str, params: str, fitted: str, optional: str = "", **others: 
         name,
         params,
         dict.fromkeys(fitted.split(), check.reals_or_none),
-        lambda made: one_per_column(made, *vectors),
+        lambda made: _one_per_column(made, *vectors),
         **dict.fromkeys(optional.split(), check.reals_or_none),
         **others,
     )
@@ -293,7 +493,7 @@ RECIPES = (
         "preprocessing.OneHotEncoder",
         "categories drop dtype feature_name_combiner handle_unknown max_categories min_frequency sparse_output",
         {**_ENCODER, "_n_features_outs": check.list_of(check.count), "drop_idx_": _INDICES_OR_NONE},
-        is_consistent_one_hot,
+        _is_consistent_one_hot,
         _drop_idx_after_grouping=_INDICES_OR_NONE,
         **_RARE,
     ),
@@ -301,7 +501,7 @@ RECIPES = (
         "preprocessing.OrdinalEncoder",
         "categories dtype encoded_missing_value handle_unknown max_categories min_frequency unknown_value",
         {**_ENCODER, "_missing_indices": check.instance_of(dict)},
-        is_consistent_ordinal,
+        _is_consistent_ordinal,
         **_RARE,
     ),
     _on_columns(
@@ -343,7 +543,7 @@ RECIPES = (
         "impute.SimpleImputer",
         "add_indicator copy fill_value keep_empty_features missing_values strategy",
         {"_fit_dtype": _is_cell_type, "statistics_": check.labels(1)},
-        is_consistent_imputer,
+        _is_consistent_imputer,
         _fill_dtype=_is_cell_type,
         indicator_=check.or_none(check.class_named("MissingIndicator")),
     ),
@@ -352,7 +552,7 @@ RECIPES = (
         "error_on_new features missing_values sparse",
         fitted={"_n_features": check.count, "features_": check.array(1)},
         optional={**check.COLUMNS, **check.COLUMN_NAMES, "_precomputed": check.boolean},
-        is_consistent=lambda made: is_ascending_indices(made.features_, made._n_features),  # noqa: SLF001
+        is_consistent=lambda made: _is_ascending_indices(made.features_, made._n_features),  # noqa: SLF001
     ),
     _vectors("feature_selection.SelectKBest", "k", "scores_", "pvalues_"),
     _vectors("feature_selection.SelectPercentile", "percentile", "scores_", "pvalues_"),
@@ -384,11 +584,11 @@ RECIPES = (
         " verbose_feature_names_out",
         fitted={
             **check.COLUMNS,
-            "_columns": check.list_of(is_selection),
-            "_remainder": is_fitted_transformer,
+            "_columns": check.list_of(_is_selection),
+            "_remainder": _is_fitted_transformer,
             "_transformer_to_input_indices": check.dict_of(check.list_of(check.count)),
-            "output_indices_": check.dict_of(is_plain_slice),
-            "transformers_": check.list_of(is_fitted_transformer),
+            "output_indices_": check.dict_of(_is_plain_slice),
+            "transformers_": check.list_of(_is_fitted_transformer),
         },
         optional={
             **check.COLUMN_NAMES,
@@ -397,8 +597,8 @@ RECIPES = (
             "sparse_output_": check.boolean,
         },
         not_stored=("n_jobs", "verbose"),
-        stored=columns_of_selectors,
-        is_consistent=is_consistent_column_transformer,
+        stored=_columns_of_selectors,
+        is_consistent=_is_consistent_column_transformer,
     ),
     _recipe("pipeline.Pipeline", "steps transform_input", not_stored=("memory", "verbose")),
     _recipe(

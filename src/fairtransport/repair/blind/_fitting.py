@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from fairtransport.repair.blind.settings import BlindRepair
     from fairtransport.strata import Strata
 
+    Array = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
 # The dual problem of blind repair: out-of-fold predictions, the slack of a limit, and held-out disparities.
 
 _SHUFFLES = 20  # permutations for the noise floor
@@ -59,63 +63,57 @@ _EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
 class Problem:
     """Out-of-fold predictions and contrasts, and the pairs of groups that the criterion compares."""
 
-    predicted: NDArray[np.float64]
-    contrasts: NDArray[np.float64]
-    centering: NDArray[np.float64]
+    predicted: Array
+    contrasts: Array
+    centering: Array
+    chance: Array
+    label_weights: Array
     loss: str
     low: float
     high: float
-    weights: NDArray[np.float64] | None
+    weights: Array | None
     pairs: Comparisons
     clip: bool
 
-    def solve(
-        self, slack: NDArray[np.float64], start: Potentials | None, rows: NDArray[np.int64] | None = None
-    ) -> Potentials:
-        everyone = slice(None) if rows is None else rows
-        nodes = (
-            score_nodes(self.predicted, loss=self.loss, low=self.low, high=self.high) if start is None else start.nodes
-        )
+    @cached_property
+    def nodes(self) -> Array:
+        return score_nodes(self.predicted, loss=self.loss, low=self.low, high=self.high)
+
+    def solve(self, slack: Array, start: Potentials | None, rows: Ints | slice = slice(None)) -> Potentials:
         return solve_potentials(
-            self.predicted[everyone], self.contrasts[everyone], nodes, slack=slack,
-            centering=self.centering, loss=self.loss,
-            weights=None if self.weights is None else self.weights[everyone], start=start,
+            self.predicted[rows], self.contrasts[rows], self.nodes, slack=slack, centering=self.centering,
+            loss=self.loss, weights=None if self.weights is None else self.weights[rows], start=start,
         )  # fmt: skip
 
-    def moved(self, potentials: Potentials, rows: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.float64]:
+    def moved(self, potentials: Potentials, rows: Ints | slice = slice(None)) -> Array:
         found = potentials.move(self.predicted[rows], self.contrasts[rows])
         return np.clip(found, self.low, self.high) if self.clip else found
 
-    def disparity(self, scores: NDArray[np.float64]) -> float:
+    def disparity(self, scores: Array) -> float:
         """Return the mean distance between the pairs, by weight."""
         return float(_EXACT.value_and_gradient(scores, self.pairs).value / self.pairs.weights.sum())
 
-    def noise_floor(self, scores: NDArray[np.float64], rng: np.random.Generator) -> float:
+    def noise_floor(self, scores: Array, rng: np.random.Generator) -> float:
         shuffled = [_EXACT.value_and_gradient(scores, self.pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
         return float(np.mean(shuffled) / self.pairs.weights.sum())
 
     def choose(
-        self,
-        slack: Any,
-        limit: float | None,
-        chance: NDArray[np.float64],
-        label_weights: NDArray[np.float64],
-        start: Potentials | None = None,
-    ) -> tuple[NDArray[np.float64], Potentials, bool]:
+        self, slack: Any, limit: float | None, start: Potentials | None = None
+    ) -> tuple[Array, Potentials, bool]:
         """Return the slack of each cell, the potentials, and whether a limit on the disparity was reached."""
         if limit is None:
-            each = chance if slack == "auto" else float(slack) / label_weights
+            each = self.chance if slack == "auto" else float(slack) / self.label_weights
             return each, self.solve(each, start), True
         low, high = (0.0, 0.0), (_NO_LIMIT, self.disparity(self.predicted))
         if high[1] <= limit:
-            each = np.full(chance.size, _NO_LIMIT)
-            return each, _none(self, chance.size), True
+            none = np.zeros((self.chance.size, self.nodes.size - 1))
+            return np.full(self.chance.size, _NO_LIMIT), Potentials(self.nodes, none, self.loss), True
         best = None
         # The disparity is almost linear in the slack, so that a few secants find the slack of the limit.
         for number in range(_MOST_SOLUTIONS):
             share = (limit - low[1]) / max(high[1] - low[1], 1e-12) if number else 0.3 * limit / high[1]
             trial = low[0] + float(np.clip(share, 0.05, 0.95)) * (high[0] - low[0])
-            each = trial / label_weights
+            each = trial / self.label_weights
             start = self.solve(each, start)
             reached = self.disparity(self.moved(start))
             if reached <= limit:
@@ -125,13 +123,11 @@ class Problem:
             else:
                 high = (trial, reached)
         if best is None:
-            each = np.zeros(chance.size)
+            each = np.zeros(self.chance.size)
             best = each, self.solve(each, start)
         return *best, self.disparity(self.moved(best[1])) <= limit
 
-    def repair_held_out(
-        self, potentials: Potentials, slack: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def repair_held_out(self, potentials: Potentials, slack: Array, rng: np.random.Generator) -> Array:
         """Return repaired predictions, each half of the rows with potentials from the other half."""
         halves = np.array_split(rng.permutation(self.predicted.size), 2)
         scores = np.empty(self.predicted.size)
@@ -139,11 +135,6 @@ class Problem:
             part = self.solve(slack, potentials, others) if potentials.slopes.any() else potentials
             scores[rows] = self.moved(part, rows)
         return scores
-
-
-def _none(problem: Problem, n_cells: int) -> Potentials:
-    nodes = score_nodes(problem.predicted, loss=problem.loss, low=problem.low, high=problem.high)
-    return Potentials(nodes, np.zeros((n_cells, nodes.size - 1)), problem.loss)
 
 
 # Fits of the two models of blind repair, on all rows and without each fold, and their predictions.
@@ -191,11 +182,11 @@ def cross_fit(
     X: Any,
     target: NDArray[Any],
     folds: Sequence[Fold],
-    predict: Callable[[Any, Any], NDArray[np.float64]],
+    predict: Callable[[Any, Any], Array],
     *,
     rows: NDArray[np.bool_] | None = None,
-    weights: NDArray[np.float64] | None = None,
-) -> tuple[Any, NDArray[np.float64]]:
+    weights: Array | None = None,
+) -> tuple[Any, Array]:
     """Return the model fitted on all rows, and predictions of each row by models that have not seen it."""
     use = np.ones(len(target), dtype=bool) if rows is None else rows
     total, times = None, np.zeros(len(target))
@@ -216,12 +207,12 @@ def cross_fit(
         return model, total / times.reshape(-1, *[1] * (total.ndim - 1))
 
 
-def _fit(model: Any, X: Any, target: NDArray[Any], weights: NDArray[np.float64] | None) -> Any:
+def _fit(model: Any, X: Any, target: NDArray[Any], weights: Array | None) -> Any:
     with config_context(enable_metadata_routing=False):  # weights are passed by step name
         return model.fit(X, target, **weight_options(model, weights, "; leave the weights out."))
 
 
-def predictions(model: Any, X: Any) -> NDArray[np.float64]:
+def predictions(model: Any, X: Any) -> Array:
     """Return finite predictions of a regressor, or probabilities of class 1."""
     found = model_scores(model, X)
     if found.ndim != 1:
@@ -232,7 +223,7 @@ def predictions(model: Any, X: Any) -> NDArray[np.float64]:
     return found
 
 
-def group_probabilities(model: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
+def group_probabilities(model: Any, X: Any, n_classes: int) -> Array:
     """Return the probabilities of the classes 0, 1, ..., n_classes - 1."""
     with config_context(enable_metadata_routing=False):
         found = np.asarray(model.predict_proba(X), dtype=np.float64)
@@ -251,7 +242,7 @@ def group_probabilities(model: Any, X: Any, n_classes: int) -> NDArray[np.float6
     return table
 
 
-def _take(weights: NDArray[np.float64] | None, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+def _take(weights: Array | None, rows: Ints) -> Array | None:
     return None if weights is None else weights[rows]
 
 
@@ -272,11 +263,11 @@ class BlindRows:
     X: Any
     target: NDArray[Any]
     is_high: NDArray[np.bool_]
-    labels: NDArray[np.int64] | None
+    labels: Ints | None
     groups: Groups
     known: NDArray[np.bool_]
     strata: Strata | None
-    weights: NDArray[np.float64] | None
+    weights: Array | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +336,7 @@ def read_rows(
     classifies: bool,
     sensitive_features: Any,
     strata: Any,
-    weights: NDArray[np.float64] | None,
+    weights: Array | None,
 ) -> BlindRows:
     """Return the rows with their groups, of which at least two must be left."""
     size = n_rows(X)
@@ -382,16 +373,14 @@ def read_rows(
     return BlindRows(X, target, halves == 1, labels, groups, known, cells, weights)
 
 
-def _label_ranges(target: NDArray[np.float64], n_groups: int) -> NDArray[np.int64]:
+def _label_ranges(target: Array, n_groups: int) -> Ints:
     """Return the range of each real-valued label, for equalized odds: at most five, cut at quantiles."""
     n_ranges = max(min(count_ranges(target.size, n_groups), _MOST_BINS), 2)
     cuts = np.unique(np.quantile(target, np.linspace(0.0, 1.0, n_ranges + 1)[1:-1]))
     return np.searchsorted(cuts, target, side="right").astype(np.int64)
 
 
-def joint_probabilities(
-    probabilities: NDArray[np.float64], predicted: NDArray[np.float64] | None, n_labels: int
-) -> NDArray[np.float64]:
+def joint_probabilities(probabilities: Array, predicted: Array | None, n_labels: int) -> Array:
     """Return P(label, group | x) as an array (rows, labels, groups)."""
     table = probabilities.reshape(len(probabilities), -1, n_labels).transpose(0, 2, 1)
     if n_labels == 1 or predicted is None:
@@ -408,8 +397,6 @@ class CrossFit:
     group_estimator: Any
     calibration: Calibration
     cells: Cells
-    chance: NDArray[np.float64]
-    label_weights: NDArray[np.float64]
     problem: Problem
     information: float
     calibration_error: float
@@ -421,7 +408,7 @@ class CrossFit:
     def solve(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> Solution:
         """Solve the potentials for a slack, or for a limit on the disparity."""
         problem, rng = self.problem, np.random.default_rng(self.seed)
-        each, potentials, reached = problem.choose(slack, max_disparity, self.chance, self.label_weights, start)
+        each, potentials, reached = problem.choose(slack, max_disparity, start)
         held_out = problem.repair_held_out(potentials, each, rng)
         report = GroupModelReport(
             n_rows=problem.predicted.size, n_groups=len(self.groups), information=self.information,
@@ -476,22 +463,19 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     )  # fmt: skip
     low, high = (0.0, 1.0) if classifies else np.quantile(predicted, (0.005, 0.995)).tolist()
     problem = Problem(
-        predicted, cells.contrasts(joint, codes), cells.centering, repair.loss, low, high,
-        weights, _comparisons(criterion, rows, used, labels), clip=classifies,
+        predicted, cells.contrasts(joint, codes), cells.centering, chance, _label_weights(criterion, cells, labels),
+        repair.loss, low, high, weights, _comparisons(criterion, rows, used, labels), clip=classifies,
     )  # fmt: skip
     nobody = np.arange(0)
     return CrossFit(
-        base, group_model, calibration, cells, chance, _label_weights(criterion, cells, labels), problem, information,
-        error, is_predictable=gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
+        base, group_model, calibration, cells, problem, information, error, is_predictable=gain >= _LEAST_GAIN,
+        groups=rows.groups.select(nobody),
         strata=None if rows.strata is None else rows.strata.select(nobody), seed=int(rng.integers(1 << 32)),
     )  # fmt: skip
 
 
 def _describe(
-    probabilities: NDArray[np.float64],
-    groups: NDArray[np.int64],
-    labels: NDArray[np.int64] | None,
-    weights: NDArray[np.float64] | None,
+    probabilities: Array, groups: Ints, labels: Ints | None, weights: Array | None
 ) -> tuple[float, float, float]:
     """Return what calibrated probabilities tell about the groups, within labels if there are any."""
     n_parameters = probabilities.shape[1] + 1  # of the calibration: two factors and a slope for each class but one
@@ -502,7 +486,7 @@ def _describe(
     return describe_probabilities(given, groups, labels=labels, weights=weights, n_parameters=n_parameters)
 
 
-def _check_cells(classes: NDArray[np.int64], folds: list[Any], n_labels: int) -> None:
+def _check_cells(classes: Ints, folds: list[Any], n_labels: int) -> None:
     """Raise where a group, or a group with a label, has too few rows to be in the training rows of every fold."""
     counts = np.unique(classes, return_counts=True)[1]
     few = int(np.count_nonzero(counts < 2))
@@ -514,7 +498,7 @@ def _check_cells(classes: NDArray[np.int64], folds: list[Any], n_labels: int) ->
         )
 
 
-def _check_seen(probabilities: NDArray[np.float64], n_labels: int) -> None:
+def _check_seen(probabilities: Array, n_labels: int) -> None:
     """Raise for groups that a model of the groups has never seen: their probability is 0 for every row."""
     highest = np.nanmax(probabilities, axis=0).reshape(-1, n_labels).max(axis=1)
     unseen = int(np.count_nonzero(highest == 0.0))
@@ -525,9 +509,7 @@ def _check_seen(probabilities: NDArray[np.float64], n_labels: int) -> None:
         )
 
 
-def _comparisons(
-    criterion: Criterion, rows: BlindRows, used: NDArray[np.int64], labels: NDArray[np.int64] | None
-) -> Comparisons:
+def _comparisons(criterion: Criterion, rows: BlindRows, used: Ints, labels: Ints | None) -> Comparisons:
     """Return the pairs of groups whose disparity is reported; ranges of a real-valued label are strata."""
     strata = None if rows.strata is None else rows.strata.select(used)
     if labels is not None and int(labels.max()) > 1:
@@ -539,7 +521,7 @@ def _comparisons(
     ).comparisons()  # fmt: skip
 
 
-def _label_weights(criterion: Criterion, cells: Cells, labels: NDArray[np.int64] | None) -> NDArray[np.float64]:
+def _label_weights(criterion: Criterion, cells: Cells, labels: Ints | None) -> Array:
     """Return by what the slack of each cell is divided: the label's share, relative to an equal one, or 1."""
     if labels is None or criterion.stratum_weight != "share":
         return np.ones(len(cells))
@@ -550,17 +532,7 @@ def _label_weights(criterion: Criterion, cells: Cells, labels: NDArray[np.int64]
 # Predictions of a fitted blind repair.
 
 
-def describe_blind_repair(model: Any) -> list[str]:
-    """Return statements about a fitted blind repair."""
-    report = model.report_
-    return [
-        "groups are not needed at prediction",
-        f"the features tell {report.information:.0%} of the groups' entropy",
-        f"disparity on held-out rows {report.disparity_before:.3g} before, {report.disparity:.3g} after full repair",
-    ]
-
-
-def repaired_predictions(model: Any, X: Any, strata: Any, *, predicts_label: bool) -> NDArray[np.float64]:
+def repaired_predictions(model: Any, X: Any, strata: Any, *, predicts_label: bool) -> Array:
     """Return the mixture of predictions and repaired predictions: two model calls and one evaluation of the map."""
     amount = check_real(model.amount, name="amount", most=1.0)
     codes = stratum_codes(model.strata_, strata, n_rows(X))

@@ -16,6 +16,8 @@ from sklearn.pipeline import Pipeline
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Array = NDArray[np.float64]
+
 # Histogram gradient boosting of scikit-learn that takes sparse matrices, too, such as encoders return.
 
 
@@ -26,7 +28,7 @@ class DenseBoostingClassifier(HistGradientBoostingClassifier):
         """Fit the model; see scikit-learn."""
         return super().fit(_dense(X), y, sample_weight=sample_weight)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes."""
         return np.asarray(super().predict_proba(_dense(X)))
 
@@ -38,7 +40,7 @@ class DenseBoostingRegressor(HistGradientBoostingRegressor):
         """Fit the model; see scikit-learn."""
         return super().fit(_dense(X), y, sample_weight=sample_weight)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Array:
         """Return the predictions."""
         return np.asarray(super().predict(_dense(X)))
 
@@ -80,13 +82,13 @@ class Calibration:
     """
 
     factor: float
-    offsets: NDArray[np.float64]
+    offsets: Array
     change: float
-    slopes: NDArray[np.float64]
+    slopes: Array
     center: float
     scale: float
 
-    def apply(self, probabilities: NDArray[np.float64], predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+    def apply(self, probabilities: Array, predicted: Array) -> Array:
         """Return calibrated probabilities."""
         logs = np.log(np.maximum(probabilities, _FLOOR))
         level = _standardized(predicted, self.center, self.scale)[:, None]
@@ -95,7 +97,7 @@ class Calibration:
         )
 
 
-def linear_scale(predicted: NDArray[np.float64], *, are_probabilities: bool) -> NDArray[np.float64]:
+def linear_scale(predicted: Array, *, are_probabilities: bool) -> Array:
     """Return the log-odds of probabilities, and other predictions as they are.
 
     Log-odds of groups are often linear in log-odds of labels: both are, where features are normally distributed.
@@ -106,10 +108,7 @@ def linear_scale(predicted: NDArray[np.float64], *, are_probabilities: bool) -> 
 
 
 def calibrate(
-    probabilities: NDArray[np.float64],
-    classes: NDArray[np.int64],
-    predicted: NDArray[np.float64],
-    weights: NDArray[np.float64] | None = None,
+    probabilities: Array, classes: NDArray[np.int64], predicted: Array, weights: Array | None = None
 ) -> Calibration:
     """Return the calibration with the least log-loss on rows that neither model was trained on.
 
@@ -125,7 +124,7 @@ def calibrate(
     is_class = np.zeros((n, n_classes))
     is_class[np.arange(n), classes] = 1.0
 
-    def loss(unknowns: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss(unknowns: Array) -> tuple[float, Array]:
         (factor, change), (offsets, slopes) = unknowns[:2], unknowns[2:].reshape(2, n_classes)
         table = log_softmax((factor + change * level) * logs + offsets + slopes * level, axis=1)
         excess = masses[:, None] * (np.exp(table) - is_class)
@@ -148,16 +147,14 @@ def calibrate(
     return Calibration(float(factor), offsets, float(change), slopes, center, scale)
 
 
-def _standardized(predicted: NDArray[np.float64], center: float, scale: float) -> NDArray[np.float64]:
+def _standardized(predicted: Array, center: float, scale: float) -> Array:
     """Return predictions in standard deviations from their mean, at most three; 0 where all are equal."""
     if scale <= 1e-12 * abs(center) or scale == 0.0:
         return np.zeros(predicted.size)
     return np.asarray(np.clip((predicted - center) / scale, -_MOST_DEVIATIONS, _MOST_DEVIATIONS))
 
 
-def without_information(
-    classes: NDArray[np.int64], n_classes: int, weights: NDArray[np.float64] | None = None
-) -> Calibration:
+def without_information(classes: NDArray[np.int64], n_classes: int, weights: Array | None = None) -> Calibration:
     """Return the calibration whose probabilities are the shares of the classes, whatever the models say."""
     counts = np.bincount(classes, weights=weights, minlength=n_classes)
     offsets = np.log(np.maximum(counts / counts.sum(), _FLOOR))
@@ -186,11 +183,11 @@ class GroupModelReport:
 
 
 def describe_probabilities(
-    probabilities: NDArray[np.float64],
+    probabilities: Array,
     groups: NDArray[np.int64],
     *,
     labels: NDArray[np.int64] | None = None,
-    weights: NDArray[np.float64] | None = None,
+    weights: Array | None = None,
     n_parameters: int = 0,
 ) -> tuple[float, float, float]:
     """Return what probabilities of groups, given the features and the label if there is one, tell about the groups."""

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin, clone
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._labels import real_targets, two_classes
-from fairtransport._sklearn import BinaryClassifierMixin, fitted_summary_html, n_rows
+from fairtransport._sklearn import BinaryClassifierMixin
 from fairtransport._validation import check_real, check_weights
 from fairtransport.repair._repaired_model import RepairedModel
 from fairtransport.repair.blind._fitting import (
     check_options,
     cross_fit_models,
-    describe_blind_repair,
     read_rows,
     repaired_predictions,
 )
@@ -155,9 +152,18 @@ class _BlindRepairModel(RepairedModel):
         self.potentials_ = solution.potentials
         self.report_ = solution.report
 
-    def _html_repr(self) -> str:
-        groups = self.groups_ if hasattr(self, "groups_") else None
-        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_blind_repair(self))
+    def score(self, X: Any, y: ArrayLike, *, strata: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of ``predict``, or its coefficient of determination."""
+        return self._quality(y, self.predict(X, strata=strata), sample_weight)
+
+    def _describe(self) -> list[str]:
+        report = self.report_
+        before, after = f"{report.disparity_before:.3g} before", f"{report.disparity:.3g} after full repair"
+        return [
+            "groups are not needed at prediction",
+            f"the features tell {report.information:.0%} of the groups' entropy",
+            f"disparity on held-out rows {before}, {after}",
+        ]
 
 
 class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
@@ -203,10 +209,8 @@ class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
     report_ : GroupModelReport
         What the features tell about the groups, whether their probabilities are calibrated, and what disparity the
         repair leaves on out-of-fold rows; ``print`` it.
-    groups_ : Groups
-        The groups, without rows.
-    strata_ : Strata or None
-        The strata, without rows.
+    groups_, strata_ : Groups, Strata or None
+        Without rows.
     classes_ : ndarray of shape (2,)
         The class labels; scores are probabilities of the second.
     n_features_in_, feature_names_in_
@@ -252,85 +256,35 @@ class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
     [0.2, 0.0]
     """
 
-    def _targets(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        del X
-        return two_classes(y, type(self).__name__)
+    score = _BlindRepairModel.score
 
     def predict_proba(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
-        """Return the repaired probabilities of the two classes.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            The features of ``fit``.
-        strata : column or table, optional
-            The stratum of each row; required if strata were given to ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-        """
+        """Return the repaired probabilities of both classes; ``strata`` are required if they were given to ``fit``."""
         check_is_fitted(self)
         positive = np.clip(repaired_predictions(self, X, strata, predicts_label=True), 0.0, 1.0)
         return np.column_stack((1.0 - positive, positive))
 
     def predict(self, X: Any, *, strata: Any = None) -> NDArray[Any]:
         """Return class 1 where its repaired probability is above one half; see ``predict_proba``."""
-        above = self.predict_proba(X, strata=strata)[:, 1] > 0.5
-        return np.asarray(self.classes_[above.astype(int)])
-
-    def score(self, X: Any, y: ArrayLike, *, strata: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy of ``predict``."""
-        return float(accuracy_score(y, self.predict(X, strata=strata), sample_weight=sample_weight))
+        return self._classify(self.predict_proba(X, strata=strata))
 
 
 class BlindRepairRegressor(RegressorMixin, _BlindRepairModel):
-    r"""Regressor whose predictions are repaired without the group at prediction.
-
-    A second model estimates the probability of each group from the features, and one function of both models'
-    predictions makes the distributions of the groups alike. The groups of people are needed in ``fit`` only.
+    """Regressor whose predictions are repaired without the group at prediction.
 
     Parameters
     ----------
     estimator : regressor
-        A regressor, or a pipeline that ends in one. Clones are fitted; wrap a fitted one in
-        :class:`sklearn.frozen.FrozenEstimator` to keep it, and fit the repair on rows that it has not seen.
-    group_estimator : classifier, optional
-        A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
-        default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
-        same preprocessing.
-    repair : BlindRepair, optional
-        Criterion, loss, limit on the disparity, groups and seed; the default ones when omitted.
-    slack : "auto" or float, default="auto"
-        Difference that the repair leaves between the share of each group above any prediction and a common one, so that
-        two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
-        rows; 0 is full parity on the training rows.
-    cv : int, splitter or iterable of splits, default=5
-        Folds by which both models are cross-fitted: the map is learned from predictions of rows that the models were
-        not trained on. Predictions come from models fitted on all rows.
-    amount : float, default=1.0
-        How much to repair, from 0 (no change) to 1. It may be set after ``fit``.
+        A regressor, or a pipeline that ends in one. Clones are fitted, unless it is frozen.
+    group_estimator, repair, slack, cv, amount
+        As in `BlindRepairClassifier`; the loss is the squared one.
 
     Attributes
     ----------
     estimator_ : regressor
         The model fitted on all rows.
-    group_estimator_ : classifier
-        The model of the groups fitted on all rows; where groups are compared within labels, of groups crossed with
-        labels, coded as group * n_labels + label.
-    group_calibration_ : Calibration
-        Applied to its probabilities.
-    cells_ : Cells
-        Groups that are compared, and their shares.
-    potentials_ : Potentials
-        The map.
-    report_ : GroupModelReport
-        What the features tell about the groups, whether their probabilities are calibrated, and what disparity the
-        repair leaves on out-of-fold rows; ``print`` it.
-    groups_ : Groups
-        The groups, without rows.
-    strata_ : Strata or None
-        The strata, without rows.
+    group_estimator_, group_calibration_, cells_, potentials_, report_, groups_, strata_
+        As of `BlindRepairClassifier`.
     n_features_in_, feature_names_in_
         Those of ``estimator_``, if it has them.
 
@@ -355,28 +309,9 @@ class BlindRepairRegressor(RegressorMixin, _BlindRepairModel):
     [1.3, 0.1]
     """
 
-    def _targets(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        if n_rows(X) == 1:
-            raise ValueError("BlindRepairRegressor needs several rows; n_samples=1.")
-        return real_targets(y, type(self).__name__), None
+    score = _BlindRepairModel.score
 
     def predict(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
-        """Return the repaired predictions.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            The features of ``fit``.
-        strata : column or table, optional
-            The stratum of each row; required if strata were given to ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return the repaired predictions; ``strata`` are required if they were given to ``fit``."""
         check_is_fitted(self)
         return repaired_predictions(self, X, strata, predicts_label=False)
-
-    def score(self, X: Any, y: ArrayLike, *, strata: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the coefficient of determination of ``predict``."""
-        return float(r2_score(y, self.predict(X, strata=strata), sample_weight=sample_weight))

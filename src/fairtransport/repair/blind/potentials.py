@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Array = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
 #: What a repaired score costs: squared or logarithmic loss, or the error of the decision at one half.
 LOSSES = ("squared", "log", "zero_one")
 
@@ -38,16 +41,16 @@ class Potentials:
     exactly: between two nodes the potentials are linear, and the minimiser has a closed form.
     """
 
-    nodes: NDArray[np.float64]
-    slopes: NDArray[np.float64]
+    nodes: Array
+    slopes: Array
     loss: str
 
     @cached_property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Array:
         """Potentials at the nodes, 0 at the first."""
         return _integrate(self.slopes, np.diff(self.nodes))
 
-    def move(self, predictions: NDArray[np.float64], contrasts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def move(self, predictions: Array, contrasts: Array) -> Array:
         """Return the repaired predictions."""
         moved = np.empty(predictions.size)
         left, right = self.nodes[:-1], self.nodes[1:]
@@ -61,9 +64,7 @@ class Potentials:
         return moved
 
 
-def score_nodes(
-    predictions: NDArray[np.float64], *, loss: str = "squared", low: float, high: float
-) -> NDArray[np.float64]:
+def score_nodes(predictions: Array, *, loss: str = "squared", low: float, high: float) -> Array:
     """Return the nodes of potentials: half of them spread evenly over the range, half where predictions are."""
     if loss == "zero_one":
         return np.array([low, high])
@@ -77,14 +78,14 @@ def score_nodes(
 
 
 def solve_potentials(
-    predictions: NDArray[np.float64],
-    contrasts: NDArray[np.float64],
-    nodes: NDArray[np.float64],
+    predictions: Array,
+    contrasts: Array,
+    nodes: Array,
     *,
-    slack: NDArray[np.float64],
-    centering: NDArray[np.float64],
+    slack: Array,
+    centering: Array,
     loss: str = "squared",
-    weights: NDArray[np.float64] | None = None,
+    weights: Array | None = None,
     start: Potentials | None = None,
     max_iter: int = 300,
 ) -> Potentials:
@@ -117,7 +118,7 @@ def solve_potentials(
     shape = (contrasts.shape[1], widths.size)
     step = 1.0 / np.sqrt(lengths.mean())  # of the unknowns, so that their curvature is about 1
 
-    def negative_dual(unknowns: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def negative_dual(unknowns: Array) -> tuple[float, Array]:
         slopes = centering @ (step * unknowns.reshape(shape))
         potentials = _integrate(slopes, lengths)
         value, gradient = 0.0, np.zeros_like(potentials)
@@ -146,18 +147,18 @@ def solve_potentials(
     return Potentials(nodes, centering @ (step * found.x.reshape(shape)) * (unit / spread), loss)
 
 
-def _integrate(slopes: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+def _integrate(slopes: Array, widths: Array) -> Array:
     return np.hstack((np.zeros((len(slopes), 1)), np.cumsum(slopes * widths, axis=1)))
 
 
-def _loss(prediction: NDArray[np.float64], score: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
+def _loss(prediction: Array, score: Array, loss: str) -> Array:
     """Return the expected loss of a score where the label has this expectation, up to a constant."""
     if loss != "log":
         return (prediction - score) ** 2
     return -prediction * np.log(score) - (1.0 - prediction) * np.log1p(-score)
 
 
-def _minimizer(prediction: NDArray[np.float64], slope: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
+def _minimizer(prediction: Array, slope: Array, loss: str) -> Array:
     """Return the score at which the loss plus a linear function is least."""
     if loss != "log":
         return prediction - 0.5 * slope
@@ -193,26 +194,24 @@ class Cells:
     that differ in their strata may differ in their scores.
     """
 
-    groups: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    strata: NDArray[np.int64]
-    shares: NDArray[np.float64]
-    totals: NDArray[np.float64]
-    priors: NDArray[np.float64]
-    stratum_shares: NDArray[np.float64]
+    groups: Ints
+    labels: Ints
+    strata: Ints
+    shares: Array
+    totals: Array
+    priors: Array
+    stratum_shares: Array
 
     def __len__(self) -> int:
         return self.groups.size
 
     @property
-    def centering(self) -> NDArray[np.float64]:
+    def centering(self) -> Array:
         """The matrix that subtracts from each cell the mean of the cells that are compared with it."""
         compared = (self.labels[:, None] == self.labels) & (self.strata[:, None] == self.strata)
         return np.eye(len(self)) - compared / compared.sum(axis=1)
 
-    def contrasts(
-        self, probabilities: NDArray[np.float64], codes: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float64]:
+    def contrasts(self, probabilities: Array, codes: Ints | None = None) -> Array:
         """Return the contrasts of rows."""
         within = probabilities if codes is None else _apply_priors(probabilities, self.priors, codes)
         table = within[:, self.labels, self.groups] / self.shares
@@ -230,15 +229,15 @@ class Cells:
 
 
 def make_cells(
-    probabilities: NDArray[np.float64],
+    probabilities: Array,
     *,
-    groups: NDArray[np.int64],
-    labels: NDArray[np.int64] | None,
+    groups: Ints,
+    labels: Ints | None,
     compared: tuple[int, ...],
-    codes: NDArray[np.int64] | None = None,
+    codes: Ints | None = None,
     n_strata: int = 0,
-    weights: NDArray[np.float64] | None = None,
-) -> tuple[Cells, NDArray[np.float64]]:
+    weights: Array | None = None,
+) -> tuple[Cells, Array]:
     """Return the cells of a criterion, and the difference that chance leaves to each."""
     masses = np.ones(groups.size) if weights is None else weights
     n_groups = probabilities.shape[2]
@@ -278,14 +277,8 @@ def make_cells(
 
 
 def _stratum_priors(
-    probabilities: NDArray[np.float64],
-    *,
-    groups: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    n_strata: int,
-    masses: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    probabilities: Array, *, groups: Ints, labels: Ints, codes: Ints, n_strata: int, masses: Array
+) -> Array:
     """Return the ratio of what a stratum has of a group, given the label, to what the features say; shrunk to 1.
 
     Strata need not be features: who is in a stratum is then likelier of a group that is frequent there.
@@ -301,9 +294,7 @@ def _stratum_priors(
     return priors
 
 
-def _apply_priors(
-    probabilities: NDArray[np.float64], priors: NDArray[np.float64], codes: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _apply_priors(probabilities: Array, priors: Array, codes: Ints) -> Array:
     tilted = probabilities * priors[codes]
     sums = tilted.sum(axis=2, keepdims=True)
     return tilted / np.maximum(sums, 1e-12) * probabilities.sum(axis=2, keepdims=True)
