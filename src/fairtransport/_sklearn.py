@@ -12,7 +12,8 @@ import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import ClassifierMixin, is_regressor
+from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils.sparsefuncs import min_max_axis
@@ -35,6 +36,30 @@ class BinaryClassifierMixin(ClassifierMixin):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+class GroupedClassifierMixin(BinaryClassifierMixin):
+    """A classifier of two classes whose ``predict_proba`` may need groups."""
+
+    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[Any]:
+        """Return class 1 where its probability is above one half; see ``predict_proba`` for the parameters."""
+        options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
+        above = self.predict_proba(X, **options)[:, 1] > 0.5
+        return np.asarray(self.classes_[above.astype(int)])
+
+    def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+
+class GroupedRegressorMixin(RegressorMixin):
+    """A regressor whose ``predict`` may need groups."""
+
+    def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination (R2) of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
 
 
 # Calls of ``fit`` and of predictions with ``sensitive_features``, for estimators and for pipelines of them.
