@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
@@ -25,3 +26,20 @@ def with_command(folder):
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fairtransport.cli "$@"\n')
     program.chmod(0o755)
     return {**os.environ, **ONE_THREAD, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+
+
+def run_block(language, text, folder, environment):
+    """Run a block of code of a page, in Python or bash, to its end."""
+    command = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
+    done = subprocess.run(
+        [*command, text], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, (text, done.stderr)
+
+
+def until(condition, seconds=60):
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)

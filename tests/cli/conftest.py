@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass
 from types import ModuleType
@@ -18,8 +19,34 @@ METRICS = ("error_rate", "wasserstein_disparity", "strong_demographic_disparity"
 
 @pytest.fixture
 def run():
-    """Run the command line in this process."""
-    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+    """Run the command line in this process; the first argument, and options with their values, may be one text."""
+
+    def call(*arguments, **options):
+        words = []
+        for number, argument in enumerate(map(str, arguments)):
+            words += shlex.split(argument) if number == 0 or argument.startswith("--") else [argument]
+        return CliRunner().invoke(app, words, **options)
+
+    return call
+
+
+@pytest.fixture
+def one_line():
+    """Return the only line on standard error of a command that fails."""
+
+    def line(result, status=1):
+        assert (result.exit_code, result.stdout) == (status, ""), result.output
+        (text,) = result.stderr.splitlines()
+        return text
+
+    return line
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture
@@ -34,21 +61,24 @@ def comparison():
     return Comparison("Adult", groups, np.zeros(40, dtype=int), scores, outcomes, floor, {"Seed": "0"})
 
 
+def stand_in(monkeypatch, module, function, result):
+    """Replace a function of the paper; return the options of its calls."""
+    calls = []
+
+    def call(**options):
+        calls.append(options)
+        return result
+
+    replaced = ModuleType(f"fairtransport.paper.{module}")
+    setattr(replaced, function, call)
+    monkeypatch.setitem(sys.modules, replaced.__name__, replaced)
+    return calls
+
+
 @pytest.fixture
 def compare(comparison, monkeypatch):
     """Stands in for the training of ``demo``; remembers how it was called."""
-    calls = []
-
-    def compare_on_adult(**options):
-        calls.append(options)
-        if options["progress"] is not None:
-            options["progress"]("Training COT")
-        return comparison
-
-    module = ModuleType("fairtransport.paper.comparison")
-    module.compare_on_adult = compare_on_adult
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    return calls
+    return stand_in(monkeypatch, "comparison", "compare_on_adult", comparison)
 
 
 @dataclass
@@ -83,16 +113,7 @@ class Table:
 @pytest.fixture
 def table1(monkeypatch):
     """Stands in for the computation of ``reproduce table1``; remembers how it was called."""
-    calls = []
-
-    def run_table1(**options):
-        calls.append(options)
-        return Table()
-
-    module = ModuleType("fairtransport.paper.table1")
-    module.run_table1 = run_table1
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    return calls
+    return stand_in(monkeypatch, "table1", "run_table1", Table())
 
 
 @pytest.fixture

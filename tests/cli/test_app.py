@@ -25,35 +25,26 @@ def test_version(run):
 COMMANDS = [command.name for command in app.registered_commands]
 
 
-@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
-def test_every_help_has_an_example(run, command):
-    result = run(*command, "--help")
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_every_help_has_examples_that_parse_statuses_and_common_options(run, command):
+    result = run(f"{command} --help")
     assert result.exit_code == 0
-    assert "Example:\n" in result.stdout
-    assert f"    fairtransport {' '.join(command)}" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_examples_of_the_help_parse(run, command):
-    example = run(command, "--help").stdout.partition("Example:\n")[2].replace("\\\n", " ")
+    example = result.stdout.partition("Example:\n")[2].replace("\\\n", " ")
     lines = re.findall(r"^(?:    |.*\| )fairtransport (.*?)(?: [|>#] .*)?$", example, re.MULTILINE)
     assert any(line.startswith(command) for line in lines)
-    for line in lines:
+    for line in lines if command else ():
         name, *words = shlex.split(line)
         with get_command(app).commands[name].make_context(name, words):  # raises for an unknown option or a wrong value
             pass
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_help_lists_statuses_and_common_options(run, command):
-    text = " ".join(run(command, "--help").stdout.split())
-    assert "Exit status:" in text
-    assert "130" in text
-    assert "Ctrl-C" in text
-    assert "Add --debug to see where an error was raised" in text
-    assert "--force" in text or command in {"serve", "sign"}  # which write no file, or change the one they are given
-    assert "--json [PATH]" in text or command in {"serve", "sign", "stream"}
+    if command:
+        text = " ".join(result.stdout.split())
+        assert re.search(r"Exit status:.* 130 .*Ctrl-C.*Add --debug to see where an error was raised", text)
+        assert "--force" in text or command in {
+            "serve",
+            "sign",
+        }  # which write no file, or change the one they are given
+        assert "--json [PATH]" in text or command in {"serve", "sign", "stream"}
 
 
 def test_an_option_has_one_placeholder_on_all_commands():
@@ -100,7 +91,7 @@ def test_debug_may_follow_the_command(run, tmp_path):
 
 
 @pytest.mark.parametrize("debug", [[], ["--debug"]])
-@pytest.mark.parametrize("kind", [ValueError, KeyError, RuntimeError, UnicodeError])
+@pytest.mark.parametrize("kind", [ValueError, TypeError, OSError, KeyError, RuntimeError, UnicodeError])
 def test_what_other_libraries_say_is_not_printed(run, monkeypatch, kind, debug):
     secret = "CANA" + "RY"  # not in a line of the traceback
 
@@ -117,9 +108,8 @@ def test_what_other_libraries_say_is_not_printed(run, monkeypatch, kind, debug):
 def test_demo_and_reproduce_have_json(run, compare, table1, tmp_path):
     shown = json.loads(run("demo", "--out", tmp_path / "demo", "--json").stdout)
     assert [one["name"] for one in shown["methods"]] == ["LR", "COT"]
-    rows = json.loads(run("reproduce", "table1", "--out", tmp_path / "table1", "--json").stdout)
-    assert rows[0]["mean"] == 0.1475
-    assert rows[0]["floor"] is None
+    first, *_ = json.loads(run("reproduce", "table1", "--out", tmp_path / "table1", "--json").stdout)
+    assert (first["mean"], first["floor"]) == (0.1475, None)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

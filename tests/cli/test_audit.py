@@ -9,84 +9,45 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tests.worlds import score_table
 
 import fairtransport as ft
 from fairtransport._text import plain
 from fairtransport.auditing import Inference
 
 CANARY = "CANARY"
-QUICK = ("--n-bootstrap", 20, "--n-permutations", 20)
-
-
-def rows(n=600, seed=0):
-    rng = np.random.default_rng(seed)
-    race = rng.choice(["B", "W"], n)
-    scores = np.round(rng.beta(2, 3, n) * (1 - 0.3 * (race == "B")), 5)
-    return pl.DataFrame(
-        {
-            "s": scores,
-            "race": race,
-            "sex": rng.choice(["F", "M"], n),
-            "y": (rng.random(n) < scores).astype(int),
-            "w": rng.integers(1, 4, n),
-            "region": rng.choice(["n", "o"], n),
-        }
-    )
+QUICK = "--n-bootstrap 20 --n-permutations 20"
+FEW = Inference(n_bootstrap=20, n_permutations=20, random_state=0)
+TABLE = score_table()
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(here):
     """A folder with a table in several files."""
-    monkeypatch.chdir(tmp_path)
-    rows().write_csv("scores.csv")
-    rows().write_parquet("scores.parquet")
-    return tmp_path
+    TABLE.write_csv("scores.csv")
+    TABLE.write_parquet("scores.parquet")
+    return here
 
 
-def call(run, *arguments, files=("scores.csv",), score="s", sensitive="race"):
-    return run("audit", *files, "--score", score, "--sensitive", sensitive, *QUICK, *arguments)
-
-
-def one_line(result, status=1):
-    assert (result.exit_code, result.stdout) == (status, ""), result.output
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    return lines[0]
+def call(run, *arguments, files=("scores.csv",), score="s", sensitive="race", **options):
+    return run("audit", *files, "--score", score, "--sensitive", sensitive, QUICK, *arguments, **options)
 
 
 def test_output_has_the_metrics_their_intervals_and_a_verdict(run, here):
-    result = call(
-        run,
-        "--label",
-        "y",
-        "--strata",
-        "region",
-        "--threshold",
-        0.25,
-        "--threshold",
-        0.5,
-        "--n-bootstrap",
-        99,
-        "--n-permutations",
-        99,
-    )
+    few = "--n-bootstrap 99 --n-permutations 99"
+    result = call(run, f"--label y --strata region --threshold .25 --threshold .5 {few}")
     assert (result.exit_code, result.stderr) == (0, ""), result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
-    options = {
-        "label": "y",
-        "strata": "region",
-        "thresholds": [0.25, 0.5],
-        "inference": Inference(n_bootstrap=99, n_permutations=99, random_state=0),
-    }
-    expected = ft.audit_table(rows(), score="s", sensitive_features="race", **options)
+    options = {"label": "y", "strata": "region", "thresholds": [0.25, 0.5]}
+    many = Inference(n_bootstrap=99, n_permutations=99, random_state=0)
+    expected = ft.audit_table(TABLE, score="s", sensitive_features="race", inference=many, **options)
     assert result.stdout.startswith(str(expected))
     assert plain(expected.verdict.sentence) in " ".join(result.stdout.split())
     assert "Among people in the same stratum (region), the two groups are scored" in result.stdout
 
 
 def test_the_criterion_has_its_limits_and_needs_labels(run, here):
-    options = ("--label", "y", "--criterion", "equalized_odds", "--fail-above", "separation=0", "--surely")
-    result = call(run, *options)
+    result = call(run, "--label y --criterion equalized_odds --fail-above separation=0 --surely")
     assert result.exit_code == 2
     assert "limit exceeded: separation is " in result.stderr
     assert "Among people with the same outcome, the two groups" in result.stdout
@@ -96,13 +57,8 @@ def test_the_criterion_has_its_limits_and_needs_labels(run, here):
 def test_json_on_standard_output_is_the_audit_and_nothing_else(run, here, name):
     result = call(run, "--json", "-", "--weight", "w", files=[name], sensitive="race,sex")
     assert (result.exit_code, result.stderr) == (0, "")
-    expected = ft.audit_table(
-        rows(),
-        score="s",
-        sensitive_features=["race", "sex"],
-        weight="w",
-        inference=Inference(n_bootstrap=20, n_permutations=20, random_state=0),
-    )
+    groups = ["race", "sex"]
+    expected = ft.audit_table(TABLE, score="s", sensitive_features=groups, weight="w", inference=FEW)
     assert without_provenance(result.stdout) == without_provenance(expected.to_json())
 
 
@@ -121,27 +77,15 @@ def test_json_and_page_are_written_to_files(run, here):
 
 
 def test_options_reach_the_audit(run, here):
-    frame = rows().with_columns(pl.col("s") * 550 + 300, y=pl.col("y").replace_strict({0: "yes", 1: "no"}))
+    frame = TABLE.with_columns(pl.col("s") * 550 + 300, y=pl.col("y").replace_strict({0: "yes", 1: "no"}))
     frame.write_csv("points.csv", separator=";")
-    result = call(
-        run, "--json", "-", "--range", "300,850", "--label", "y", "--pos-label", "no", "--target", "B, F",
-        "--bins", 100, "--confidence", 0.9, "--seed", 7, "--delimiter", ";", files=["points.csv"],
-        sensitive="race,sex",
-    )  # fmt: skip
+    options = "--label y --pos-label no --target 'B, F' --bins 100 --confidence 0.9 --seed 7 --delimiter ';' --json -"
+    result = call(run, options, "--range", "300,850", files=["points.csv"], sensitive="race,sex")
     assert result.exit_code == 0, result.output
-    content = json.loads(result.stdout)
-    expected = ft.audit_table(
-        frame,
-        score="s",
-        sensitive_features=["race", "sex"],
-        label="y",
-        pos_label="no",
-        range=(300, 850),
-        target="B, F",
-        n_bins=100,
-        inference=Inference(confidence=0.9, n_bootstrap=20, n_permutations=20, random_state=7),
-    )
-    assert without_provenance(json.dumps(content)) == without_provenance(expected.to_json())
+    options = {"label": "y", "pos_label": "no", "range": (300, 850), "target": "B, F", "n_bins": 100}
+    few = Inference(confidence=0.9, n_bootstrap=20, n_permutations=20, random_state=7)
+    expected = ft.audit_table(frame, score="s", sensitive_features=["race", "sex"], inference=few, **options)
+    assert without_provenance(result.stdout) == without_provenance(expected.to_json())
 
 
 # ------------------------------------------------------------------------------------------------------------ limits
@@ -185,27 +129,9 @@ def test_every_exceeded_limit_is_reported(run, here):
 
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])
 def test_on_a_terminal_it_asks_before_replacing(run, here, monkeypatch, answer, status):
-    from typer.testing import CliRunner  # noqa: PLC0415
-
-    from fairtransport.cli.app import app  # noqa: PLC0415
-
     monkeypatch.setattr("fairtransport.cli._output.can_ask", lambda: True)
     Path("a.json").write_text("old")
-    arguments = [
-        "audit",
-        "scores.csv",
-        "--score",
-        "s",
-        "--sensitive",
-        "race",
-        "--json",
-        "a.json",
-        "--n-bootstrap",
-        "20",
-        "--n-permutations",
-        "20",
-    ]
-    result = CliRunner().invoke(app, arguments, input=f"{answer}\n")
+    result = call(run, "--json", "a.json", input=f"{answer}\n")
     assert result.exit_code == status, result.output
     assert "a.json exists. Overwrite it?" in result.stderr
     assert (Path("a.json").read_text() == "old") is (status == 1)
@@ -215,14 +141,14 @@ def test_ctrl_c_leaves_nothing_and_ends_with_130(run, here, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fairtransport.tables._entries._group", stop)
+    monkeypatch.setattr("fairtransport.tables.table_counts._group", stop)
     before = sorted(here.iterdir())
     result = call(run, "--json", "a.json")
     assert (result.exit_code, result.stderr) == (130, "stopped\n")
     assert sorted(here.iterdir()) == before
 
 
-def test_without_the_extra_one_line_says_what_to_install(run, here, monkeypatch):
+def test_without_the_extra_one_line_says_what_to_install(run, here, one_line, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert one_line(call(run)) == 'error: Files of tables need duckdb: pip install "fairtransport[tables]"'
 
@@ -235,13 +161,13 @@ def test_debug_shows_the_error_without_the_row(run, here):
     assert CANARY not in result.output
 
 
-def test_predictions_and_labels_that_are_numbers(run, here):
+def test_predictions_and_labels_that_are_numbers(run, here, one_line):
     rng = np.random.default_rng(0)
     sex = rng.choice(["F", "M"], 600)
     predicted = np.exp(10 + 0.4 * rng.normal(0.5 * (sex == "M"), 1.0, 600)).round(2)
     wage = (predicted * np.exp(rng.normal(0, 0.2, 600))).round(2)
     pl.DataFrame({"p": predicted, "wage": wage, "sex": sex, "grade": rng.integers(1, 6, 600)}).write_csv("wages.csv")
-    command = ["audit", "wages.csv", "--score", "p", "--sensitive", "sex", "--n-bootstrap", 50, "--n-permutations", 50]
+    command = ["audit wages.csv --score p --sensitive sex --n-bootstrap 50 --n-permutations 50"]
     limited = run(*command, "--label", "wage", "--threshold", "top 20%", "--fail-above", "rank=.05", "--json", "a.json")
     assert limited.exit_code == 2
     assert "limit exceeded: rank is" in limited.stderr

@@ -21,10 +21,9 @@ def table():
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, table):
-    monkeypatch.chdir(tmp_path)
+def here(here, table):
     table.write_csv("scores.csv")
-    return tmp_path
+    return here
 
 
 def call(run, *arguments):
@@ -32,8 +31,7 @@ def call(run, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("limit", "status"),
-    [("positive_predictive_value=.1", 2), ("ppv=.9", 0), ("ece=.05", 2), ("ece=.5", 0)],
+    ("limit", "status"), [("positive_predictive_value=.1", 2), ("ppv=.9", 0), ("ece=.05", 2), ("ece=.5", 0)]
 )
 def test_a_limit_on_errors_sets_the_exit_status(run, here, limit, status):
     result = call(run, "--label", "y", "--fail-above", limit)
@@ -42,10 +40,8 @@ def test_a_limit_on_errors_sets_the_exit_status(run, here, limit, status):
 
 
 def test_limits_refer_to_the_worst_threshold_and_to_the_largest_difference(run, here):
-    options = ("--label", "y", "--threshold", ".3", "--threshold", ".6", "--json", "-")
-    result = call(
-        run, *options, *(f"--fail-above={name}=0" for name in ("tpr", "fpr", "fnr", "npv", "acc", "eo", "eop"))
-    )
+    limits = (f"--fail-above={name}=0" for name in ("tpr", "fpr", "fnr", "npv", "acc", "eo", "eop"))
+    result = call(run, "--label y --threshold .3 --threshold .6 --json -", *limits)
     audit = json.loads(result.stdout)
     lines = dict(line.removeprefix("limit exceeded: ").split(" is ") for line in result.stderr.splitlines())
     expected = {

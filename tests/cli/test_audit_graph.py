@@ -83,6 +83,7 @@ def test_edges_in_a_file_and_resolving_columns(folder, run):
 @pytest.mark.parametrize(
     ("more", "status", "message"),
     [
+        (("--graph", "into.dot"), 1, "name it in --adjust-for"),  # an option instead of a parameter
         (("--unfair-edge", "sex"), 64, "a cause and an effect"),
         (("--score", "hours"), 64, "cannot be combined with --score"),
         (("--quantiles", "trees"), 64, "forest or linear"),
@@ -92,14 +93,8 @@ def test_edges_in_a_file_and_resolving_columns(folder, run):
         (("--resolving", "job"), 1, "no column 'job'"),
     ],
 )
-def test_wrong_options(more, status, message, folder, run):
+def test_wrong_options(more, status, message, folder, run, here):
+    (here / "into.dot").write_text("digraph { age -> sex -> hours }")
     result = run(*options(folder), *QUICK, *more)
     assert result.exit_code == status, result.output
     assert message in " ".join(result.output.split())
-
-
-def test_errors_say_options_instead_of_parameters(folder, tmp_path, run):
-    (tmp_path / "into.dot").write_text("digraph { age -> sex -> hours }")
-    result = run(*options(folder)[:3], tmp_path / "into.dot", *options(folder)[4:], *QUICK)
-    assert result.exit_code == 1
-    assert "name it in --adjust-for" in " ".join(result.output.split())

@@ -14,14 +14,13 @@ from fairtransport.auditing import Audit
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     rng = np.random.default_rng(0)
     race = rng.choice(["B", "W"], 800)
     scores = np.round(rng.beta(2, 3, 800) * (1 - 0.4 * (race == "B")), 5)
     repaired = ft.QuantileRepair().fit_transform(scores, sensitive_features=race)
     pl.DataFrame({"s": scores, "fair": repaired, "race": race, "y": rng.integers(0, 2, 800)}).write_csv("scores.csv")
-    return tmp_path
+    return here
 
 
 def audited(run, column, path, *options):

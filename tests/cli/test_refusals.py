@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
+from tests.worlds import score_table
 
 import fairtransport as ft
 from fairtransport.tabular import TableModel
@@ -22,18 +23,7 @@ CANARY = "CANARY"
 def folder(tmp_path_factory, raw_people):
     """Good tables of scores and of people, bad ones of every kind, and a model."""
     folder = tmp_path_factory.mktemp("files")
-    rng = np.random.default_rng(0)
-    race = rng.choice(["B", "W"], 600)
-    scores = pl.DataFrame(
-        {
-            "s": np.round(rng.beta(2, 3, 600), 5),
-            "race": race,
-            "y": rng.integers(0, 2, 600),
-            "w": rng.integers(1, 4, 600),
-            "region": rng.choice(["n", "o"], 600),
-            "age": np.arange(600) % 20,
-        }
-    )
+    scores = score_table().select("s", "race", "y", "w", "region", age=pl.int_range(600) % 20)
     scores.write_csv(folder / "scores.csv")
     scores.write_parquet(folder / "scores.parquet")
     people = raw_people(600).with_columns(one=pl.lit(CANARY), none=pl.lit(None))

@@ -15,34 +15,20 @@ import numpy as np
 import polars as pl
 import pyarrow.feather as feather
 import pytest
+from tests.worlds import score_table
 
 import fairtransport as ft
 
-CANARY = "CANARY"
-
 
 def rows(n=900, seed=0):
-    rng = np.random.default_rng(seed)
-    race = rng.choice(["B", "W", "X"], n)
-    scores = np.round(rng.beta(2, 3, n) * (1 - 0.3 * (race == "B")), 5)
-    return pl.DataFrame(
-        {
-            "id": np.arange(n),
-            "s": scores,
-            "race": race,
-            "sex": rng.integers(0, 2, n),
-            "y": (rng.random(n) < scores).astype(int),
-            "w": rng.integers(1, 4, n),
-        }
-    )
+    return score_table(n, seed, races=("B", "W", "X")).with_columns(sex=(pl.col("sex") == "M").cast(int)).drop("region")
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     rows().write_parquet("scores.parquet")
     rows().write_csv("scores.csv")
-    return tmp_path
+    return here
 
 
 def call(run, *arguments, files=("scores.parquet",), sensitive="race", out="out.parquet"):
@@ -104,8 +90,8 @@ def test_held_out_figures_are_those_of_fresh_rows(run, here):
 def test_options_reach_the_repair(run, here):
     frame = rows().with_columns(pl.col("s") * 550 + 300)
     frame.write_parquet("points.parquet")
-    arguments = ("--amount", 0.5, "--target", "W", "--range", "300,850", "--bins", 1000, "--column", "fair")
-    result = call(run, *arguments, files=["points.parquet"], sensitive=["race", "sex"][0])
+    arguments = "--amount 0.5 --target W --range 300,850 --bins 1000 --column fair"
+    result = call(run, arguments, files=["points.parquet"])
     assert result.exit_code == 0, result.output
     fitted = ft.repair.TableRepair(
         ft.QuantileRepair(target="W", amount=0.5), score="s", sensitive_features="race", range=(300, 850), n_bins=1000
@@ -211,8 +197,7 @@ def test_repair_within_strata_and_its_sql(here, run):
     table = rows(3000, seed=3)
     table = table.with_columns(s=(pl.col("s") + 0.1 * pl.col("sex")).clip(0, 1))
     table.write_parquet("scores.parquet")
-    options = ("--bins", "1024", "--sql", "repair.sql", "--dialect", "duckdb", "--json", "figures.json")
-    result = call(run, "--strata", "sex", *options)
+    result = call(run, "--strata sex --bins 1024 --sql repair.sql --dialect duckdb --json figures.json")
     assert result.exit_code == 0, result.output
     out = pl.read_parquet("out.parquet")
     for sex in (0, 1):
@@ -232,10 +217,7 @@ def test_repair_within_strata_and_its_sql(here, run):
 
 
 def test_a_row_of_an_unseen_stratum_gets_no_score_and_is_counted(here, run):
-    rows(50).with_columns(sex=pl.lit(7)).write_parquet("new.parquet")
-    rows(50).vstack(pl.read_parquet("new.parquet").with_columns(pl.col("sex").cast(pl.Int64))).write_parquet(
-        "new.parquet"
-    )
+    pl.concat([rows(50), rows(50).with_columns(sex=pl.lit(7, pl.Int64))]).write_parquet("new.parquet")
     result = call(run, "--strata", "sex", "--fit-on", "scores.parquet", files=("new.parquet",))
     assert result.exit_code == 0, result.output
     assert pl.read_parquet("out.parquet")["s_repaired"].null_count() == 50

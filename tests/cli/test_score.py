@@ -14,10 +14,8 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
-from typer.testing import CliRunner
 
 import fairtransport as ft
-from fairtransport.cli.app import app
 from fairtransport.tabular import TableModel
 
 CANARY = "CANARY"
@@ -35,12 +33,11 @@ def models(tmp_path_factory, raw_people):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, models, raw_people):
-    monkeypatch.chdir(tmp_path)
+def here(here, models, raw_people):
     for path in models.iterdir():
         Path(path.name).write_bytes(path.read_bytes())
     raw_people(200, seed=1).write_csv("new.csv")
-    return tmp_path
+    return here
 
 
 def expected(name, frame):
@@ -49,13 +46,6 @@ def expected(name, frame):
 
 def call(run, *arguments, model="blind.ft", files=("new.csv",), out="scored.csv"):
     return run("score", model, *files, "--out", out, *arguments)
-
-
-def one_line(result, status=1):
-    assert (result.exit_code, result.stdout) == (status, ""), result.output
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    return lines[0]
 
 
 @pytest.mark.parametrize("model", ["blind", "aware"])
@@ -115,14 +105,13 @@ def test_missing_values_and_new_categories_are_counted(run, here, raw_people):
     assert "Treated as missing: 1 cell" in call(run, "--force", files=["odd.csv"]).stdout
 
 
-def test_standard_input_and_output(here, raw_people):
-    arguments = ["score", "blind.ft", "-", "--out", "-"]
-    done = CliRunner().invoke(app, arguments, input=Path("new.csv").read_bytes())
+def test_standard_input_and_output(run, here, raw_people):
+    done = run("score blind.ft - --out -", input=Path("new.csv").read_bytes())
     assert (done.exit_code, done.stderr) == (0, "200 of 200 rows have a score.\n")
     written = pl.read_csv(io.BytesIO(done.stdout_bytes))["score"]
     np.testing.assert_array_equal(written, expected("blind", raw_people(200, seed=1)))
     lines = raw_people(5, seed=1).write_ndjson().encode()
-    done = CliRunner().invoke(app, [*arguments, "--format", "jsonl"], input=lines)
+    done = run("score blind.ft - --out - --format jsonl", input=lines)
     written = [json.loads(line)["person"] for line in done.stdout.splitlines()]
     assert written == raw_people(5, seed=1)["person"].to_list()
 
@@ -185,8 +174,8 @@ def start(arguments, temporary, *, program=("-m", "fairtransport.cli"), stdin=No
         (b"region,hours,skill,job,joined\nnorth,1\n", "error: standard input, line 2: the row does not have the 5"),
     ],
 )
-def test_wrong_standard_input(here, content, match):
-    result = CliRunner().invoke(app, ["score", "blind.ft", "-", "--out", "scored.csv"], input=content)
+def test_wrong_standard_input(run, here, one_line, content, match):
+    result = run("score blind.ft - --out scored.csv", input=content)
     assert one_line(result).startswith(match)
     assert not Path("scored.csv").exists()
 

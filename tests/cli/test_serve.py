@@ -5,21 +5,16 @@ from __future__ import annotations
 import signal
 import socket
 
-import numpy as np
-import pandas as pd
 import pytest
+from tests.worlds import fitted
 
 import fairtransport as ft
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
-    y = (X["a"] + rng.logistic(size=300) > 0).astype(int)
-    fitted = ft.TransportClassifier(parity_weight=0.1)
-    fitted.fit(X, y, sensitive_features={"sex": rng.choice(["F", "M"], 300)})
-    return ft.save(fitted, tmp_path_factory.mktemp("model") / "m.ft")
+    model = fitted(ft.TransportClassifier(parity_weight=0.1), n=300, names="abc")
+    return ft.save(model, tmp_path_factory.mktemp("model") / "m.ft")
 
 
 def test_a_port_in_use(run, model):

@@ -12,12 +12,11 @@ from fairtransport.tabular import TableModel
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, raw_people):
-    monkeypatch.chdir(tmp_path)
+def here(here, raw_people):
     model = TableModel(LogisticRegression(max_iter=1000), label="hired", sensitive_features=["sex"])
     ft.save(model.fit(raw_people(400)), "model.ft")
     raw_people(50, seed=1).write_csv("new.csv")
-    return tmp_path
+    return here
 
 
 def test_a_signed_model_is_used_and_another_is_not(run, here):

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from tests.worlds import sized_groups
 
 import fairtransport as ft
 from fairtransport.auditing import Inference
@@ -16,19 +17,11 @@ from fairtransport.report import WhatIf
 QUICK = ("--n-bootstrap", 20, "--n-permutations", 20)
 
 
-def people(sizes, seed=0):
-    rng = np.random.default_rng(seed)
-    group = rng.permutation(np.repeat(list(sizes), list(sizes.values())))
-    logit = rng.normal(size=group.size) + np.vectorize({"a": 0.0, "b": -0.9, "c": 1.5, "d": -1.5}.get)(group)
-    scores = 1 / (1 + np.exp(-logit))
-    return pl.DataFrame({"s": scores, "g": group, "y": (rng.random(group.size) < scores).astype(int)})
-
-
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    people({"a": 900, "b": 600, "c": 20, "d": 8}).write_parquet("scores.parquet")
-    return tmp_path
+def here(here):
+    scores, labels, groups = sized_groups({"a": 900, "b": 600, "c": 20, "d": 8})
+    pl.DataFrame({"s": scores, "g": groups, "y": labels}).write_parquet("scores.parquet")
+    return here
 
 
 def repaired(run, *options):
@@ -39,8 +32,7 @@ def repaired(run, *options):
 
 
 @pytest.mark.parametrize(
-    ("options", "policy"),
-    [((), "keep"), (("--small-groups", "pool"), "pool"), (("--small-groups", "drop"), "drop")],
+    ("options", "policy"), [((), "keep"), (("--small-groups", "pool"), "pool"), (("--small-groups", "drop"), "drop")]
 )
 def test_the_report_predicts_the_errors_after_repair(run, here, options, policy):
     result = run("audit", "scores.parquet", "--score", "s", "--sensitive", "g", "--label", "y", *QUICK, *options)

@@ -8,12 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from types import ModuleType
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.processes import until
+from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport.cli.stream import StreamReporter
@@ -27,10 +28,8 @@ ROWS = 230
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """Model files: COT with names of columns, and a repair."""
-    folder, rng = tmp_path_factory.mktemp("models"), np.random.default_rng(0)
-    sex = rng.choice(["F", "M"], 2000)
-    X = pl.DataFrame({"a": rng.normal(size=2000), "b": rng.normal(size=2000) + (sex == "M")}).to_pandas()
-    y = (X["a"] + X["b"] + rng.logistic(size=2000) > 0.5).astype(int)
+    folder = tmp_path_factory.mktemp("models")
+    X, y, sex = people(2000, groups=("F", "M"), shift=(0.0, 1.0), coef=(1.0, 1.0), names="ab")
     cot = ft.TransportClassifier(parity_weight=0.5).fit(X, y, sensitive_features={"sex": sex})
     ft.save(cot, folder / "cot.ft")
     scores = 1 / (1 + np.exp(-X["a"] - X["b"]))
@@ -39,15 +38,14 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     rng = np.random.default_rng(1)
     sex = rng.choice(["F", "M"], ROWS)
     table = pl.DataFrame({"id": np.arange(ROWS), "a": rng.normal(size=ROWS), "b": rng.normal(size=ROWS), "sex": sex})
     table.write_csv("rows.csv")
     table.select("sex", "b", "a", "id").write_ndjson("rows.jsonl")
     table.select("id", "sex", s=1 / (1 + (-pl.col("a")).exp())).write_ndjson("scores.jsonl")
-    return tmp_path
+    return here
 
 
 @pytest.fixture
@@ -330,13 +328,6 @@ def start(models, here, *arguments, stdin=None, model="cot.ft"):
     )
 
 
-def wait_for(condition, seconds=120):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def count(path):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
@@ -346,7 +337,7 @@ def count(path):
 def test_a_signal_ends_the_batch_and_writes_a_checkpoint(models, here, sent, status):
     how = ("rows.jsonl", "--follow", "--store", "st", "--out", "out.jsonl", "--batch", 50, "--resume")
     process = start(models, here, *how)
-    wait_for(lambda: count(here / "out.jsonl") == 200)
+    until(lambda: count(here / "out.jsonl") == 200)
     process.send_signal(sent)
     _, told = process.communicate(timeout=120)
     assert process.returncode == status, told
@@ -357,7 +348,7 @@ def test_a_signal_ends_the_batch_and_writes_a_checkpoint(models, here, sent, sta
     with (here / "rows.jsonl").open("ab") as file:
         file.write(b'{"a":1,"b":1,"sex":"F"}\n' * 20)
     process = start(models, here, *how)
-    wait_for(lambda: count(here / "out.jsonl") == 250)
+    until(lambda: count(here / "out.jsonl") == 250)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=120)
 
@@ -369,7 +360,7 @@ def test_a_pipe_and_a_kill(models, here):
     process = start(models, here, *how, stdin=subprocess.PIPE)
     process.stdin.write(b"".join(content.splitlines(keepends=True)[:100]))
     process.stdin.flush()
-    wait_for(lambda: count(here / "out.jsonl") == 100)
+    until(lambda: count(here / "out.jsonl") == 100)
     process.kill()
     process.communicate(timeout=120)
     process = start(models, here, *how, stdin=subprocess.PIPE)  # the sender begins again

@@ -7,12 +7,10 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from tests.processes import with_command
+from tests.processes import run_block, until, with_command
 
 import fairtransport as ft
 
@@ -23,29 +21,19 @@ BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTAL
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("monday")
-
-
-@pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """A program of that name, whichever way the package is installed."""
     return with_command(tmp_path_factory.mktemp("programs"))
 
 
-def test_the_page_from_top_to_bottom(folder, environment):
+def test_the_page_from_top_to_bottom(tmp_path, environment):
+    folder = tmp_path
     for language, text in BLOCKS:
-        command = {"python": [sys.executable, "-c", text], "sh": ["bash", "-euo", "pipefail", "-c", text]}.get(language)
-        if language == "python" and not text.startswith("import"):
-            command[-1] = f"import fairtransport as ft\n{text}"
         if language == "ini":
             start_and_stop(text, folder, environment)
-        if command is None:
-            continue
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
-        )
-        assert done.returncode == 0, (text, done.stderr)
+        elif language in {"python", "sh"}:
+            imports = "import fairtransport as ft\n" * (language == "python" and not text.startswith("import"))
+            run_block(language, imports + text, folder, environment)
     for name, lines in {"scored": 4000, "piped": 1000, "service": 4000, "some-scored": 200, "second": 4000}.items():
         rows = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
         assert len(rows) == lines, name
@@ -60,23 +48,15 @@ def start_and_stop(unit, folder, environment):
     """What systemd would do: start, later SIGTERM."""
     command = shlex.split(re.search(r"^ExecStart=(.*)$", unit, flags=re.MULTILINE)[1])
     with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE) as process:
-        end, out = time.monotonic() + 60, folder / "service.jsonl"
-        while not (out.exists() and out.read_bytes().count(b"\n") == 4000):
-            assert time.monotonic() < end
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.1)
+        out = folder / "service.jsonl"
+        until(lambda: process.poll() is not None or (out.exists() and out.read_bytes().count(b"\n") == 4000))
+        assert process.poll() is None, process.stderr.read()
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
 
 
 def test_every_option_that_the_page_names_exists(environment):
-    text = subprocess.run(
-        ["fairtransport", "stream", "--help"],
-        env={**environment, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    ).stdout
+    command, wide = ["fairtransport", "stream", "--help"], {**environment, "COLUMNS": "200"}
+    text = subprocess.run(command, env=wide, capture_output=True, text=True, check=True, timeout=120).stdout
     for option in set(re.findall(r"--[a-z][a-z-]+", PAGE)):
         assert option in text, option

@@ -1,7 +1,5 @@
 """``shift_class_rate``: the rate is met, nothing is doubled, everything is cut alike, and errors help."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from fairtransport.metrics import wasserstein_disparity
 from fairtransport.paper._methods import fit_method, measure, prepare
-from fairtransport.paper.splits import adult_split, communities_splits, german_splits
+from fairtransport.paper.splits import adult_split, communities_splits, german_splits, rows_at_rates
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +101,12 @@ def test_random_splits(splits, sizes, n_groups):
     assert not np.array_equal(first.y_test, second.y_test)
     (again,) = splits(1, 1)  # each split has a seed of its own, so the second of 0 is the first of 1
     np.testing.assert_array_equal(again.X_test, second.X_test)
+
+
+def test_rows_have_the_rates_asked_for(small_split):
+    labels, sex = small_split.y_train, small_split.sensitive_train["sex"]
+    rows = rows_at_rates(labels, sex, {"Female": 0.4}, np.random.default_rng(0))
+    assert len(set(rows.tolist())) == len(rows)
+    female = sex[rows] == "Female"
+    assert labels[rows][female].mean() == pytest.approx(0.4, abs=0.01)
+    assert (~female).sum() == (sex == "Male").sum()

@@ -1,7 +1,5 @@
 """ft.save and ft.load: the model that was saved is the model that is loaded."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle
@@ -197,7 +195,10 @@ CANARY = 0.123454321
             GradientBoostingClassifier(n_estimators=2),
             "GradientBoostingClassifier, which a model file cannot store.*QuantileRepair",
         ),
-        (make_pipeline(SplineTransformer(), LogisticRegression()), r"step 'splinetransformer'.*SplineTransformer"),
+        (
+            make_pipeline(SplineTransformer(), LogisticRegression()),
+            r"step 'splinetransformer' of the model .*SplineTransformer.*Replace a transformer by one of these",
+        ),
         (
             make_pipeline(FunctionTransformer(np.abs), LogisticRegression()),
             "is a function, and a model file contains no code",

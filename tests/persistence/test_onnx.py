@@ -1,7 +1,5 @@
 """Models as ONNX graphs: onnxruntime gives our scores, and refuses what we refuse."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

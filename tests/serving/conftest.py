@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
+from tests import worlds
 
 import fairtransport as ft
 from fairtransport.serving import ServerSettings, create_app
@@ -20,11 +20,7 @@ NAMES = ["hours", "age", "grade"]
 
 
 def people(n, seed=0):
-    rng = np.random.default_rng(seed)
-    group = rng.integers(2, size=n)
-    frame = pd.DataFrame(rng.normal(size=(n, 3)) + group[:, None] * [1.0, 0.0, 0.0], columns=NAMES)
-    label = (frame.sum(axis=1) + rng.logistic(size=n) > 0.5).astype(int)
-    return frame, label, np.array(["F", "M"])[group]
+    return worlds.people(n, seed, groups=("F", "M"), coef=(1.0, 1.0, 1.0), names=NAMES)
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ import pandas as pd
 
 import fairtransport as ft
 from fairtransport.serving import ServerSettings, serve
-from fairtransport.serving._adjusting import AdjustedScoring, _read, _Waiting
+from fairtransport.serving._adjusting import AdjustedScoring, _Waiting, read_answers
 from fairtransport.serving._counters import RequestCounts
 from fairtransport.serving.bodies import read_rows
 from fairtransport.stream import ContinualAdjuster
@@ -112,7 +112,7 @@ def forked(function, *arguments):
 def replayed(model, store, home):
     """Return the answers of an uninterrupted server to the logged requests, in batches as they were."""
     contents = {str(number): body for number, body in enumerate(bodies())}
-    logged = _read(store / "answers.jsonl")
+    logged = read_answers(store / "answers.jsonl")
     scoring = AdjustedScoring(ServerSettings(model, store=home / "again", batch=40), RequestCounts())
     answers = {}
     for _, group in itertools.groupby(logged, key=lambda one: one.batch):

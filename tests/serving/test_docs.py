@@ -7,12 +7,11 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.processes import with_command
+from tests.processes import run_block, with_command
 
 pytestmark = [pytest.mark.trust, pytest.mark.skipif(shutil.which("curl") is None, reason="the page uses curl")]
 
@@ -27,17 +26,7 @@ def test_the_page_from_top_to_bottom(tmp_path):
     blocks = re.findall(r"^```(python|sh)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
     assert len(blocks) == 4
     for language, text in blocks:
-        command = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
-        done = subprocess.run(
-            [*command, text.replace("8000", str(port))],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, (text, done.stderr)
+        run_block(language, text.replace("8000", str(port)), tmp_path, environment)
     answer = json.loads((tmp_path / "answer.json").read_text())
     assert answer["scores"][0] > 0.5
     assert answer["rejected"] == [{"row": 1, "reason": "column 'income' has no value"}]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
 
 import numpy as np
 import pytest
+from tests.processes import until
 from tests.serving.conftest import people
 
 import fairtransport as ft
@@ -83,7 +83,7 @@ def test_processes_share_their_counts_and_go_on_after_a_kill(tmp_path):
     assert total["statuses"].sum() == total["latencies"].sum() == 3
     assert total["statuses"][-1] == 1
     assert total["sums"].tolist() == pytest.approx([100.03, 7])
-    counts = [ScoreCounts(2, SharedCounts(tmp_path, 2, index), "v") for index in range(2)]
+    counts = [ScoreCounts("FM", SharedCounts(tmp_path, 2, index), "v") for index in range(2)]
     for one in counts:
         one.add(np.array([0.0, 1.0, 0.5]), np.array([[0], [1], [2]]))  # the last belongs to no group
     histograms, sums = counts[0].total()
@@ -144,20 +144,13 @@ def test_other_hosts_are_refused(client, rows):
 # ------------------------------------------------------------------------------------------------------ new versions
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + 20
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert condition()
-
-
 def test_a_new_version_is_served_and_a_damaged_one_is_not(client, files, rows, tmp_path):
     path = tmp_path / "model.ft"
     shutil.copy(files / "m.ft", path)
     served = client(path, reload_every=0.05)
     old = ask(served, rows[1]).json()
     path.write_bytes(b"CANARY" * 1000)
-    wait_for(lambda: served.get("/healthz").json()["status"] == "degraded")
+    until(lambda: served.get("/healthz").json()["status"] == "degraded")
     assert ask(served, rows[1]).json() == old
     problems = served.get("/healthz").json()["problems"]
     assert "the old one is served" in problems[0]
@@ -165,10 +158,10 @@ def test_a_new_version_is_served_and_a_damaged_one_is_not(client, files, rows, t
     assert served.get("/readyz").json() == {"ready": True, "model": old["model"], "problems": problems}
     assert figures(served)["fairtransport_model_file_loaded"] == 0
     path.unlink()
-    wait_for(lambda: "No such file" in served.get("/healthz").json()["problems"][0])
+    until(lambda: "No such file" in served.get("/healthz").json()["problems"][0])
     shutil.copy(files / "n.ft", tmp_path / "next.ft")
     (tmp_path / "next.ft").replace(path)
-    wait_for(lambda: served.get("/healthz").json()["status"] == "ok")
+    until(lambda: served.get("/healthz").json()["status"] == "ok")
     new = ask(served, rows[1]).json()
     assert new["model"] != old["model"]
     expected = ft.load(files / "n.ft").predict_proba(rows[0])[:, 1]
@@ -184,5 +177,5 @@ def test_an_unsigned_new_version_is_not_served(client, files, rows, tmp_path):
     served = client(path, verify=public, reload_every=0.05)
     version = ask(served, rows[1]).json()["model"]
     shutil.copy(files / "n.ft", path)
-    wait_for(lambda: served.get("/healthz").json()["status"] == "degraded")
+    until(lambda: served.get("/healthz").json()["status"] == "degraded")
     assert ask(served, rows[1]).json()["model"] == version

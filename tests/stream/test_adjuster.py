@@ -16,20 +16,14 @@ from .worlds import cot, features, raw_scores, repair
 DOT = partial(ft.TransportClassifier, distance="discrete")
 
 
-def batches(seed, n, rows=100, gap=0.0, later=1.5, change=10):
+def batches(seed, n, rows=100, change=10, draw=features, gaps=(0.0, 1.5)):
     rng = np.random.default_rng(seed)
     for batch in range(n):
-        X, sex = features(rng, rows, gap if batch < change else later)
+        X, sex = draw(rng, rows, gaps[batch >= change])
         yield X, {"sex": sex}
 
 
-def score_batches(seed, n, rows=100, change=10):
-    rng = np.random.default_rng(seed)
-    for batch in range(n):
-        scores, sex = raw_scores(rng, rows, 1.0 if batch < change else 5.0)
-        yield scores, {"sex": sex}
-
-
+score_batches = partial(batches, draw=raw_scores, gaps=(1.0, 5.0))
 MODELS = {
     "COT": (cot, batches),
     "DOT": (lambda: cot(kind=DOT), batches),
@@ -251,16 +245,15 @@ def test_memory_does_not_grow(tmp_path):
 
 
 def test_wrong_calls(made, tmp_path):
-    with pytest.raises(TypeError, match="stream needs a fitted"):
-        ContinualAdjuster("model.ft")
-    with pytest.raises(ValueError, match="not fitted"):
-        ContinualAdjuster(LogisticRegression())
-    with pytest.raises(ValueError, match="not fitted"):
-        ContinualAdjuster(ft.QuantileRepair())
-    with pytest.raises(ValueError, match="alarm_rate"):
-        ContinualAdjuster(made["COT"], alarm_rate=0.0)
-    with pytest.raises(ValueError, match="trust_radius"):
-        ContinualAdjuster(made["COT"], trust_radius=0.0)
+    for model, options, error, match in (
+        ("model.ft", {}, TypeError, "stream needs a fitted"),
+        (LogisticRegression(), {}, ValueError, "not fitted"),
+        (ft.QuantileRepair(), {}, ValueError, "not fitted"),
+        (made["COT"], {"alarm_rate": 0.0}, ValueError, "alarm_rate"),
+        (made["COT"], {"trust_radius": 0.0}, ValueError, "trust_radius"),
+    ):
+        with pytest.raises(error, match=match):
+            ContinualAdjuster(model, **options)
     adjuster = ContinualAdjuster(made["COT"], store=tmp_path / "s")
     with pytest.raises(ValueError, match="empty"):
         adjuster.adjust(np.empty((0, 3)), sensitive_features={"sex": np.array([], dtype=str)})

@@ -12,10 +12,10 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.stream import ContinualAdjuster
+from fairtransport.stream._scorers import scorer_for
 from fairtransport.stream._state import AdjusterOptions, StreamState
 from fairtransport.stream.input import LineSource, input_schema_for
 from fairtransport.stream.loop import RunOptions, StreamRun
-from fairtransport.stream.scorers import scorer_for
 from fairtransport.tabular.rows import separate_failures
 
 from .worlds import cot, features, raw_scores, repair

@@ -27,10 +27,6 @@ def opened(path):
     return LineSource(os.open(path, os.O_RDONLY))
 
 
-def state(source):
-    return source.position, source.lines, source.head, source.checksum
-
-
 @pytest.mark.parametrize("kind", ["file", "pipe"])
 @pytest.mark.parametrize("end", [b"", b"fi", b"five\r"])
 @pytest.mark.parametrize("stop_at", [1, 2, 3])
@@ -50,9 +46,9 @@ def test_lines_and_position(tmp_path, kind, end, stop_at):
     first = source()
     first.take(stop_at)
     again = source()
-    again.skip(*state(first))
+    again.restore(first.state())
     assert again.take(9) == [b"one", b"two", b"", b"fo\rur"][stop_at:]
-    assert state(again) == state(whole)
+    assert again.state() == whole.state()
 
 
 def test_a_line_that_is_too_long_does_not_fill_the_memory(tmp_path):
@@ -64,7 +60,7 @@ def test_a_line_that_is_too_long_does_not_fill_the_memory(tmp_path):
     assert len(taken[1]) == MAX_LINE_BYTES + 1
     assert source.position == path.stat().st_size
     again = opened(path)
-    again.skip(*state(source))
+    again.restore(source.state())
     assert again.take(1) == []
 
 
@@ -86,7 +82,7 @@ def test_batches_are_bounded_in_bytes_and_do_not_depend_on_how_lines_arrive(tmp_
         assert batches(opened(path)) == expected
         first, again = opened(path), opened(path)
         before = [[len(line) for line in first.take(20)] for _ in range(2)]
-        again.skip(*state(first))
+        again.restore(first.state())
         assert before + batches(again) == expected
 
 

@@ -1,7 +1,5 @@
 """The same table on every engine."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import dask.dataframe as dd

@@ -1,7 +1,5 @@
 """Audits of tables: the same figures on every engine as from the rows; invalid tables are refused."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pandas as pd

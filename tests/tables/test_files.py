@@ -1,7 +1,5 @@
 """Tables in files: the same counts as in memory, in every format; damaged files are refused without quoting them."""
 
-from __future__ import annotations
-
 import _thread
 import gzip
 import json

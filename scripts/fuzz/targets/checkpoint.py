@@ -13,8 +13,8 @@ from changes import Source, change_array, change_json
 
 from fairtransport.persistence import unpack_model
 from fairtransport.storage import pack_container, unpack_container
+from fairtransport.stream._scorers import scorer_for
 from fairtransport.stream._state import AdjusterOptions, StreamState
-from fairtransport.stream.scorers import scorer_for
 
 sys.path.append(str(Path(__file__).parents[3]))
 from tests.persistence.models import fitted

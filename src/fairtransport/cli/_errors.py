@@ -20,8 +20,6 @@ from fairtransport._validation import describe_error
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# SIGTERM and SIGHUP end a command like Ctrl-C, so that it removes its temporary files and unfinished outputs.
-
 
 class Terminated(KeyboardInterrupt):
     """A signal has asked the process to end."""
@@ -32,28 +30,36 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def termination_as_exception() -> Iterator[None]:
-    """Raise `Terminated` in the block when the first of these signals arrives; a second one ends the process at once.
-
-    A signal that is ignored, as under ``nohup``, stays ignored.
-    """
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+def handling(handler: Any, *names: str) -> Iterator[None]:
+    """Handle signals in the block, as far as the platform has them; other threads than the main one have none."""
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         numbers = []
-    numbers = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
-
-    def end(number: int, _frame: Any) -> None:
-        for one in numbers:
-            signal.signal(one, signal.SIG_DFL)
-        raise Terminated(number)
-
-    for number in numbers:
-        signal.signal(number, end)
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+@contextlib.contextmanager
+def termination_as_exception() -> Iterator[None]:
+    """Raise `Terminated` in the block when SIGTERM or SIGHUP arrives; a second one ends the process at once.
+
+    So they end a command like Ctrl-C, which removes its temporary files and unfinished outputs. A signal that is
+    ignored, as under ``nohup``, stays ignored.
+    """
+    known = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    names = [name for name in known if signal.getsignal(getattr(signal, name)) == signal.SIG_DFL]
+
+    def end(number: int, _frame: Any) -> None:
+        for name in names:
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        raise Terminated(number)
+
+    with handling(end, *names):
+        yield
 
 
 #: Exit status of a command that was called wrongly: EX_USAGE. Not 2, which says that a limit is exceeded.
@@ -111,7 +117,6 @@ class GuardedGroup(TyperGroup):
     """
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Read the options before the command's name."""
         try:
             return super().make_context(*arguments, **options)
         except _UsageError as error:
@@ -119,7 +124,6 @@ class GuardedGroup(TyperGroup):
             raise
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
         try:
             with termination_as_exception():
                 return super().invoke(ctx)
@@ -147,7 +151,6 @@ class GuardedCommand(TyperCommand):
     """A command that also takes ``--debug`` after its name, and ``--json`` without a path."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments after the command's name."""
         end = args.index("--") if "--" in args else len(args)
         arguments, rest = args[:end], args[end:]
         if "--debug" in arguments:
@@ -168,7 +171,6 @@ def misuse(message: str) -> typer.Exit:
 
 
 def print_stderr(message: str) -> None:
-    """Print one line on standard error."""
     sys.stdout.flush()
     typer.echo(one_line(message), err=True)
 

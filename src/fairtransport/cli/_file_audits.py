@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import fairtransport as ft
 from fairtransport.cli import _options as shared
 from fairtransport.cli._output import progress_bar, spinner, stderr_is_terminal
 
@@ -34,15 +35,13 @@ class AuditPlan:
         return {"task": None, **self.counting, "any_range": True, "nodes": nodes}
 
     def count(self, files: list[str]) -> tuple[TableCounts, Provenance]:
-        """Count the scores in files, and describe the files and the columns."""
-        from fairtransport.tables import count_table  # noqa: PLC0415 - numba takes a while
 
         def load_and_check() -> None:
             from fairtransport.auditing.options import check_options  # noqa: PLC0415
-            from fairtransport.histograms import DEFAULT_BINS, Grid  # noqa: PLC0415
 
             bounds = self.counting["range"]
-            grid = None if bounds is None else Grid.over(bounds, self.counting.get("n_bins", DEFAULT_BINS))
+            n_bins = self.counting.get("n_bins", ft.histograms.DEFAULT_BINS)
+            grid = None if bounds is None else ft.histograms.Grid.over(bounds, n_bins)
             check_options(grid, **self.drawing)
 
         counting, show = self.all_counting, stderr_is_terminal()
@@ -50,11 +49,10 @@ class AuditPlan:
             columns, paths = shared.name_columns(table, **self.names), table.paths
             if self.positive is not None:
                 counting["pos_label"] = table.read_label(columns, self.positive)
-            counts = table.run(count_table, columns, show=show, meanwhile=load_and_check, **counting)
+            counts = table.run(ft.tables.count_table, columns, show=show, meanwhile=load_and_check, **counting)
         return counts, self.provenance(counts, columns, paths)
 
     def provenance(self, counts: TableCounts, columns: Columns, paths: Sequence[Any]) -> Provenance:
-        """Describe files and columns."""
         from fairtransport.auditing.provenance import Provenance, describe_files  # noqa: PLC0415 - loaded by now
 
         with progress_bar("Hashing the files") as tell:
@@ -71,10 +69,8 @@ class AuditPlan:
 
     def audit(self, counts: TableCounts, provenance: Provenance, *, by: str | None = None) -> Any:
         """Return the audit of counts or, with a column ``by``, the series of audits."""
-        from fairtransport.auditing import audit_counts, audit_counts_by  # noqa: PLC0415 - loaded by now
-
         with spinner("Intervals and noise floor"):
             if by is None:
-                return audit_counts(counts, **self.drawing).with_provenance(provenance)
-            series = audit_counts_by(counts, by=by, **self.drawing)
+                return ft.auditing.audit_counts(counts, **self.drawing).with_provenance(provenance)
+            series = ft.auditing.audit_counts_by(counts, by=by, **self.drawing)
             return replace(series, overall=series.overall.with_provenance(provenance))

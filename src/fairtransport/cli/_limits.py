@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import fairtransport as ft
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -58,10 +60,8 @@ def _opportunity(audit: Audit) -> list[Reading | None]:
 
 
 def _ratios(audit: Audit) -> list[Estimate]:
-    from fairtransport.auditing import Estimate  # noqa: PLC0415 - loaded by now
-
     judged = [at.ratio for at in audit.thresholds if at.four_fifths is not None]
-    return judged or [Estimate(1.0, 1.0, 1.0)]  # no one is selected, so that all rates are equal
+    return judged or [ft.auditing.Estimate(1.0, 1.0, 1.0)]  # no one is selected, so that all rates are equal
 
 
 class Metric(NamedTuple):

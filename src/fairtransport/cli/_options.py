@@ -6,12 +6,12 @@ import functools
 import inspect
 import shlex
 import sys
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+import fairtransport as ft
 from fairtransport.cli._errors import misuse
 
 if TYPE_CHECKING:
@@ -48,121 +48,110 @@ def choice(metavar: str, text: str, *, among: Sequence[str] = ()) -> Any:
 
 
 def flag(name: str, text: str) -> Any:
-    """Return an option without a value."""
     return typer.Option(name, help=text)
 
 
-_label = option("COLUMN", "Column with the labels: two classes, such as 0 and 1, or numbers (see --task).")
-_sensitive = option(
-    "COLUMNS", "Columns that define the groups, such as race,sex; each combination of their values is a group."
-)
-_repaired_score = option("COLUMN", "Column with the scores, if the model is a QuantileRepair.")
+REPAIRED_SCORE = option("COLUMN", "Column with the scores, if the model is a QuantileRepair.")
 
-Files = Annotated[
-    list[str],
-    argument(
+# What a parameter of this name is on the command line, unless a command describes it otherwise.
+_SHARED = {
+    "files": argument(
         "FILE",
         "CSV, Parquet, Feather, JSON lines or Excel, or a pattern such as 'scores/*.parquet'; text files may be "
         "compressed (.csv.gz, .csv.zst). Several files are read as one table.",
     ),
-]
-Model = Annotated[str, argument("MODEL", "Model file, written by `fairtransport train` or ft.save.")]
-Score = Annotated[str, option("COLUMN", "Column with the scores.")]
-RepairedScore = Annotated[str, _repaired_score]
-OptionalRepairedScore = Annotated[str | None, _repaired_score]
-Sensitive = Annotated[list[str], _sensitive]
-OptionalSensitive = Annotated[list[str] | None, _sensitive]
-UnknownGroup = Annotated[
-    str,
-    option(
+    "model": argument("MODEL", "Model file, written by `fairtransport train` or ft.save."),
+    "score": option("COLUMN", "Column with the scores."),
+    "sensitive": option(
+        "COLUMNS", "Columns that define the groups, such as race,sex; each combination of their values is a group."
+    ),
+    "unknown_group": option(
         "error|pooled|common",
         "If the model needs the group: rows of unknown groups, and without one, are not scored, or scored as everyone "
         "pooled, or as the largest group.",
     ),
-]
-Features = Annotated[
-    list[str] | None, option("COLUMNS", "Columns of the features, if the model was fitted without column names.")
-]
-Label = Annotated[str, _label]
-OptionalLabel = Annotated[str | None, _label]
-PosLabel = Annotated[str | None, option("LABEL", "Label that counts as positive [default: the larger one].")]
-Task = Annotated[
-    str | None,
-    choice(
+    "features": option("COLUMNS", "Columns of the features, if the model was fitted without column names."),
+    "label": option("COLUMN", "Column with the labels: two classes, such as 0 and 1, or numbers (see --task)."),
+    "pos_label": option("LABEL", "Label that counts as positive [default: the larger one]."),
+    "task": choice(
         "classification|regression",
         "Whether the labels are two classes or numbers [default: recognised from the labels].",
     ),
-]
-Weight = Annotated[str | None, option("COLUMN", "Column with sample weights.")]
-ScoreRange = Annotated[str | None, option("LOW,HIGH", "Lowest and highest possible score [default: 0,1].", "--range")]
-Bins = Annotated[int, option("N", "Number of histogram bins for the scores.", min=1)]
-Seed = Annotated[int, option("N", "Seed of the random number generator.", min=0, max=2**32 - 1)]
-Html = Annotated[Path | None, option("PATH", "Write a self-contained HTML report.")]
-Force = Annotated[bool, flag("--force", "Overwrite existing files without asking.")]
-Verify = Annotated[
-    str | None,
-    option("PATH", "Public key (Ed25519, PEM): refuse a MODEL that was not signed with its private key; see `sign`."),
-]
-Missing = Annotated[
-    str,
-    choice("set_aside|group", "Set rows without a group aside and count them, or treat them as a group of their own."),
-]
-SmallGroups = Annotated[
-    str,
-    choice(
+    "weight": option("COLUMN", "Column with sample weights."),
+    "score_range": option("LOW,HIGH", "Lowest and highest possible score [default: 0,1].", "--range"),
+    "bins": option("N", "Number of histogram bins for the scores.", min=1),
+    "seed": option("N", "Seed of the random number generator.", min=0, max=2**32 - 1),
+    "html": option("PATH", "Write a self-contained HTML report."),
+    "force": flag("--force", "Overwrite existing files without asking."),
+    "verify": option(
+        "PATH", "Public key (Ed25519, PEM): refuse a MODEL that was not signed with its private key; see `sign`."
+    ),
+    "missing": choice(
+        "set_aside|group", "Set rows without a group aside and count them, or treat them as a group of their own."
+    ),
+    "small_groups": choice(
         "keep|pool|drop",
         "Keep groups smaller than --min-group-size as they are, pool them into one group, or drop them from the "
         "comparison.",
     ),
-]
-MinGroupSize = Annotated[int, option("N", "Groups with fewer rows count as small.", min=1)]
-MaxGroups = Annotated[
-    int, option("N", "Fail if there are more groups, as when --sensitive names an identifier.", min=2)
-]
+    "min_group_size": option("N", "Groups with fewer rows count as small.", min=1),
+    "max_groups": option("N", "Fail if there are more groups, as when --sensitive names an identifier.", min=2),
+}
+
+Described = TypeVar("Described")
 
 
+def described(**options: Any) -> Callable[[Described], Described]:
+    """Describe parameters of a command, or fields of a record of options, for the command line."""
+
+    def describe(target: Described) -> Described:
+        target.options = options  # type: ignore[attr-defined]
+        return target
+
+    return describe
+
+
+@described(
+    file_format=option(
+        "FORMAT", "csv, parquet, feather, jsonl or excel [default: judged by the file name].", "--format"
+    ),
+    delimiter=option("CHARACTER", "Delimiter of CSV fields [default: detected]."),
+    encoding=option("ENCODING", "Encoding of a CSV file: utf-8, latin-1 or utf-16."),
+    null=option("TEXT", "Text that marks a missing value in a CSV file, such as NA; may be repeated."),
+    decimal=option("CHARACTER", "Decimal separator in a CSV file: . or ,"),
+    max_expansion=option(
+        "N", "Refuse a compressed file that expands to more than 1 GiB and more than N times its size."
+    ),
+    sheet=option("NAME", "Sheet of an Excel file [default: the first one]."),
+    memory=option("SIZE", "Memory limit of the query engine."),
+    threads=option("N", "Threads of the query engine [default: one per core].", min=1),
+)
 @dataclass(frozen=True)
 class ReadingOptions:
     """How files are read."""
 
-    file_format: Annotated[
-        str | None,
-        option("FORMAT", "csv, parquet, feather, jsonl or excel [default: judged by the file name].", "--format"),
-    ] = None
-    delimiter: Annotated[str | None, option("CHARACTER", "Delimiter of CSV fields [default: detected].")] = None
-    encoding: Annotated[str, option("ENCODING", "Encoding of a CSV file: utf-8, latin-1 or utf-16.")] = "utf-8"
-    null: Annotated[
-        list[str] | None,
-        option("TEXT", "Text that marks a missing value in a CSV file, such as NA; may be repeated."),
-    ] = None
-    decimal: Annotated[str, option("CHARACTER", "Decimal separator in a CSV file: . or ,")] = "."
-    max_expansion: Annotated[
-        float,
-        option("N", "Refuse a compressed file that expands to more than 1 GiB and more than N times its size."),
-    ] = 200
-    sheet: Annotated[str | None, option("NAME", "Sheet of an Excel file [default: the first one].")] = None
-    memory: Annotated[str, option("SIZE", "Memory limit of the query engine.")] = "2GiB"
-    threads: Annotated[int | None, option("N", "Threads of the query engine [default: one per core].", min=1)] = None
+    file_format: str | None = None
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    null: list[str] | None = None
+    decimal: str = "."
+    max_expansion: float = 200
+    sheet: str | None = None
+    memory: str = "2GiB"
+    threads: int | None = None
 
     def open(self, files: Sequence[str]) -> AbstractContextManager[FileTable]:
-        """Open files as one table."""
-        from fairtransport.tables import open_files  # noqa: PLC0415 - narwhals takes a while
-
         delimiter = None if self.delimiter is None else as_delimiter(self.delimiter)
         options = vars(self) | {"null": self.null or (), "delimiter": delimiter}
-        return open_files(files, format=options.pop("file_format"), **options)
+        return ft.tables.open_files(files, format=options.pop("file_format"), **options)
 
 
 def with_records(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameters that are records have become options, one for each of their fields."""
-    hints = get_type_hints(command, include_extras=True)
-    records: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    """Return a command with its parameters as options; one that is a record has become one for each of its fields."""
+    records: dict[str, Any] = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
     parameters = []
-    for parameter in inspect.signature(command).parameters.values():
-        if parameter.name in records:
-            parameters += _fields_as_parameters(records[parameter.name])
-        else:
-            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+    for own in _parameters(command):
+        parameters += _parameters(records[own.name]) if own.name in records else [own]
 
     @functools.wraps(command)
     def wrapped(**values: Any) -> None:
@@ -175,17 +164,14 @@ def with_records(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def _fields_as_parameters(record: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(record, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(record)
-    ]
+def _parameters(target: Any) -> list[inspect.Parameter]:
+    """Return the parameters of a command or a record, with what they are on the command line."""
+    hints, infos = get_type_hints(target), _SHARED | getattr(target, "options", {})
+    parameters = []
+    for one in inspect.signature(target).parameters.values():
+        kind = Annotated[hints[one.name], infos[one.name]] if one.name in infos else hints[one.name]
+        parameters.append(one.replace(kind=one.KEYWORD_ONLY, annotation=kind))
+    return parameters
 
 
 def command_line() -> str:
@@ -197,9 +183,7 @@ def make_policy(
     small_groups: str, min_group_size: int, max_groups: int, *, missing: str = "set_aside", grouping: str = "crossed"
 ) -> GroupPolicy:
     """Return what the options say about groups."""
-    from fairtransport.groups import GroupPolicy  # noqa: PLC0415 - numba takes a while
-
-    return GroupPolicy(grouping == "crossed", missing, small_groups, min_group_size, max_groups=max_groups)
+    return ft.GroupPolicy(grouping == "crossed", missing, small_groups, min_group_size, max_groups=max_groups)
 
 
 def as_delimiter(text: str) -> str:
@@ -233,9 +217,7 @@ def name_columns(
     weight: str | None = None,
 ) -> Columns:
     """Return the role of each column; ``race,sex`` are two columns, unless one column has that name."""
-    from fairtransport.tables import Columns  # noqa: PLC0415 - narwhals takes a while
-
-    return Columns.named(
+    return ft.tables.Columns.named(
         score=score,
         sensitive_features=table.split(sensitive),
         label=label,

@@ -15,7 +15,7 @@ import tempfile
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -90,8 +90,16 @@ def can_ask() -> bool:
     return stderr_is_terminal() and sys.stdin.isatty()
 
 
-def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: int = 2) -> Table:
-    """Return an empty table."""
+def print_table(
+    title: str,
+    left: Sequence[str],
+    right: Sequence[str],
+    rows: Iterable[Sequence[str | float | None]],
+    *,
+    gap: int = 2,
+    dim: Sequence[str] = (),
+) -> None:
+    """Print a table and an empty line; numbers have three decimals, and a last row ``dim`` is less visible."""
     table = Table(
         title=Text(one_line(title), style="bold"),
         title_justify="left",
@@ -103,19 +111,19 @@ def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: in
         table.add_column(name, overflow="fold")
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
-    return table
+    for row in rows:
+        cells = ("" if cell is None else cell if isinstance(cell, str) else f"{cell:.3f}" for cell in row)
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
+    if dim:
+        table.add_row(*dim, style="dim")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print()
 
 
 def count_of(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless the number is one."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def print_table(table: Table) -> None:
-    """Print a table and an empty line."""
-    console = Console(highlight=False)
-    console.print(table)
-    console.print()
 
 
 def print_sentence(text: str) -> None:
@@ -187,23 +195,22 @@ def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
     return path
 
 
+@shared.described(
+    json_path=shared.option(
+        "[PATH]",
+        "Write the results as JSON to a file; without PATH, or with -, to standard output instead of tables.",
+        "--json",
+    )
+)
 @dataclass(frozen=True)
 class Output:
     """What every command may write: its results as JSON, to a file or to standard output."""
 
-    json_path: Annotated[
-        str | None,
-        shared.option(
-            "[PATH]",
-            "Write the results as JSON to a file; without PATH, or with -, to standard output instead of tables.",
-            "--json",
-        ),
-    ] = None
-    force: shared.Force = False
+    json_path: str | None = None
+    force: bool = False
 
     @property
     def is_json(self) -> bool:
-        """Whether JSON is all that standard output gets."""
         return self.json_path == "-"
 
     @property
@@ -223,23 +230,21 @@ class Output:
             if not typer.confirm(f"{output} exists. Overwrite it?", err=True):
                 raise FileExistsError(errno.EEXIST, "The output file exists and was not overwritten", str(output))
 
-    def write_json(self, content: Any) -> None:
-        """Write a value that JSON can represent, or text that is JSON already, where it is asked for."""
-        if self.json_path is None:
-            return
-        text = content if isinstance(content, str) else json.dumps(content, indent=2, allow_nan=False)
-        if self._json_file is not None:
-            write_atomically(self._json_file, (text + "\n").encode())
-        else:
-            typer.echo(text)
+    def write_json(self, content: Any) -> bool:
+        """Write a value that JSON can represent, or text that is JSON already; return whether it is all to be shown."""
+        if self.json_path is not None:
+            text = content if isinstance(content, str) else json.dumps(content, indent=2, allow_nan=False)
+            if self._json_file is not None:
+                write_atomically(self._json_file, (text + "\n").encode())
+            else:
+                typer.echo(text)
+        return self.is_json
 
     def print_paths(self, paths: Mapping[str, Path | None]) -> None:
-        """Print the path of each file, and that of the JSON."""
         print_paths({**paths, "JSON": self._json_file})
 
 
 def _check_writable(output: Path) -> None:
-    """Raise if a file of this name cannot be written."""
     if output.is_dir():
         raise IsADirectoryError(errno.EISDIR, "The output file is a folder", str(output))
     if not output.parent.is_dir():

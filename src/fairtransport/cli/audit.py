@@ -6,10 +6,11 @@ import json
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path  # noqa: TC003 - typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+import fairtransport as ft
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line
 from fairtransport.cli import _options as shared
@@ -28,44 +29,37 @@ if TYPE_CHECKING:
 # ``fairtransport audit --graph``: the scores of a model, and the effects of paths on them under a causal graph.
 
 
+@shared.described(
+    graph=shared.option(
+        "PATH",
+        "Causal graph of the columns (DOT, or CSV of causes and effects): also measure how much of the difference "
+        "flows along which paths. Needs --model.",
+    ),
+    model=shared.option("PATH", "Model file whose scores are audited with --graph."),
+    unfair_edge=shared.option(
+        "A->B", "Edge of the graph along which an effect is unfair; may be repeated. Their effect is shown, too."
+    ),
+    resolving=shared.option(
+        "COLUMN", "Column in which a difference is fair, whatever caused it: it is not moved. May be repeated."
+    ),
+    adjust_for=shared.option("COLUMN", "Cause of the sensitive column; may be repeated."),
+    to=shared.option("GROUP", "Group that everyone is moved to, with --graph [default: the largest]."),
+    quantiles=shared.choice("forest|linear", "Conditional distributions along the graph; linear is faster."),
+    refits=shared.option("N", "Bootstrap samples for the intervals of effects; 0 for none.", min=0),
+)
 @dataclass(frozen=True)
 class EffectOptions:
     """What the options of ``audit`` say about a causal graph."""
 
-    graph: Annotated[
-        str | None,
-        shared.option(
-            "PATH",
-            "Causal graph of the columns (DOT, or CSV of causes and effects): also measure how much of the difference "
-            "flows along which paths. Needs --model.",
-        ),
-    ] = None
-    model: Annotated[str | None, shared.option("PATH", "Model file whose scores are audited with --graph.")] = None
-    unfair_edge: Annotated[
-        list[str] | None,
-        shared.option(
-            "A->B", "Edge of the graph along which an effect is unfair; may be repeated. Their effect is shown, too."
-        ),
-    ] = None
-    resolving: Annotated[
-        list[str] | None,
-        shared.option(
-            "COLUMN", "Column in which a difference is fair, whatever caused it: it is not moved. May be repeated."
-        ),
-    ] = None
-    adjust_for: Annotated[
-        list[str] | None, shared.option("COLUMN", "Cause of the sensitive column; may be repeated.")
-    ] = None
-    to: Annotated[
-        str | None, shared.option("GROUP", "Group that everyone is moved to, with --graph [default: the largest].")
-    ] = None
-    quantiles: Annotated[
-        str, shared.choice("forest|linear", "Conditional distributions along the graph; linear is faster.")
-    ] = "forest"
-    refits: Annotated[int, shared.option("N", "Bootstrap samples for the intervals of effects; 0 for none.", min=0)] = (
-        50
-    )
-    verify: shared.Verify = None
+    graph: str | None = None
+    model: str | None = None
+    unfair_edge: list[str] | None = None
+    resolving: list[str] | None = None
+    adjust_for: list[str] | None = None
+    to: str | None = None
+    quantiles: str = "forest"
+    refits: int = 50
+    verify: str | None = None
 
     def __bool__(self) -> bool:
         return self.graph is not None
@@ -82,9 +76,8 @@ class EffectOptions:
         if not self and any((self.unfair_edge, self.resolving, self.adjust_for, self.to, self.verify)):
             raise misuse("--unfair-edge, --resolving, --adjust-for, --to and --verify need --graph and --model")
         self.edges()
-        for option, chosen in others.items():
-            if self and chosen is not None:
-                raise misuse(f"--graph cannot be combined with {option}")
+        if self:
+            _refuse("--graph", others)
 
     def edges(self) -> list[tuple[str, str]] | None:
         """Return the unfair edges as pairs."""
@@ -96,17 +89,21 @@ class EffectOptions:
         return [(pair[0], pair[1]) for pair in pairs]
 
 
+def _refuse(option: str, others: dict[str, Any]) -> None:
+    """End the command if an option was given with another that it cannot be combined with."""
+    for other, chosen in others.items():
+        if chosen is not None:
+            raise misuse(f"{option} cannot be combined with {other}")
+
+
 def measure_effects(
     files: list[str], plan: AuditPlan, options: EffectOptions
 ) -> tuple[TableCounts, Provenance, CounterfactualAudit]:
     """Score the rows of files, count the scores for their audit, and measure the effects of paths."""
-    from fairtransport.causal import CounterfactualTransport, as_graph, audit_counterfactual  # noqa: PLC0415
-    from fairtransport.persistence import load  # noqa: PLC0415
-    from fairtransport.tables import count_table  # noqa: PLC0415
     from fairtransport.tabular.file_scoring import collect_file  # noqa: PLC0415
 
     inference = plan.drawing["inference"]
-    graph, model = as_graph(options.graph), load(str(options.model), verify=options.verify)
+    graph, model = ft.causal.as_graph(options.graph), ft.load(str(options.model), verify=options.verify)
     if not hasattr(model, "score_rows"):
         raise TypeError(f"{options.model} holds a {type(model).__name__}, which has no scores.")
     with plan.reading.open(files) as opened, progress_bar("Reading") as tell:
@@ -116,7 +113,7 @@ def measure_effects(
     if len(columns.sensitive_features) != 1:
         raise misuse("--graph is about one sensitive column; cross several into one first")
     sensitive, label = columns.sensitive_features[0], columns.label
-    transport = CounterfactualTransport(
+    transport = ft.causal.CounterfactualTransport(
         graph,
         sensitive=sensitive,
         outcome=label if label in graph.nodes else None,
@@ -132,8 +129,8 @@ def measure_effects(
     if plan.positive is not None:
         shown, counting["pos_label"] = _with_labels_as_text(table, label), plan.positive
     named = {role: name for role, name in vars(columns).items() if name}
-    counts = count_table(shown.append_column(score, [scores]), **named, **counting)
-    effects = audit_counterfactual(
+    counts = ft.tables.count_table(shown.append_column(score, [scores]), **named, **counting)
+    effects = ft.causal.audit_counterfactual(
         model,
         table,
         transport,
@@ -189,97 +186,83 @@ def _free_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
+@shared.described(
+    score=shared.option("COLUMN", "Column with the scores [required without --graph]."),
+    criterion=shared.option(
+        "CRITERION",
+        "What the verdict is about: demographic_parity (all people), equalized_odds (people with the same label, "
+        "or similar numbers) or equal_opportunity (people with the positive label).",
+    ),
+    strata=shared.option(
+        "COLUMNS",
+        "Compare people only within each value of these columns, such as region (conditional parity); columns of "
+        "many numbers are cut at quantiles.",
+    ),
+    by=shared.option(
+        "COLUMN", "One audit for each value of this column, such as month, with a control chart on one page."
+    ),
+    threshold=shared.option(
+        "X",
+        "Scores above X are selected, or a share such as 'top 10%'; may be repeated [default: the middle of the "
+        "range; top 10, 25 and 50% without known bounds].",
+    ),
+    target=shared.option(
+        "TARGET", "Distribution that wass1 is measured to: barycenter, barycenter_w2, pooled or the name of a group."
+    ),
+    favourable=shared.option(
+        "high|low", "Which scores are to a person's advantage; low for a risk, where those above X are flagged."
+    ),
+    reference=shared.option("GROUP", "Group that error rates are compared with [default: the largest]."),
+    grouping=shared.choice(
+        "crossed|each", "One group for each combination of values, or for each value of each column."
+    ),
+    markdown=shared.option("PATH", "Write the tables as Markdown, for a model card."),
+    title=shared.option("TEXT", "Heading of the report."),
+    fail_above=shared.option("NAME=X", f"Exit with status 2 if a metric is above X: {', '.join(ABOVE)}."),
+    fail_below=shared.option("NAME=X", f"Exit with status 2 if a metric is below X: {', '.join(BELOW)}."),
+    surely=shared.flag("--surely", "Count a limit as exceeded only if the whole confidence interval is beyond it."),
+    confidence=shared.option("X", "Level of the confidence intervals."),
+    materiality=shared.option(
+        "X", "Smallest distance between two groups that matters: a mean difference of selection rates."
+    ),
+    n_bootstrap=shared.option("N", "Bootstrap replicates for the intervals.", min=20),
+    n_permutations=shared.option("N", "Permutations of the groups for noise floors and p-values.", min=20),
+)
 def run_audit(
-    files: shared.Files,
+    files: list[str],
     *,
-    score: Annotated[str | None, shared.option("COLUMN", "Column with the scores [required without --graph].")] = None,
-    sensitive: shared.Sensitive,
-    label: shared.OptionalLabel = None,
-    pos_label: shared.PosLabel = None,
-    task: shared.Task = None,
-    weight: shared.Weight = None,
-    criterion: Annotated[
-        str,
-        shared.option(
-            "CRITERION",
-            "What the verdict is about: demographic_parity (all people), equalized_odds (people with the same label, "
-            "or similar numbers) or equal_opportunity (people with the positive label).",
-        ),
-    ] = "demographic_parity",
-    strata: Annotated[
-        list[str] | None,
-        shared.option(
-            "COLUMNS",
-            "Compare people only within each value of these columns, such as region (conditional parity); columns of "
-            "many numbers are cut at quantiles.",
-        ),
-    ] = None,
-    by: Annotated[
-        str | None,
-        shared.option(
-            "COLUMN", "One audit for each value of this column, such as month, with a control chart on one page."
-        ),
-    ] = None,
-    threshold: Annotated[
-        list[str] | None,
-        shared.option(
-            "X",
-            "Scores above X are selected, or a share such as 'top 10%'; may be repeated [default: the middle of the "
-            "range; top 10, 25 and 50% without known bounds].",
-        ),
-    ] = None,
-    target: Annotated[
-        str,
-        shared.option(
-            "TARGET",
-            "Distribution that wass1 is measured to: barycenter, barycenter_w2, pooled or the name of a group.",
-        ),
-    ] = "barycenter",
-    favourable: Annotated[
-        str,
-        shared.option(
-            "high|low", "Which scores are to a person's advantage; low for a risk, where those above X are flagged."
-        ),
-    ] = "high",
-    reference: Annotated[
-        str | None, shared.option("GROUP", "Group that error rates are compared with [default: the largest].")
-    ] = None,
-    score_range: shared.ScoreRange = None,
-    grouping: Annotated[
-        str,
-        shared.choice("crossed|each", "One group for each combination of values, or for each value of each column."),
-    ] = "crossed",
-    missing: shared.Missing = "set_aside",
-    small_groups: shared.SmallGroups = "keep",
-    min_group_size: shared.MinGroupSize = 30,
-    html: shared.Html = None,
-    markdown: Annotated[Path | None, shared.option("PATH", "Write the tables as Markdown, for a model card.")] = None,
+    score: str | None = None,
+    sensitive: list[str],
+    label: str | None = None,
+    pos_label: str | None = None,
+    task: str | None = None,
+    weight: str | None = None,
+    criterion: str = "demographic_parity",
+    strata: list[str] | None = None,
+    by: str | None = None,
+    threshold: list[str] | None = None,
+    target: str = "barycenter",
+    favourable: str = "high",
+    reference: str | None = None,
+    score_range: str | None = None,
+    grouping: str = "crossed",
+    missing: str = "set_aside",
+    small_groups: str = "keep",
+    min_group_size: int = 30,
+    html: Path | None = None,
+    markdown: Path | None = None,
     output: Output,
-    title: Annotated[str | None, shared.option("TEXT", "Heading of the report.")] = None,
-    fail_above: Annotated[
-        list[str] | None,
-        shared.option("NAME=X", f"Exit with status 2 if a metric is above X: {', '.join(ABOVE)}."),
-    ] = None,
-    fail_below: Annotated[
-        list[str] | None,
-        shared.option("NAME=X", f"Exit with status 2 if a metric is below X: {', '.join(BELOW)}."),
-    ] = None,
-    surely: Annotated[
-        bool,
-        shared.flag("--surely", "Count a limit as exceeded only if the whole confidence interval is beyond it."),
-    ] = False,
-    confidence: Annotated[float, shared.option("X", "Level of the confidence intervals.")] = 0.95,
-    materiality: Annotated[
-        float,
-        shared.option("X", "Smallest distance between two groups that matters: a mean difference of selection rates."),
-    ] = 0.02,
-    n_bootstrap: Annotated[int, shared.option("N", "Bootstrap replicates for the intervals.", min=20)] = 1000,
-    n_permutations: Annotated[
-        int, shared.option("N", "Permutations of the groups for noise floors and p-values.", min=20)
-    ] = 1000,
-    seed: shared.Seed = 0,
-    bins: shared.Bins = 16_384,
-    max_groups: shared.MaxGroups = 200,
+    title: str | None = None,
+    fail_above: list[str] | None = None,
+    fail_below: list[str] | None = None,
+    surely: bool = False,
+    confidence: float = 0.95,
+    materiality: float = 0.02,
+    n_bootstrap: int = 1000,
+    n_permutations: int = 1000,
+    seed: int = 0,
+    bins: int = 16_384,
+    max_groups: int = 200,
     paths: EffectOptions,
     reading: shared.ReadingOptions,
 ) -> None:
@@ -344,17 +327,17 @@ def run_audit(
     if not paths and score is None:
         raise misuse("--score is required, or --graph and --model, which compute scores")
     if by is not None:
-        _check_series(strata, criterion, markdown)
+        others = {"--strata": strata, "--criterion": None if criterion == "demographic_parity" else criterion}
+        _refuse("--by", {**others, "--markdown": markdown})
     output.prepare(html, markdown, inputs=[*files, *paths.inputs])
     if html is not None:
         load_extra("jinja2")  # fails before anything is computed
-    from fairtransport.auditing import Inference  # noqa: PLC0415 - numba takes a while
     from fairtransport.auditing.series import by_in_errors  # noqa: PLC0415
 
     drawing: dict[str, Any] = {
         "thresholds": threshold or None,
         "target": target,
-        "inference": Inference(confidence, n_bootstrap, n_permutations, seed),
+        "inference": ft.auditing.Inference(confidence, n_bootstrap, n_permutations, seed),
         "materiality": materiality,
         "groups": policy,
         "favourable": favourable,
@@ -394,24 +377,8 @@ def run_audit(
         raise typer.Exit(EXCEEDED)
 
 
-def _check_series(strata: list[str] | None, criterion: str, markdown: Path | None) -> None:
-    """End the command where options do not go with ``--by``."""
-    others = {
-        "--strata": strata,
-        "--criterion": criterion != "demographic_parity",
-        "--markdown": markdown is not None,
-    }
-    for option, chosen in others.items():
-        if chosen:
-            raise misuse(f"--by cannot be combined with {option}")
-
-
 def _report(
-    audit: Any,
-    html: Path | None,
-    markdown: Path | None,
-    output: Output,
-    effects: CounterfactualAudit | None = None,
+    audit: Any, html: Path | None, markdown: Path | None, output: Output, effects: CounterfactualAudit | None = None
 ) -> None:
     if html is not None:
         with spinner("Writing the page"):
@@ -419,8 +386,7 @@ def _report(
     if markdown is not None:
         audit.to_markdown(markdown)
     text = audit.to_json(indent=2)
-    output.write_json(text if effects is None else {**json.loads(text), "effects": effects.to_dict()})
-    if output.is_json:
+    if output.write_json(text if effects is None else {**json.loads(text), "effects": effects.to_dict()}):
         return
     typer.echo(str(audit))
     if effects is not None:

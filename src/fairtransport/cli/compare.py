@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+import fairtransport as ft
 from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse
@@ -17,26 +18,28 @@ if TYPE_CHECKING:
     from fairtransport.auditing import Audit
 
 
+@shared.described(
+    before=shared.argument("BEFORE", "Audit (.json) or file of scores."),
+    after=shared.argument("AFTER", "Audit (.json) or file of scores."),
+    scores=shared.option("COLUMNS", "Column with the scores; two, such as s,t, where AFTER has another."),
+    names=shared.option("A,B", "Names of the two [default: those of the files]."),
+    threshold=shared.option("X", "Scores above X are selected; may be repeated."),
+)
 def run_compare(
-    before: Annotated[str, shared.argument("BEFORE", "Audit (.json) or file of scores.")],
-    after: Annotated[str, shared.argument("AFTER", "Audit (.json) or file of scores.")],
+    before: str,
+    after: str,
     *,
-    scores: Annotated[
-        str | None,
-        shared.option("COLUMNS", "Column with the scores; two, such as s,t, where AFTER has another."),
-    ] = None,
-    sensitive: shared.OptionalSensitive = None,
-    label: shared.OptionalLabel = None,
-    pos_label: shared.PosLabel = None,
-    weight: shared.Weight = None,
-    names: Annotated[str | None, shared.option("A,B", "Names of the two [default: those of the files].")] = None,
-    threshold: Annotated[
-        list[float] | None, shared.option("X", "Scores above X are selected; may be repeated.")
-    ] = None,
-    score_range: shared.ScoreRange = None,
-    html: shared.Html = None,
+    scores: str | None = None,
+    sensitive: list[str] | None = None,
+    label: str | None = None,
+    pos_label: str | None = None,
+    weight: str | None = None,
+    names: str | None = None,
+    threshold: list[float] | None = None,
+    score_range: str | None = None,
+    html: Path | None = None,
     output: Output,
-    seed: shared.Seed = 0,
+    seed: int = 0,
     reading: shared.ReadingOptions,
 ) -> None:
     """Compare two audits of the same groups: two months, two models, before and after repair.
@@ -57,13 +60,11 @@ def run_compare(
     columns = shared.split_names([scores or ""])
     if len(columns) > 2:
         raise misuse("--scores must be one column, or one for each of the two files")
-    from fairtransport.auditing import Inference, compare  # noqa: PLC0415 - numba takes a while
-
     policy = shared.make_policy("keep", 30, 200)
     drawing = {
         "thresholds": threshold or None,
         "target": "barycenter",
-        "inference": Inference(random_state=seed),
+        "inference": ft.auditing.Inference(random_state=seed),
         "groups": policy,
     }
     counting = {"range": shared.parse_range(score_range), "groups": policy}
@@ -71,12 +72,11 @@ def run_compare(
     for path, score in zip((before, after), [*columns, *columns[-1:], None, None], strict=False):
         roles = {"score": score, "sensitive": sensitive or (), "label": label, "weight": weight}
         audits.append(_read(path, AuditPlan(roles, pos_label, reading, counting, drawing)))
-    comparison = compare(audits[0], audits[1], names=titles)
+    comparison = ft.compare(audits[0], audits[1], names=titles)
     if html is not None:
         with spinner("Writing the page"):
             comparison.to_html(html)
-    output.write_json(comparison.to_json(indent=2))
-    if output.is_json:
+    if output.write_json(comparison.to_json(indent=2)):
         return
     typer.echo(str(comparison))
     output.print_paths({"Page": html})
@@ -95,9 +95,7 @@ def _titles(names: str | None, before: str, after: str) -> tuple[str, str]:
 def _read(path: str, plan: AuditPlan) -> Audit:
     """Return the audit in a file of JSON, or of the scores in a table."""
     if Path(path).suffix.lower() == ".json" and plan.reading.file_format is None:
-        from fairtransport.auditing import Audit  # noqa: PLC0415 - numba takes a while
-
-        return Audit.from_json(Path(path))
+        return ft.Audit.from_json(Path(path))
     if plan.names["score"] is None or not plan.names["sensitive"]:
         raise ValueError(f"{path} is a file of scores; name its columns with --scores and --sensitive.")
     audit: Audit = plan.audit(*plan.count([path]))

@@ -7,15 +7,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - typer reads it
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import fairtransport as ft
 from fairtransport._text import count_word
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse
 from fairtransport.cli._output import (
     Output,
     count_of,
-    make_table,
     print_sentence,
     print_table,
     progress_bar,
@@ -25,7 +25,7 @@ from fairtransport.cli._output import (
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from fairtransport.auditing import Audit
     from fairtransport.auditing.records import Reading
@@ -37,72 +37,63 @@ if TYPE_CHECKING:
 # What the repair command prints: the distances that its criterion compares, before and after repair.
 
 _PAIRS = "pairwise_disparity"
+_SUM = "strong_pairwise_disparity"
 _MEANS = {  # names of the means of an audit's sums
     "wasserstein_disparity": "distance_to_target",
     "strong_demographic_disparity": "distance_to_everyone",
-    "strong_pairwise_disparity": _PAIRS,
+    _SUM: _PAIRS,
 }
 _REPLICATES = 100  # for the noise floor of the table that is shown
 _MIN_ROWS = 30  # of the groups that are compared
 
 
 def _audit_histograms(histograms: Any, min_size: int, **options: Any) -> Audit:
-    from fairtransport.auditing import Inference, audit_histograms  # noqa: PLC0415
-    from fairtransport.groups import GroupPolicy  # noqa: PLC0415
-
-    inference = Inference(n_bootstrap=_REPLICATES, n_permutations=_REPLICATES, random_state=0)
-    return audit_histograms(histograms, groups=GroupPolicy(min_size=min_size), inference=inference, **options)
-
-
-def _mean_readings(parts: Sequence[Mapping[str, Reading]]) -> dict[str, dict[str, float | None]]:
-    """Return each metric and its noise floor, as means over audits."""
-    figures: dict[str, dict[str, float | None]] = {}
-    for name in parts[0]:
-        readings = [part[name] for part in parts if name in part]
-        floors = [reading.floor for reading in readings if reading.floor is not None]
-        figures[_MEANS.get(name, name)] = {
-            "value": fmean(reading.value for reading in readings),
-            "noise_floor": fmean(floors) if floors else None,
-        }
-    return figures
+    inference = ft.auditing.Inference(n_bootstrap=_REPLICATES, n_permutations=_REPLICATES, random_state=0)
+    policy = ft.GroupPolicy(min_size=min_size)
+    audit: Audit = ft.auditing.audit_histograms(histograms, groups=policy, inference=inference, **options)
+    return audit
 
 
 def measure(done: FileRepair, criterion: str) -> dict[str, dict[str, dict[str, float | None]]]:
     """Return the figures before and after repair, and those of held-out rows: the mean over folds."""
-    figures = {
-        name: _criterion_figures([getattr(done, name)], done, criterion, _MIN_ROWS) for name in ("before", "after")
-    }
+    parts = {"before": [done.before], "after": [done.after]}
     compared = done.before.settle("drop", _MIN_ROWS).groups  # the groups that the other figures compare
     folds = [fold.regroup(compared) for fold in done.held_out]
     if folds and len(compared) > 1 and all(fold.group_rows.all() for fold in folds):
-        figures["held_out"] = _criterion_figures(folds, done, criterion, 1)
+        parts["held_out"] = folds
+    figures: dict[str, dict[str, dict[str, float | None]]] = {}
+    for moment, histograms in parts.items():
+        min_rows = 1 if moment == "held_out" else _MIN_ROWS
+        found = [_readings(one, done, criterion, min_rows) for one in histograms]
+        figures[moment] = {}
+        for name in found[0]:
+            readings = [part[name] for part in found if name in part]
+            floors = [reading.floor for reading in readings if reading.floor is not None]
+            value = fmean(reading.value for reading in readings)
+            figures[moment][name] = {"value": value, "noise_floor": fmean(floors) if floors else None}
     return figures
 
 
-def _criterion_figures(
-    parts: list[GroupHistograms], done: FileRepair, criterion: str, min_rows: int
-) -> dict[str, dict[str, float | None]]:
-    """Return what a criterion compares, as means over parts of the rows, and the error where there are labels."""
+def _readings(histograms: GroupHistograms, done: FileRepair, criterion: str, min_rows: int) -> dict[str, Reading]:
+    """Return what a criterion compares, and the error where there are labels."""
     from fairtransport.criteria.criterion import needs_labels  # noqa: PLC0415 - narwhals takes a while
 
-    split = [done.by_stratum(part) for part in parts] if done.strata else None
-    pooled = parts if split is None else [one.groups.filled() for one in split]
-    figures = _mean_readings([_audit_histograms(part, min_rows).mean_readings for part in pooled])
-    if not needs_labels(criterion) or not parts[0].has_labels:
-        if split is not None:
-            found = _mean_readings([_audit_within(one, min_rows) for one in split])
-            figures |= {f"conditional_{_PAIRS}": found[_PAIRS]} if _PAIRS in found else {}
-        return figures
-    kept = {name: value for name, value in figures.items() if name == "error_rate"}
-    for label in (1, 0)[: 2 if criterion == "equalized_odds" else 1]:
-        if split is None:
-            found = _mean_readings(
-                [_audit_histograms(_with_label(part, label), min_rows).mean_readings for part in parts]
+    cells = done.by_stratum(histograms) if done.strata else None
+    pooled = histograms if cells is None else cells.groups.filled()
+    found = _audit_histograms(pooled, min_rows).mean_readings
+    readings = {_MEANS.get(name, name): reading for name, reading in found.items()}
+    compared: dict[str, Mapping[str, Reading]] = {}
+    if needs_labels(criterion) and histograms.has_labels:
+        readings = {name: reading for name, reading in readings.items() if name == "error_rate"}
+        for label in (1, 0)[: 2 if criterion == "equalized_odds" else 1]:
+            compared[f"{_PAIRS}_label_{label}"] = (
+                _audit_histograms(_with_label(histograms, label), min_rows).mean_readings
+                if cells is None
+                else _audit_within(cells, min_rows, label)
             )
-        else:
-            found = _mean_readings([_audit_within(one, min_rows, label) for one in split])
-        kept |= {f"{_PAIRS}_label_{label}": found[_PAIRS]} if _PAIRS in found else {}
-    return kept
+    elif cells is not None:
+        compared[f"conditional_{_PAIRS}"] = _audit_within(cells, min_rows)
+    return readings | {name: within[_SUM] for name, within in compared.items() if _SUM in within}
 
 
 def _with_label(histograms: GroupHistograms, label: int) -> GroupHistograms:
@@ -132,65 +123,58 @@ _TITLES = {
 }
 
 
+@shared.described(
+    out=shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..."),
+    amount=shared.option("X", "From 0 (scores unchanged) to 1 (equal distributions).", min=0, max=1),
+    target=shared.option(
+        "TARGET", "Distribution that each group is mapped to: barycenter, barycenter_w2, pooled or the name of a group."
+    ),
+    criterion=shared.choice(
+        "CRITERION",
+        "Whose scores become alike: demographic_parity (all people), equal_opportunity (people with the positive "
+        "label) or equalized_odds (people with the same label). The last two need --label.",
+        among=shared.CRITERIA,
+    ),
+    strata=shared.option("COLUMNS", "Repair within each value of these columns (conditional parity)."),
+    randomize=shared.flag(
+        "--randomize", "Reach equalized odds exactly, by scores that are drawn at random; two runs agree."
+    ),
+    fit_on=shared.option("FILE", "Fit the repair on these files and apply it to the others."),
+    column=shared.option("NAME", "Name of the column to add [default: SCORE_repaired]."),
+    sql=shared.option("PATH", "Also write the repair as SQL for a database."),
+    dialect=shared.choice(
+        "DIALECT",
+        "Dialect of --sql: duckdb, mysql (also MariaDB), postgresql or sqlite.",
+        among=("duckdb", "mysql", "postgresql", "sqlite"),
+    ),
+    lookup=shared.option("PATH", "Also write the repair as a Parquet lookup table."),
+    guess_types=shared.flag("--guess-types", "Infer which columns of a CSV file are numeric, instead of writing text."),
+)
 def run_repair(
-    files: shared.Files,
+    files: list[str],
     *,
-    score: shared.Score,
-    sensitive: shared.Sensitive,
-    out: Annotated[Path, shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ...")],
-    amount: Annotated[
-        float, shared.option("X", "From 0 (scores unchanged) to 1 (equal distributions).", min=0, max=1)
-    ] = 1.0,
-    target: Annotated[
-        str,
-        shared.option(
-            "TARGET",
-            "Distribution that each group is mapped to: barycenter, barycenter_w2, pooled or the name of a group.",
-        ),
-    ] = "barycenter_w2",
-    criterion: Annotated[
-        str,
-        shared.choice(
-            "CRITERION",
-            "Whose scores become alike: demographic_parity (all people), equal_opportunity (people with the positive "
-            "label) or equalized_odds (people with the same label). The last two need --label.",
-            among=shared.CRITERIA,
-        ),
-    ] = "demographic_parity",
-    strata: Annotated[
-        list[str] | None,
-        shared.option("COLUMNS", "Repair within each value of these columns (conditional parity)."),
-    ] = None,
-    randomize: Annotated[
-        bool,
-        shared.flag("--randomize", "Reach equalized odds exactly, by scores that are drawn at random; two runs agree."),
-    ] = False,
-    fit_on: Annotated[
-        list[str] | None, shared.option("FILE", "Fit the repair on these files and apply it to the others.")
-    ] = None,
-    label: shared.OptionalLabel = None,
-    pos_label: shared.PosLabel = None,
-    weight: shared.Weight = None,
-    column: Annotated[str | None, shared.option("NAME", "Name of the column to add [default: SCORE_repaired].")] = None,
-    sql: Annotated[Path | None, shared.option("PATH", "Also write the repair as SQL for a database.")] = None,
-    dialect: Annotated[
-        str,
-        shared.choice(
-            "DIALECT",
-            "Dialect of --sql: duckdb, mysql (also MariaDB), postgresql or sqlite.",
-            among=("duckdb", "mysql", "postgresql", "sqlite"),
-        ),
-    ] = "postgresql",
-    lookup: Annotated[Path | None, shared.option("PATH", "Also write the repair as a Parquet lookup table.")] = None,
-    score_range: shared.ScoreRange = None,
-    small_groups: shared.SmallGroups = "keep",
-    min_group_size: shared.MinGroupSize = 30,
-    guess_types: Annotated[
-        bool,
-        shared.flag("--guess-types", "Infer which columns of a CSV file are numeric, instead of writing text."),
-    ] = False,
-    bins: shared.Bins = 16_384,
-    max_groups: shared.MaxGroups = 200,
+    score: str,
+    sensitive: list[str],
+    out: Path,
+    amount: float = 1.0,
+    target: str = "barycenter_w2",
+    criterion: str = "demographic_parity",
+    strata: list[str] | None = None,
+    randomize: bool = False,
+    fit_on: list[str] | None = None,
+    label: str | None = None,
+    pos_label: str | None = None,
+    weight: str | None = None,
+    column: str | None = None,
+    sql: Path | None = None,
+    dialect: str = "postgresql",
+    lookup: Path | None = None,
+    score_range: str | None = None,
+    small_groups: str = "keep",
+    min_group_size: int = 30,
+    guess_types: bool = False,
+    bins: int = 16_384,
+    max_groups: int = 200,
     output: Output,
     reading: shared.ReadingOptions,
 ) -> None:
@@ -215,13 +199,12 @@ def run_repair(
     """  # noqa: D301 - \b keeps the lines of the example
     _check_criterion(criterion, label, strata, randomize=randomize, exported=sql is not None or lookup is not None)
     output.prepare(out, sql, lookup, inputs=[*files, *(fit_on or ())])
-    from fairtransport.repair import QuantileRepair  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.repair.quantile import describe_repair  # noqa: PLC0415
     from fairtransport.tables.files.writers import check_output  # noqa: PLC0415
 
     check_output(out)
     policy = shared.make_policy(small_groups, min_group_size, max_groups)
-    repair = QuantileRepair(target=target, amount=amount, criterion=criterion, randomize=randomize, groups=policy)
+    repair = ft.QuantileRepair(target=target, amount=amount, criterion=criterion, randomize=randomize, groups=policy)
     names = {"score": score, "sensitive": sensitive, "label": label, "strata": strata or (), "weight": weight}
     counting = {"range": shared.parse_range(score_range), "n_bins": bins, "groups": policy}
     added = column or f"{score}_repaired"
@@ -246,8 +229,7 @@ def run_repair(
         },
         "written": str(out),
     }
-    output.write_json(summary)
-    if output.is_json:
+    if output.write_json(summary):
         return
     _show(figures, done, set_aside, n_groups=len(repair.groups_), fitted_here=not fit_on)
     for sentence in describe_repair(repair):
@@ -283,7 +265,6 @@ def _repair(
     """Fit on the counts of one table and repair the other, which may be the same."""
     from fairtransport.criteria.criterion import needs_labels  # noqa: PLC0415
     from fairtransport.repair.file_repair import repair_file  # noqa: PLC0415
-    from fairtransport.tables import count_table  # noqa: PLC0415
 
     with ExitStack() as stack:
         table = stack.enter_context(reading.open(files))
@@ -306,7 +287,7 @@ def _repair(
         counted = replace(source_columns, sensitive_features=source_keys, strata=())
         counting |= {} if fit_on and not labelled else {"pos_label": source_label}
         show = stderr_is_terminal()
-        counts = source.run(count_table, counted, title="Reading", show=show, as_text=as_text, **counting)
+        counts = source.run(ft.tables.count_table, counted, title="Reading", show=show, as_text=as_text, **counting)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="None of the .* groups has min_size")  # reported at the end
             warnings.filterwarnings("ignore", message="Fewer than two of the .* groups have min_size")
@@ -337,11 +318,8 @@ def _show(
     if "held_out" in figures:
         titles += ["held out", "by chance"]
         cells += [("held_out", "value"), ("held_out", "noise_floor")]
-    table = make_table(f"{done.counts['rows']:,} rows in {n_groups} groups", [""], titles)
-    for name in figures["after"]:
-        row = [figures[moment][name][key] for moment, key in cells]
-        table.add_row(_TITLES[name], *("" if value is None else f"{value:.3f}" for value in row))
-    print_table(table)
+    lines = [[_TITLES[name], *(figures[moment][name][key] for moment, key in cells)] for name in figures["after"]]
+    print_table(f"{done.counts['rows']:,} rows in {n_groups} groups", [""], titles, lines)
     if fitted_here:
         words = "In-sample: after repair, of the rows that it was fitted to."
         if "held_out" in figures:

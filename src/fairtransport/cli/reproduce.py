@@ -6,18 +6,17 @@ import math
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.text import Text
 
+import fairtransport as ft
 from fairtransport._extras import check_report
-from fairtransport._text import one_line, three_digits
+from fairtransport._text import three_digits
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse
 from fairtransport.cli._output import (
     Output,
-    make_table,
     prepare_folder,
     print_paths,
     print_sentence,
@@ -30,30 +29,26 @@ from fairtransport.report import COMPARISON_FILES, METRICS, verdict, write_compa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.table import Table
-
-    from fairtransport.paper.finding import Claim
     from fairtransport.paper.table1 import Table1Row
     from fairtransport.report import Comparison
 
-_FIGURES = ("figure1", "figure2", "figure3", "figure4", "ablation")
-_KNOWN = ("table1", *_FIGURES, "all")
+_KNOWN = ("table1", "figure1", "figure2", "figure3", "figure4", "ablation", "all")
 
 
+@shared.described(
+    name=shared.argument("NAME", f"What to reproduce: {', '.join(_KNOWN)}."),
+    out=shared.option("DIR", "Output folder [default: fairtransport-NAME]."),
+    quick=shared.flag("--quick", "Run the same code with fewer updates and seeds; the figures are less precise."),
+    seeds=shared.option("N", "Number of splits or seeds for each data set (table1 only).", min=1),
+    jobs=shared.option("N", "Number of trainings that run at the same time [default: one per core].", min=1),
+)
 def run_reproduce(
-    name: Annotated[str, shared.argument("NAME", f"What to reproduce: {', '.join(_KNOWN)}.")],
+    name: str,
     *,
-    out: Annotated[Path | None, shared.option("DIR", "Output folder [default: fairtransport-NAME].")] = None,
-    quick: Annotated[
-        bool, shared.flag("--quick", "Run the same code with fewer updates and seeds; the figures are less precise.")
-    ] = False,
-    seeds: Annotated[
-        int | None, shared.option("N", "Number of splits or seeds for each data set (table1 only).", min=1)
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        shared.option("N", "Number of trainings that run at the same time [default: one per core].", min=1),
-    ] = None,
+    out: Path | None = None,
+    quick: bool = False,
+    seeds: int | None = None,
+    jobs: int | None = None,
     output: Output,
 ) -> None:
     """Reproduce the tables and figures of the paper.
@@ -87,11 +82,10 @@ def _table1(folder: Path, output: Output, *, quick: bool, seeds: int | None, job
 
     table = run_table1(quick=quick, n_seeds=seeds, n_jobs=jobs, folder=folder / "parts", show=stderr_is_terminal())
     written = table.write(folder)
-    output.write_json([_plain(row) for row in table.rows])
-    if output.is_json:
+    if output.write_json([_plain(row) for row in table.rows]):
         return
     for dataset in dict.fromkeys(row.dataset for row in table.rows):
-        print_table(_block(dataset, [row for row in table.rows if row.dataset == dataset]))
+        _print_block(dataset, [row for row in table.rows if row.dataset == dataset])
     rough = " Quick run: the figures are rough." if quick else ""
     print_sentence(f"Ours ± spread over splits or seeds (the paper's figure). Lower is better.{rough}")
     for path in written:
@@ -108,11 +102,11 @@ def _page(name: str, folder: Path, output: Output, *, quick: bool, jobs: int) ->
         {"name": finding.name, "title": finding.title, "claims": [_plain(claim) for claim in finding.claims]}
         for finding in done.findings
     ]
-    output.write_json({"quick": quick, "findings": findings, "page": str(done.files[0])})
-    if output.is_json:
+    if output.write_json({"quick": quick, "findings": findings, "page": str(done.files[0])}):
         return
     for finding in done.findings:
-        print_table(_claims(finding.title, finding.claims))
+        claims = [(claim.verdict, claim.text, claim.ours) for claim in finding.claims]
+        print_table(finding.title, ["Verdict", "Claim", "Ours"], [], claims)
     print_sentence(done.tally + (" Quick run: the figures are rough." if quick else ""))
     output.print_paths({"Page": done.files[0]})
 
@@ -123,24 +117,15 @@ def _plain(record: Any) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in items}
 
 
-def _claims(title: str, claims: Sequence[Claim]) -> Table:
-    """Return a table of one figure, with a line for each claim."""
-    table = make_table(title, ["Verdict", "Claim", "Ours"], [], gap=2)
-    for claim in claims:
-        table.add_row(*(Text(one_line(part)) for part in (claim.verdict, claim.text, claim.ours)))
-    return table
-
-
-def _block(dataset: str, rows: Sequence[Table1Row]) -> Table:
-    """Return a table of one data set: a line for each method and the noise floor, a column for each metric."""
+def _print_block(dataset: str, rows: Sequence[Table1Row]) -> None:
+    """Print a table of one data set: a line for each method and the noise floor, a column for each metric."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
-    table = make_table(dataset, [""], metrics, gap=1)
+    lines = []
     for method in dict.fromkeys(row.method for row in rows):
         cells = {row.metric: _cell(row.mean, row.spread, row.published) for row in rows if row.method == method}
-        table.add_row(method, *(cells.get(metric, "") for metric in metrics))
-    floors = {row.metric: row.floor for row in rows}
-    table.add_row("noise floor", *(_figure(floors[metric]) for metric in metrics), style="dim")
-    return table
+        lines.append([method, *(cells.get(metric, "") for metric in metrics)])
+    floors = {row.metric: _figure(row.floor) for row in rows}
+    print_table(dataset, [""], metrics, lines, gap=1, dim=["noise floor", *(floors[metric] for metric in metrics)])
 
 
 def _cell(mean: float, spread: float | None, published: float | None) -> str:
@@ -163,17 +148,11 @@ def _figure(value: float | None) -> str:
 _STEPS = 8  # reading, LR, compiling, three trainings, measuring, the page
 
 
-def run_demo(
-    out: Annotated[Path, shared.option("DIR", "Output folder for the page and its figures.")] = Path(
-        "fairtransport-demo"
-    ),
-    *,
-    quick: Annotated[
-        bool, shared.flag("--quick", "Train for a few seconds only; the figures are less precise.")
-    ] = False,
-    seed: shared.Seed = 0,
-    output: Output,
-) -> None:
+@shared.described(
+    out=shared.option("DIR", "Output folder for the page and its figures."),
+    quick=shared.flag("--quick", "Train for a few seconds only; the figures are less precise."),
+)
+def run_demo(out: Path = Path("fairtransport-demo"), *, quick: bool = False, seed: int = 0, output: Output) -> None:
     """Compare four methods on the Adult data set, in a web page.
 
     The methods are logistic regression (LR), quantile repair of its scores (DPP), and training with discrete (DOT) and
@@ -194,23 +173,22 @@ def run_demo(
         if progress is not None:
             progress("Writing the page")
         page = write_comparison(comparison, folder)
-    output.write_json((folder / "comparison.json").read_text(encoding="utf-8").rstrip())
-    if output.is_json:
+    if output.write_json((folder / "comparison.json").read_text(encoding="utf-8").rstrip()):
         return
-    print_table(_table(comparison))
+    _print_comparison(comparison)
     print_sentence(verdict(comparison))
     output.print_paths({"Page": page})
 
 
-def _table(comparison: Comparison) -> Table:
+def _print_comparison(comparison: Comparison) -> None:
     title = f"{comparison.dataset}, {comparison.groups.n_rows:,} test rows (lower is better)"
-    table = make_table(title, ["Method", ""], [*METRICS.values(), "Seconds"])
-    for outcome in comparison.outcomes:
-        values = [three_digits(outcome.metrics[metric]) for metric in METRICS]
-        table.add_row(one_line(outcome.name), one_line(outcome.title), *values, f"{outcome.seconds:.1f}")
-    floor = [three_digits(comparison.floor[metric]) if metric in comparison.floor else "" for metric in METRICS]
-    table.add_row("floor", "groups permuted at random", *floor, "", style="dim")
-    return table
+    rows = [
+        [one.name, one.title, *(three_digits(one.metrics[name]) for name in METRICS), f"{one.seconds:.1f}"]
+        for one in comparison.outcomes
+    ]
+    floor = [three_digits(comparison.floor[name]) if name in comparison.floor else "" for name in METRICS]
+    dim = ["floor", "groups permuted at random", *floor, ""]
+    print_table(title, ["Method", ""], [*METRICS.values(), "Seconds"], rows, dim=dim)
 
 
 # ``fairtransport datasets``: the data sets that come with the package.
@@ -223,18 +201,15 @@ def show_datasets(output: Output) -> None:
     Example:
       fairtransport datasets --json
     """  # noqa: D301 - \b keeps the lines of the example
-    from fairtransport.datasets import list_datasets  # noqa: PLC0415 - scikit-learn takes a while
-
     output.prepare()
-    entries = list_datasets()
-    output.write_json([asdict(entry) for entry in entries])
-    if output.is_json:
+    entries = ft.datasets.list_datasets()
+    if output.write_json([asdict(entry) for entry in entries]):
         return
-    table = make_table("Data sets", ["Name", "Label", "Sensitive", "Licence"], ["Rows", "Columns"])
-    for entry in entries:
-        words = (entry.name, entry.label, ", ".join(entry.sensitive), entry.licence)
-        table.add_row(*words, f"{entry.rows:,}", f"{entry.columns:,}")
-    print_table(table)
+    rows = [
+        (one.name, one.label, ", ".join(one.sensitive), one.licence, f"{one.rows:,}", f"{one.columns:,}")
+        for one in entries
+    ]
+    print_table("Data sets", ["Name", "Label", "Sensitive", "Licence"], ["Rows", "Columns"], rows)
     for entry in entries:
         typer.echo(entry.citation)
     output.print_paths({})

@@ -9,21 +9,15 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+import fairtransport as ft
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import collect_warnings, misuse, print_stderr
 from fairtransport.cli._limits import EXCEEDED
-from fairtransport.cli._output import (
-    Output,
-    check_paths,
-    count_of,
-    print_sentence,
-    progress_bar,
-    standard_output,
-)
+from fairtransport.cli._output import Output, check_paths, count_of, print_sentence, progress_bar, standard_output
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -32,34 +26,32 @@ if TYPE_CHECKING:
     from fairtransport.tabular.file_scoring import FileScores
 
 
+@shared.described(
+    out=shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..., or - for standard output."),
+    threshold=shared.option("X", "Also add a column of decisions: 1 where the score is above X.", min=0, max=1),
+    column=shared.option("NAME", "Name of the column to add."),
+    decision=shared.option("NAME", "Name of the column of decisions."),
+    score=shared.REPAIRED_SCORE,
+    rejected=shared.option(
+        "PATH", "File with the number and the reason of each row without a score [default: OUT.rejected.jsonl]."
+    ),
+    max_rejected=shared.option("SHARE", "Exit status 2 if a larger share has no score.", min=0, max=1),
+)
 def run_score(
-    model: shared.Model,
-    files: shared.Files,
+    model: str,
+    files: list[str],
     *,
-    out: Annotated[
-        str,
-        shared.option("PATH", "Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..., or - for standard output."),
-    ],
-    threshold: Annotated[
-        float | None,
-        shared.option("X", "Also add a column of decisions: 1 where the score is above X.", min=0, max=1),
-    ] = None,
-    column: Annotated[str, shared.option("NAME", "Name of the column to add.")] = "score",
-    decision: Annotated[str, shared.option("NAME", "Name of the column of decisions.")] = "decision",
-    sensitive: shared.OptionalSensitive = None,
-    unknown_group: shared.UnknownGroup = "error",
-    features: shared.Features = None,
-    score: shared.RepairedScore = "score",
-    rejected: Annotated[
-        Path | None,
-        shared.option(
-            "PATH", "File with the number and the reason of each row without a score [default: OUT.rejected.jsonl]."
-        ),
-    ] = None,
-    max_rejected: Annotated[
-        float, shared.option("SHARE", "Exit status 2 if a larger share has no score.", min=0, max=1)
-    ] = 0.0,
-    verify: shared.Verify = None,
+    out: str,
+    threshold: float | None = None,
+    column: str = "score",
+    decision: str = "decision",
+    sensitive: list[str] | None = None,
+    unknown_group: str = "error",
+    features: list[str] | None = None,
+    score: str = "score",
+    rejected: Path | None = None,
+    max_rejected: float = 0.0,
+    verify: str | None = None,
     output: Output,
     reading: shared.ReadingOptions,
 ) -> None:
@@ -95,14 +87,12 @@ def run_score(
     if "-" in files and reading.file_format is None:
         reading = replace(reading, file_format="csv")  # which no name tells
     with collect_warnings() as warnings, _with_stdin(files) as paths:
-        from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
-        from fairtransport.tabular import RowScorer  # noqa: PLC0415
         from fairtransport.tabular.file_scoring import score_file  # noqa: PLC0415
 
-        loaded = load(model, verify=verify)
+        loaded = ft.load(model, verify=verify)
         open_output = _output_opener(paths, written, reading.file_format)
-        with reading.open(paths) as table, progress_bar("Scoring") as tell, _Rejects(rejected) as rejects:
-            scorer = RowScorer(
+        with reading.open(paths) as table, progress_bar("Scoring") as tell, _rejects(rejected) as add_rejected:
+            scorer = ft.tabular.RowScorer(
                 loaded,
                 sensitive_features=None if sensitive is None else table.split(sensitive),
                 unknown_group=unknown_group,
@@ -117,7 +107,7 @@ def run_score(
                 output=column,
                 decision=None if threshold is None else decision,
                 threshold=0.5 if threshold is None else threshold,
-                on_set_aside=rejects.add,
+                on_set_aside=add_rejected,
                 on_progress=tell,
             )
     listed = rejected if result.set_aside else None
@@ -156,26 +146,14 @@ def _output_opener(files: list[str], out: Path | None, file_format: str | None) 
     return lambda schema: stream_writer(sys.stdout.buffer, known if known == "jsonl" else "csv", schema)
 
 
-class _Rejects:
-    """The file of rows without a score, which appears at the end, and only if there are some."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path, self._file = path, tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed below
-        self._is_empty = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def add(self, row: int, reason: str) -> None:
-        """Add a row."""
-        self._file.write(json.dumps({"row": row, "reason": reason}) + "\n")
-        self._is_empty = False
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._file:
-            if kind is None and self._path is not None and not self._is_empty:
-                self._file.seek(0)
-                write_atomically(self._path, self._file.read().encode())
+@contextlib.contextmanager
+def _rejects(path: Path | None) -> Iterator[Callable[[int, str], Any]]:
+    """Yield what adds a row without a score; the file of them appears at the end, and only if there are some."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        yield lambda row, reason: file.write(json.dumps({"row": row, "reason": reason}) + "\n")
+        if path is not None and file.tell():
+            file.seek(0)
+            write_atomically(path, file.read().encode())
 
 
 @contextlib.contextmanager

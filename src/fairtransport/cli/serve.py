@@ -2,55 +2,57 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import misuse, print_stderr
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from fairtransport.cli._errors import handling, misuse, print_stderr
 
 
-_MEBIBYTE = 2**20
-
-
+@shared.described(
+    host=shared.option("ADDRESS", "Address to listen on; 0.0.0.0 for other machines."),
+    port=shared.option("PORT", "0 takes a free one.", min=0, max=65535),
+    workers=shared.option("N", "Number of processes.", min=1),
+    token_env=shared.option(
+        "NAME", "Environment variable with a token, which requests must have: Authorization: Bearer TOKEN."
+    ),
+    adjust=shared.flag("--adjust", "Adjust the model to the rows that it scores, as `stream` does."),
+    store=shared.option("DIR", "With --adjust: folder for checkpoints and answers."),
+    freeze=shared.flag("--freeze", "With --adjust: monitor, but do not adjust the model."),
+    batch=shared.option("N", "With --adjust: largest number of rows in a batch.", min=1),
+    score=shared.REPAIRED_SCORE,
+    max_body=shared.option("MIB", "Largest body of a request, in MiB.", min=0.001),
+    max_rows=shared.option("N", "Largest number of rows in a request.", min=1),
+    timeout=shared.option("SECONDS", "For the body of a request, and for its answer.", min=0.1),
+    grace=shared.option("SECONDS", "For requests to finish after SIGTERM.", min=1),
+    reload_every=shared.option("SECONDS", "Between looks at the model file.", min=0.1),
+    min_group_rows=shared.option("N", "Groups with fewer rows are not in /metrics.", min=1),
+)
 def run_serve(
-    model: shared.Model,
+    model: str,
     *,
-    host: Annotated[str, shared.option("ADDRESS", "Address to listen on; 0.0.0.0 for other machines.")] = "127.0.0.1",
-    port: Annotated[int, shared.option("PORT", "0 takes a free one.", min=0, max=65535)] = 8000,
-    workers: Annotated[int, shared.option("N", "Number of processes.", min=1)] = 1,
-    token_env: Annotated[
-        str | None,
-        shared.option(
-            "NAME", "Environment variable with a token, which requests must have: Authorization: Bearer TOKEN."
-        ),
-    ] = None,
-    adjust: Annotated[
-        bool, shared.flag("--adjust", "Adjust the model to the rows that it scores, as `stream` does.")
-    ] = False,
-    store: Annotated[Path | None, shared.option("DIR", "With --adjust: folder for checkpoints and answers.")] = None,
-    freeze: Annotated[bool, shared.flag("--freeze", "With --adjust: monitor, but do not adjust the model.")] = False,
-    batch: Annotated[int, shared.option("N", "With --adjust: largest number of rows in a batch.", min=1)] = 500,
-    unknown_group: shared.UnknownGroup = "error",
-    features: shared.Features = None,
-    score: shared.RepairedScore = "score",
-    max_body: Annotated[float, shared.option("MIB", "Largest body of a request, in MiB.", min=0.001)] = 16.0,
-    max_rows: Annotated[int, shared.option("N", "Largest number of rows in a request.", min=1)] = 100_000,
-    timeout: Annotated[
-        float, shared.option("SECONDS", "For the body of a request, and for its answer.", min=0.1)
-    ] = 30.0,
-    grace: Annotated[float, shared.option("SECONDS", "For requests to finish after SIGTERM.", min=1)] = 30.0,
-    reload_every: Annotated[float, shared.option("SECONDS", "Between looks at the model file.", min=0.1)] = 2.0,
-    min_group_rows: Annotated[int, shared.option("N", "Groups with fewer rows are not in /metrics.", min=1)] = 30,
-    verify: shared.Verify = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    token_env: str | None = None,
+    adjust: bool = False,
+    store: Path | None = None,
+    freeze: bool = False,
+    batch: int = 500,
+    unknown_group: str = "error",
+    features: list[str] | None = None,
+    score: str = "score",
+    max_body: float = 16.0,
+    max_rows: int = 100_000,
+    timeout: float = 30.0,
+    grace: float = 30.0,
+    reload_every: float = 2.0,
+    min_group_rows: int = 30,
+    verify: str | None = None,
 ) -> None:
     """Serve the scores of a model over HTTP.
 
@@ -79,8 +81,6 @@ def run_serve(
     token = None if token_env is None else os.environ.get(token_env)
     if token_env is not None and not token:
         raise misuse(f"the environment variable {token_env} of --token-env is not set")
-    from fairtransport._extras import load_extra  # noqa: PLC0415
-
     for library in ("uvicorn", "starlette", "prometheus_client"):
         load_extra(library)
     from fairtransport.serving import ServerSettings, serve  # noqa: PLC0415 - takes a while
@@ -92,7 +92,7 @@ def run_serve(
         unknown_group=unknown_group,
         features=None if features is None else tuple(shared.split_names(features)),
         score=score,
-        max_bytes=int(max_body * _MEBIBYTE),
+        max_bytes=int(max_body * 2**20),
         max_rows=max_rows,
         timeout=timeout,
         token=token,
@@ -105,7 +105,7 @@ def run_serve(
     log_to_standard_error()
     if token is None and host not in {"127.0.0.1", "localhost", "::1"}:
         print_stderr("warning: other machines can ask for scores without a token; see --token-env")
-    with _hangup_ignored():
+    with handling(signal.SIG_IGN, "SIGHUP"):  # until the server runs, which looks for a new version of the model then
         ended_by = serve(
             settings,
             host=host,
@@ -117,16 +117,3 @@ def run_serve(
     print_stderr("stopped")
     if ended_by == signal.SIGINT:
         raise typer.Exit(130)
-
-
-@contextlib.contextmanager
-def _hangup_ignored() -> Iterator[None]:
-    """Ignore SIGHUP until the server runs, which looks for a new version of the model then."""
-    if not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)

@@ -6,23 +6,25 @@ import contextlib
 import csv
 import importlib
 import io
-import os
 import signal
 import sys
 import threading
 import time
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+import fairtransport as ft
+from fairtransport._extras import load_extra
 from fairtransport._text import one_line
 from fairtransport._validation import describe_error
 from fairtransport.cli import _options as shared
-from fairtransport.cli._errors import print_stderr
+from fairtransport.cli._errors import handling, print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._output import check_paths, standard_output
 
@@ -35,31 +37,30 @@ if TYPE_CHECKING:
     from fairtransport.stream.loop import RunOptions
 
 
+@shared.described(
+    kafka=shared.option("BROKERS", "Read from Kafka: host:port, separated by commas."),
+    topic=shared.option("NAME", "Topic of the rows."),
+    group_id=shared.option("NAME", "Consumer group that offsets are committed for."),
+    output_topic=shared.option("NAME", "Topic for scored rows, in transactions [default: --out]."),
+    rejected_topic=shared.option("NAME", "Topic for rejected rows [default: --rejected]."),
+    partitions=shared.option("NUMBERS", "Partitions to read, as in 0,1 [default: all]."),
+    start_at=shared.option("END", "Where to start if the group has no offsets: earliest or latest."),
+    columns=shared.option("NAMES", "Columns of CSV messages, which have no header; separated by commas."),
+    kafka_config=shared.option("PATH", "Properties of librdkafka, such as security.protocol=SASL_SSL, one per line."),
+)
 @dataclass(frozen=True)
 class KafkaOptions:
     """What the command line says about Kafka."""
 
-    kafka: Annotated[str | None, shared.option("BROKERS", "Read from Kafka: host:port, separated by commas.")] = None
-    topic: Annotated[str | None, shared.option("NAME", "Topic of the rows.")] = None
-    group_id: Annotated[str | None, shared.option("NAME", "Consumer group that offsets are committed for.")] = None
-    output_topic: Annotated[
-        str | None, shared.option("NAME", "Topic for scored rows, in transactions [default: --out].")
-    ] = None
-    rejected_topic: Annotated[str | None, shared.option("NAME", "Topic for rejected rows [default: --rejected].")] = (
-        None
-    )
-    partitions: Annotated[str | None, shared.option("NUMBERS", "Partitions to read, as in 0,1 [default: all].")] = None
-    start_at: Annotated[
-        str, shared.option("END", "Where to start if the group has no offsets: earliest or latest.")
-    ] = "earliest"
-    columns: Annotated[
-        str | None,
-        shared.option("NAMES", "Columns of CSV messages, which have no header; separated by commas."),
-    ] = None
-    kafka_config: Annotated[
-        Path | None,
-        shared.option("PATH", "Properties of librdkafka, such as security.protocol=SASL_SSL, one per line."),
-    ] = None
+    kafka: str | None = None
+    topic: str | None = None
+    group_id: str | None = None
+    output_topic: str | None = None
+    rejected_topic: str | None = None
+    partitions: str | None = None
+    start_at: str = "earliest"
+    columns: str | None = None
+    kafka_config: Path | None = None
 
     def __bool__(self) -> bool:
         return self.kafka is not None
@@ -155,14 +156,6 @@ class StreamReporter:
         """Report a warning."""
         self._say(f"warning: {text}")
 
-    def end(
-        self, *, rows: int, rejected: int, alarms: int, rows_without_group: int = 0, rejected_file: Path | None = None
-    ) -> None:
-        """Print the totals, when the live line is gone."""
-        where = f" (see {rejected_file})" if rejected and rejected_file is not None else ""
-        unknown = f" ({rows_without_group:,} without a known group)" if rows_without_group else ""
-        print_stderr(f"done: {rows:,} rows scored{unknown}, {rejected:,} lines rejected{where}, {alarms} alarms")
-
     def _line(self, report: AdjustmentReport, lines: int, rejected: int) -> str:
         spent = max(time.monotonic() - self._since, 1e-9)
         state = "frozen" if report.frozen else "at the border of the trust region" if report.at_border else "adjusting"
@@ -176,7 +169,7 @@ class StreamReporter:
 
 
 @contextlib.contextmanager
-def make_reporter(*, seconds: float) -> Iterator[StreamReporter]:
+def make_reporter(seconds: float) -> Iterator[StreamReporter]:
     """Yield the reporter for a terminal, or for another kind of standard error."""
     console: Any = Console(stderr=True)
     if not (console.is_terminal and sys.stderr.isatty()):
@@ -190,54 +183,58 @@ def make_reporter(*, seconds: float) -> Iterator[StreamReporter]:
         )
 
 
+@shared.described(
+    file=shared.argument("FILE", "JSON lines or CSV [default: standard input]."),
+    model=shared.option("PATH", "Model file, written by `fairtransport train` or ft.save."),
+    score=shared.REPAIRED_SCORE,
+    store=shared.option("DIR", "Folder for checkpoints and the journal."),
+    resume=shared.flag("--resume", "Continue from the last checkpoint in --store, if there is one."),
+    out=shared.option("PATH", "Output file for scored lines [default: standard output]."),
+    rejected=shared.option("PATH", "File for rejected lines [default: in --store, or next to --out]."),
+    max_rejected=shared.option("SHARE", "Stop if a larger fraction of the lines is rejected.", min=0, max=1),
+    batch=shared.option("N", "Number of lines in a batch.", min=1),
+    checkpoint_every=shared.option("N", "Batches between two checkpoints.", min=1),
+    follow=shared.flag("--follow", "Wait for more lines at the end of FILE or topic."),
+    wait=shared.option("SECONDS", "Maximum time to wait for a full batch [default with Kafka: 1].", min=0),
+    column=shared.option("NAME", "Name of the column to add [default: score, or SCORE_repaired]."),
+    file_format=shared.option("FORMAT", "csv or jsonl [default: judged by the file name].", "--format"),
+    delimiter=shared.option("CHARACTER", "Delimiter of CSV fields."),
+    alarm_rate=shared.option("X", "Maximum rate of false alarms per batch.", min=0, max=1),
+    trust_radius=shared.option("X", "How far the model may move from the accepted one.", min=0),
+    keep_checkpoints=shared.option("N", "Number of checkpoints to keep.", min=1),
+    freeze=shared.flag("--freeze", "Score and monitor without adjusting the model."),
+    page=shared.option("PORT", "Serve a live page on this port, to this machine only."),
+    report=shared.option("SECONDS", "Time between two status lines on standard error.", min=0),
+)
 def run_stream(
-    file: Annotated[Path | None, shared.argument("FILE", "JSON lines or CSV [default: standard input].")] = None,
+    file: Path | None = None,
     *,
-    model: Annotated[Path, shared.option("PATH", "Model file, written by `fairtransport train` or ft.save.")],
-    sensitive: shared.OptionalSensitive = None,
-    unknown_group: shared.UnknownGroup = "error",
-    score: shared.OptionalRepairedScore = None,
-    features: shared.Features = None,
-    store: Annotated[Path | None, shared.option("DIR", "Folder for checkpoints and the journal.")] = None,
-    resume: Annotated[
-        bool, shared.flag("--resume", "Continue from the last checkpoint in --store, if there is one.")
-    ] = False,
-    out: Annotated[
-        Path | None, shared.option("PATH", "Output file for scored lines [default: standard output].")
-    ] = None,
-    rejected: Annotated[
-        Path | None, shared.option("PATH", "File for rejected lines [default: in --store, or next to --out].")
-    ] = None,
-    max_rejected: Annotated[
-        float, shared.option("SHARE", "Stop if a larger fraction of the lines is rejected.", min=0, max=1)
-    ] = 0.05,
-    batch: Annotated[int, shared.option("N", "Number of lines in a batch.", min=1)] = 500,
-    checkpoint_every: Annotated[int, shared.option("N", "Batches between two checkpoints.", min=1)] = 50,
-    follow: Annotated[bool, shared.flag("--follow", "Wait for more lines at the end of FILE or topic.")] = False,
-    wait: Annotated[
-        float | None,
-        shared.option("SECONDS", "Maximum time to wait for a full batch [default with Kafka: 1].", min=0),
-    ] = None,
-    column: Annotated[
-        str | None, shared.option("NAME", "Name of the column to add [default: score, or SCORE_repaired].")
-    ] = None,
-    file_format: Annotated[
-        str | None, shared.option("FORMAT", "csv or jsonl [default: judged by the file name].", "--format")
-    ] = None,
-    delimiter: Annotated[str, shared.option("CHARACTER", "Delimiter of CSV fields.")] = ",",
-    alarm_rate: Annotated[float, shared.option("X", "Maximum rate of false alarms per batch.", min=0, max=1)] = 0.001,
-    trust_radius: Annotated[
-        float | None, shared.option("X", "How far the model may move from the accepted one.", min=0)
-    ] = None,
-    keep_checkpoints: Annotated[int, shared.option("N", "Number of checkpoints to keep.", min=1)] = 5,
-    freeze: Annotated[bool, shared.flag("--freeze", "Score and monitor without adjusting the model.")] = False,
-    page: Annotated[int | None, shared.option("PORT", "Serve a live page on this port, to this machine only.")] = None,
-    report: Annotated[
-        float, shared.option("SECONDS", "Time between two status lines on standard error.", min=0)
-    ] = 10.0,
+    model: Path,
+    sensitive: list[str] | None = None,
+    unknown_group: str = "error",
+    score: str | None = None,
+    features: list[str] | None = None,
+    store: Path | None = None,
+    resume: bool = False,
+    out: Path | None = None,
+    rejected: Path | None = None,
+    max_rejected: float = 0.05,
+    batch: int = 500,
+    checkpoint_every: int = 50,
+    follow: bool = False,
+    wait: float | None = None,
+    column: str | None = None,
+    file_format: str | None = None,
+    delimiter: str = ",",
+    alarm_rate: float = 0.001,
+    trust_radius: float | None = None,
+    keep_checkpoints: int = 5,
+    freeze: bool = False,
+    page: int | None = None,
+    report: float = 10.0,
     kafka: KafkaOptions,
-    verify: shared.Verify = None,
-    force: shared.Force = False,
+    verify: str | None = None,
+    force: bool = False,
 ) -> None:
     """Score a stream of rows, and adjust the model when it drifts.
 
@@ -270,7 +267,6 @@ def run_stream(
     kafka.check(file=file, out=out, rejected=rejected, file_format=_format_of(file, file_format))
     if follow and file is None and not kafka:
         raise typer.BadParameter("--follow needs a FILE; a pipe is followed anyway.")
-    from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.stream.input import LineSource, input_schema_for  # noqa: PLC0415
     from fairtransport.stream.loop import RunOptions, StreamRun, TooManyRejectedError  # noqa: PLC0415
 
@@ -289,7 +285,7 @@ def run_stream(
     )
     _check_paths(options, file, [model, *([Path(verify)] if verify else [])], store)
     schema = input_schema_for(
-        load(model, verify=verify),
+        ft.load(model, verify=verify),
         sensitive=None if sensitive is None else shared.split_names(sensitive),
         score=score,
         features=None if features is None else shared.split_names(features),
@@ -316,24 +312,23 @@ def run_stream(
             handle = stack.enter_context(_opened(file))
             source, output = LineSource(handle, follow=follow, stop=stop.is_set), None
         try:
-            with make_reporter(seconds=report) as reporter:
+            with make_reporter(report) as reporter:
                 run = StreamRun(adjuster, schema, source, options, reporter, topic=output)
                 run.run(stop.is_set)
         except TooManyRejectedError as error:
-            print_stderr(f"stopped: {error}{_where(options.rejected)}")
+            where = "" if options.rejected is None else f" Their numbers and the reasons are in {options.rejected}."
+            print_stderr(f"stopped: {error}{where}")
             raise typer.Exit(EXCEEDED) from None
         except KeyboardInterrupt:
             if stop.by != signal.SIGTERM:
                 raise
             print_stderr("stopped; the last checkpoint is intact")
             raise typer.Exit(0) from None
-        reporter.end(
-            rows=adjuster.rows,
-            rows_without_group=adjuster.rows_without_group,
-            rejected=run.rejected,
-            alarms=adjuster.alarms,
-            rejected_file=options.rejected,
-        )
+        where = f" (see {options.rejected})" if run.rejected and options.rejected is not None else ""
+        without = adjuster.rows_without_group
+        unknown = f" ({without:,} without a known group)" if without else ""
+        counts = f"{adjuster.rows:,} rows scored{unknown}, {run.rejected:,} lines rejected{where}"
+        print_stderr(f"done: {counts}, {adjuster.alarms} alarms")
         if stop.by == signal.SIGINT:
             raise typer.Exit(130)
 
@@ -348,9 +343,6 @@ class _Stop(threading.Event):
 def _stopping() -> Iterator[_Stop]:
     """Let the first SIGTERM or Ctrl-C ask for a stop after the batch, and a second Ctrl-C end at once."""
     stop = _Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
 
     def ask(number: int, _frame: Any) -> None:
         if stop.is_set():
@@ -358,12 +350,8 @@ def _stopping() -> Iterator[_Stop]:
         stop.by = number
         stop.set()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with handling(ask, "SIGTERM", "SIGINT"):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -371,16 +359,12 @@ def _adjuster(
     schema: InputSchema, store: Path | None, options: dict[str, Any], *, resume: bool
 ) -> Iterator[ContinualAdjuster]:
     """Begin or go on; warnings of the store become lines."""
-    import warnings  # noqa: PLC0415
-
-    from fairtransport.stream import ContinualAdjuster, StoreWarning  # noqa: PLC0415
-
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", StoreWarning)
-        if resume and store is not None and ContinualAdjuster.is_store(store):
-            adjuster = ContinualAdjuster.resume(store, model=schema.scorer.model)
+        warnings.simplefilter("always", ft.stream.StoreWarning)
+        if resume and store is not None and ft.stream.ContinualAdjuster.is_store(store):
+            adjuster = ft.stream.ContinualAdjuster.resume(store, model=schema.scorer.model)
         else:
-            adjuster = ContinualAdjuster(schema.scorer.model, store=store, checkpoint_every=None, **options)
+            adjuster = ft.stream.ContinualAdjuster(schema.scorer.model, store=store, checkpoint_every=None, **options)
     for warning in caught:
         print_stderr(f"warning: {warning.message}")
     with warnings.catch_warnings(), adjuster:
@@ -391,8 +375,6 @@ def _adjuster(
 @contextlib.contextmanager
 def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
     """Serve the page; whatever happens to it, the stream goes on."""
-    from fairtransport._extras import load_extra  # noqa: PLC0415
-
     try:
         load_extra("uvicorn")
         page = importlib.import_module("fairtransport.serving.live_page").serve_page(adjuster.snapshot, port)
@@ -412,12 +394,9 @@ def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
 def _opened(file: Path | None) -> Iterator[int]:
     if file is None:
         yield sys.stdin.fileno()
-        return
-    handle = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    try:
-        yield handle
-    finally:
-        os.close(handle)
+    else:
+        with file.open("rb", buffering=0) as opened:
+            yield opened.fileno()
 
 
 def _check_paths(options: RunOptions, file: Path | None, others: list[Path], store: Path | None) -> None:
@@ -427,10 +406,6 @@ def _check_paths(options: RunOptions, file: Path | None, others: list[Path], sto
     if store is not None:
         own = _rejected_path(store, None)
         check_paths([path for path in (*written, *read) if path != own], folders=[store])
-
-
-def _where(rejected: Path | None) -> str:
-    return "" if rejected is None else f" Their numbers and the reasons are in {rejected}."
 
 
 def _format_of(file: Path | None, given: str | None) -> str:

@@ -6,14 +6,14 @@ import math
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path  # noqa: TC003 - typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import fairtransport as ft
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import collect_warnings, misuse
 from fairtransport.cli._output import (
     Output,
     count_of,
-    make_table,
     print_sentence,
     print_table,
     progress_bar,
@@ -40,69 +40,55 @@ METHODS = {
 _USUAL_BASE = {"dpp": "linear", "blind-repair": "trees"}
 
 
+@shared.described(
+    method=shared.choice("|".join(METHODS), f"{'; '.join(f'{name}: {text}' for name, text in METHODS.items())}."),
+    base=shared.choice(
+        "linear|trees",
+        "The model that is repaired: linear (default of dpp), or trees, gradient boosting (default of blind-repair).",
+    ),
+    criterion=shared.choice(
+        "CRITERION",
+        "Whose scores should be distributed alike in all groups: demographic_parity (all people), equalized_odds "
+        "(people with the same label) or equal_opportunity (people with the positive label; not for regression).",
+        among=shared.CRITERIA,
+    ),
+    aware=shared.flag(
+        "--aware/--blind",
+        "Aware: the sensitive columns are features and needed to score; cot and dot have separate weights for each "
+        "group. Blind, the default: they are used in training only.",
+    ),
+    parity_weight=shared.option(
+        "X",
+        "Weight of parity relative to accuracy, for cot and dot: a number, or auto, which goes as far as the data "
+        "allow while at least half of the model's information about the label is kept [default: auto].",
+    ),
+    amount=shared.option("X", "From 0 (no parity) to 1 (full parity) [default: 1].", min=0, max=1),
+    max_disparity=shared.option(
+        "X",
+        "Choose --parity-weight (or --amount, where that is given or does not apply; the slack with blind-repair) "
+        "for the lowest error with a disparity of X on unseen rows: the mean over pairs of groups, within labels "
+        "or strata where these are compared.",
+        min=0,
+    ),
+    target=shared.option(
+        "TARGET",
+        "Distribution that the groups' scores move to: barycenter, barycenter_w2, pooled or the name of a group "
+        "[default: towards each other with cot and dot, barycenter_w2 with dpp].",
+    ),
+)
 @dataclass(frozen=True)
 class MethodOptions:
     """The method and its options; None for an option that is not used."""
 
-    method: Annotated[
-        str,
-        shared.choice("|".join(METHODS), f"{'; '.join(f'{name}: {text}' for name, text in METHODS.items())}."),
-    ] = "cot"
-    base: Annotated[
-        str | None,
-        shared.choice(
-            "linear|trees",
-            "The model that is repaired: linear (default of dpp), or trees, gradient boosting (default of "
-            "blind-repair).",
-        ),
-    ] = None
-    criterion: Annotated[
-        str,
-        shared.choice(
-            "CRITERION",
-            "Whose scores should be distributed alike in all groups: demographic_parity (all people), equalized_odds "
-            "(people with the same label) or equal_opportunity (people with the positive label; not for regression).",
-            among=shared.CRITERIA,
-        ),
-    ] = "demographic_parity"
-    aware: Annotated[
-        bool | None,
-        shared.flag(
-            "--aware/--blind",
-            "Aware: the sensitive columns are features and needed to score; cot and dot have separate weights for each "
-            "group. Blind, the default: they are used in training only.",
-        ),
-    ] = None
-    parity_weight: Annotated[
-        str | None,
-        shared.option(
-            "X",
-            "Weight of parity relative to accuracy, for cot and dot: a number, or auto, which goes as far as the data "
-            "allow while at least half of the model's information about the label is kept [default: auto].",
-        ),
-    ] = None
-    amount: Annotated[
-        float | None, shared.option("X", "From 0 (no parity) to 1 (full parity) [default: 1].", min=0, max=1)
-    ] = None
-    max_disparity: Annotated[
-        float | None,
-        shared.option(
-            "X",
-            "Choose --parity-weight (or --amount, where that is given or does not apply; the slack with blind-repair) "
-            "for the lowest error with a disparity of X on unseen rows: the mean over pairs of groups, within labels "
-            "or strata where these are compared.",
-            min=0,
-        ),
-    ] = None
-    target: Annotated[
-        str | None,
-        shared.option(
-            "TARGET",
-            "Distribution that the groups' scores move to: barycenter, barycenter_w2, pooled or the name of a group "
-            "[default: towards each other with cot and dot, barycenter_w2 with dpp].",
-        ),
-    ] = None
-    seed: shared.Seed = 0
+    method: str = "cot"
+    base: str | None = None
+    criterion: str = "demographic_parity"
+    aware: bool | None = None
+    parity_weight: str | None = None
+    amount: float | None = None
+    max_disparity: float | None = None
+    target: str | None = None
+    seed: int = 0
 
     @property
     def weight(self) -> dict[str, Any]:
@@ -121,11 +107,6 @@ class MethodOptions:
     def repaired(self) -> str | None:
         """The model that is repaired; None for a method that repairs none."""
         return self.base or _USUAL_BASE.get(self.method)
-
-    @property
-    def limit_of_table(self) -> float | None:
-        """The limit on the disparity, unless the method keeps it by itself."""
-        return None if self.method == "blind-repair" else self.max_disparity
 
     def check(self, task: str | None) -> None:
         """End the command if options cannot be combined."""
@@ -155,24 +136,20 @@ class MethodOptions:
 
 def make_estimator(options: MethodOptions, groups: GroupPolicy, *, task: str, verbose: bool) -> Any:
     """Return the unfitted classifier or regressor of a method."""
-    from fairtransport import linear, repair  # noqa: PLC0415 - scikit-learn takes a while
-
     kind = "Regressor" if task == "regression" else "Classifier"
     compared: dict[str, Any] = {"criterion": options.criterion, "groups": groups}
     amount = 1.0 if options.amount is None else options.amount
     if options.repaired is not None:
         base = _make_base(options.repaired, kind, options.seed)
         if options.method == "dpp":
-            quantile = repair.QuantileRepair(options.target or "barycenter_w2", **compared)
-            return getattr(repair, f"QuantileRepair{kind}")(base, quantile, amount=amount)
-        blind = repair.BlindRepair(max_disparity=options.max_disparity, random_state=options.seed, **compared)
-        return getattr(repair, f"BlindRepair{kind}")(base, repair=blind, amount=amount)
+            quantile = ft.QuantileRepair(options.target or "barycenter_w2", **compared)
+            return getattr(ft, f"QuantileRepair{kind}")(base, quantile, amount=amount)
+        blind = ft.repair.BlindRepair(max_disparity=options.max_disparity, random_state=options.seed, **compared)
+        return getattr(ft, f"BlindRepair{kind}")(base, repair=blind, amount=amount)
     trained = {"target": options.target or "each_other", "amount": amount, **options.weight, **compared}
     if options.method == "trees":
-        from fairtransport import boosting  # noqa: PLC0415 - needs an extra
-
-        return getattr(boosting, f"TransportBoosting{kind}")(random_state=options.seed, **trained)
-    return getattr(linear, f"Transport{kind}")(
+        return getattr(ft, f"TransportBoosting{kind}")(random_state=options.seed, **trained)
+    return getattr(ft, f"Transport{kind}")(
         distance="continuous" if options.method == "cot" else "discrete",
         group_specific=bool(options.aware),
         verbose=verbose,
@@ -239,11 +216,9 @@ def summarize(model: TableModel, n_rows: int, method: str, shown: HeldOut | None
 
 def _show_held_out(shown: HeldOut) -> None:
     title = f"{shown.rows:,} held-out rows in {shown.groups} groups"
-    table = make_table(title, [""], [name.upper() for name in shown.figures] + ["by chance"])
-    for name in next(iter(shown.figures.values())):
-        row = [*(figures[name] for figures in shown.figures.values()), shown.floor.get(name)]
-        table.add_row(_TITLES[name], *("" if value is None else f"{value:.3f}" for value in row))
-    print_table(table)
+    names = next(iter(shown.figures.values()))
+    lines = [[_TITLES[n], *(figures[n] for figures in shown.figures.values()), shown.floor.get(n)] for n in names]
+    print_table(title, [""], [*map(str.upper, shown.figures), "by chance"], lines)
     if shown.small_groups:
         small = f"{count_of(shown.small_groups, 'group')} with fewer than 30 of these rows"
         if shown.groups - shown.small_groups > 1:
@@ -299,38 +274,35 @@ def _outcome(summary: dict[str, Any]) -> str:
     return " ".join(sentences)
 
 
+@shared.described(
+    out=shared.option("PATH", "Model file to write, such as model.ft."),
+    strata=shared.option(
+        "COLUMNS",
+        "Compare groups only within the values of these columns, such as education; numbers are cut at quantiles.",
+    ),
+    test=shared.option("FILE", "Measure on these files, and train on all rows of the others."),
+    test_share=shared.option("X", "Fraction of the rows to hold out; 0 for none.", min=0, max=0.9),
+    drop=shared.option("COLUMNS", "Columns that are not features, such as identifiers."),
+    categorical=shared.option("COLUMNS", "Numeric columns that are categories, such as postcodes."),
+)
 def run_train(
-    files: shared.Files,
+    files: list[str],
     *,
-    label: shared.Label,
-    sensitive: shared.Sensitive,
-    out: Annotated[Path, shared.option("PATH", "Model file to write, such as model.ft.")],
+    label: str,
+    sensitive: list[str],
+    out: Path,
     options: MethodOptions,
-    task: shared.Task = None,
-    strata: Annotated[
-        list[str] | None,
-        shared.option(
-            "COLUMNS",
-            "Compare groups only within the values of these columns, such as education; numbers are cut at quantiles.",
-        ),
-    ] = None,
-    pos_label: shared.PosLabel = None,
-    test: Annotated[
-        list[str] | None, shared.option("FILE", "Measure on these files, and train on all rows of the others.")
-    ] = None,
-    test_share: Annotated[
-        float, shared.option("X", "Fraction of the rows to hold out; 0 for none.", min=0, max=0.9)
-    ] = 0.25,
-    drop: Annotated[
-        list[str] | None, shared.option("COLUMNS", "Columns that are not features, such as identifiers.")
-    ] = None,
-    categorical: Annotated[
-        list[str] | None, shared.option("COLUMNS", "Numeric columns that are categories, such as postcodes.")
-    ] = None,
-    missing: shared.Missing = "set_aside",
-    small_groups: shared.SmallGroups = "keep",
-    min_group_size: shared.MinGroupSize = 30,
-    max_groups: shared.MaxGroups = 200,
+    task: str | None = None,
+    strata: list[str] | None = None,
+    pos_label: str | None = None,
+    test: list[str] | None = None,
+    test_share: float = 0.25,
+    drop: list[str] | None = None,
+    categorical: list[str] | None = None,
+    missing: str = "set_aside",
+    small_groups: str = "keep",
+    min_group_size: int = 30,
+    max_groups: int = 200,
     output: Output,
     reading: shared.ReadingOptions,
 ) -> None:
@@ -356,7 +328,6 @@ def run_train(
         "categorical": categorical or (),
     }
     with collect_warnings() as warnings:
-        from fairtransport.persistence import save  # noqa: PLC0415 - scikit-learn takes a while
         from fairtransport.tabular.held_out_evaluation import split_table  # noqa: PLC0415
         from fairtransport.tabular.label_columns import infer_task  # noqa: PLC0415
 
@@ -386,10 +357,9 @@ def run_train(
         model, before = _fit(train, options, settings, task=task, compared=held is not None)
         shown = None if held is None else _measure(before, model, held, options)
         with spinner("Writing"):
-            save(model, out)
+            ft.save(model, out)
     summary = summarize(model, train.num_rows, options.method, shown)
-    output.write_json({**summary, "warnings": warnings, "written": str(out)})
-    if output.is_json:
+    if output.write_json({**summary, "warnings": warnings, "written": str(out)}):
         return
     show(model, summary, shown, options.method)
     for text in warnings:
@@ -410,7 +380,6 @@ def _read(
 
 def _check(table: Any, label: str, sensitive: list[str], strata: list[str], groups: GroupPolicy) -> None:
     """Raise for unknown columns and for too many groups, before anything is trained."""
-    from fairtransport.groups import read_groups  # noqa: PLC0415
     from fairtransport.tables.column_roles import suggest_names  # noqa: PLC0415
     from fairtransport.tabular.column_plans import encode_text  # noqa: PLC0415
 
@@ -420,26 +389,24 @@ def _check(table: Any, label: str, sensitive: list[str], strata: list[str], grou
     if table.num_rows == 0:
         raise ValueError("The table has no rows.")
     codes = {name: encode_text(table[name], name)[1] for name in sensitive}
-    read_groups(codes, replace(groups, missing="error"))
+    ft.groups.read_groups(codes, replace(groups, missing="error"))
 
 
 def _fit(
     train: Any, options: MethodOptions, settings: dict[str, Any], *, task: str, compared: bool
 ) -> tuple[TableModel, TableModel | None]:
     """Return the model, and logistic or linear regression on the same columns to compare it with."""
-    from fairtransport.tabular import TableModel  # noqa: PLC0415
-
     before = None
     if compared or options.method == "lr":
         with spinner("Logistic regression" if task == "classification" else "Linear regression"):
             plain = _make_base("linear", "Regressor" if task == "regression" else "Classifier", options.seed)
-            before = TableModel(plain, **settings).fit(train)
+            before = ft.tabular.TableModel(plain, **settings).fit(train)
     if options.method == "lr" and before is not None:
         return before, before
     show = stderr_is_terminal()
-    model = TableModel(
+    model = ft.tabular.TableModel(
         make_estimator(options, settings["groups"], task=task, verbose=show),
-        max_disparity=options.limit_of_table,
+        max_disparity=None if options.method == "blind-repair" else options.max_disparity,  # which keeps it by itself
         verbose=show,
         **settings,
     ).fit(train)

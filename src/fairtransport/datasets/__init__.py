@@ -259,7 +259,7 @@ def load_communities(*, task: str = "classification", as_frame: bool = True, ret
     library, columns = _choose_library(as_frame=as_frame), _read_columns("communities")
     codes = {name: _strings(columns.pop(name)) for name in ("state", "county", "community", "communityname")}
     codes["fold"] = _integers(columns.pop("fold"))
-    features = {name: _decimals(values) for name, values in columns.items()}
+    features = {name: np.array([float(cell or "nan") for cell in cells]) for name, cells in columns.items()}
     rate = features.pop("ViolentCrimesPerPop")
     shares = ("racepctblack", "racePctWhite", "racePctAsian", "racePctHisp")
     regression = task == "regression"
@@ -298,10 +298,6 @@ def _strings(values: Iterable[str]) -> NDArray[Any]:
 
 def _integers(values: Iterable[str]) -> NDArray[Any]:
     return np.array([int(value) for value in values], dtype=np.int64)
-
-
-def _decimals(values: Iterable[str]) -> NDArray[Any]:
-    return np.array([float(value) if value else np.nan for value in values], dtype=np.float64)
 
 
 def _choose_library(*, as_frame: bool) -> Library:

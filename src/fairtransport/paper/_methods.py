@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from fairtransport.paper.finding import Result, Stop
     from fairtransport.paper.splits import Split
 
-# The paper's algorithm; strength and steps, for which the paper gives no value, were set early in the project. The
-# notes of `fit_method` say how the numbers of updates were chosen.
+# The paper's algorithm; docs/reproduction/settings.md says how steps and numbers of updates were chosen.
 _PAPER_COT = {
     "parity_weight": np.inf,
     "distance": ContinuousDistance(regularizer="l2", strength=0.1, opposite_duals=True, kernel_variance=0.1),
@@ -123,21 +122,7 @@ def prepare(split: Split) -> Problem:
 
 
 def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: bool = False) -> Fit:
-    """Fit one method.
-
-    Notes
-    -----
-    ``"(anchor)"`` is the paper's algorithm with the logistic loss in the objective. The others leave it out, as the
-    paper does, with the settings in `SETTINGS`. Step sizes are the same on all data sets. On German
-    Credit and on Communities and Crime, batches and updates were chosen on training rows:
-    about as many updates as bring Wass1 down to the noise floor of the training rows (membership shuffled); more
-    updates would only move theta along the set of fair models, away from the labels. The step sizes, and Adult's
-    batches and updates, come from an early trial that was measured on test rows, and were not changed for this
-    table; on Adult, training Wass1 ends at .021, above its floor of .015.
-
-    Where groups overlap, DPP repairs the combinations of the sensitive columns' values, because a row can have only
-    one map; if all combinations have the same distribution, so have all groups.
-    """
+    """Fit one method; where groups overlap, DPP repairs the combinations of the sensitive columns' values."""
     check_choice(method, METHODS, name="method")
     split, start = problem.split, time.perf_counter()
     if method == "LR":
@@ -161,12 +146,7 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
 
 
 def measure(fit: Fit, problem: Problem) -> dict[str, float]:
-    """Compute the four metrics on the test rows.
-
-    Wass1 is measured to the target fixed at theta*, the barycenter of logistic regression's scores of the same test
-    rows. The paper must have measured it in this way: for two groups LR's Wass1 then equals its SPDD, as in its Table 1
-    (.103 and .102 on German Credit), and a barycenter of training scores would put it above.
-    """
+    """Compute the four metrics on the test rows; Wass1 is measured to the target fixed at theta*."""
     error = error_rate(problem.split.y_test, fit.scores)
     groups = problem.split.groups_test
     return {"error_rate": error, **disparities(fit.scores, sensitive_features=groups, target=fit.target)}

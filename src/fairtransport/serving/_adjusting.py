@@ -52,14 +52,18 @@ if TYPE_CHECKING:
 
 
 class LoggedAnswer(NamedTuple):
-    """One answer."""
+    """One answer, the key of its request, a checksum of the body, and the number of batches at that time."""
 
     key: str
     check: int
     batch: int
-    version: str
-    scores: list[float | None]
-    reasons: dict[str, str]
+    answer: Answer
+
+    def line(self) -> bytes:
+        answer = self.answer
+        given = {"version": answer.version, "scores": answer.scores_or_none(), "reasons": answer.reasons}
+        text = json.dumps({**self._asdict(), "answer": given}, allow_nan=False, separators=(",", ":")).encode()
+        return b"%08x %b\n" % (zlib.crc32(text), text)
 
 
 class AnswerLog:
@@ -67,65 +71,55 @@ class AnswerLog:
 
     def __init__(self, path: Path, most: int, batches: int) -> None:
         self._path, self._most = path, most
-        self._answers: OrderedDict[str, LoggedAnswer] = OrderedDict()
-        for answer in _read(path):
-            if answer.batch <= batches:
-                self._answers[answer.key] = answer
+        logged = read_answers(path) if path.exists() else []
+        self.answers = OrderedDict((one.key, one) for one in logged if one.batch <= batches)
         self._file: Any = None
         self._rewrite()
 
-    def get(self, key: str) -> LoggedAnswer | None:
-        """Return the answer to an earlier request."""
-        return self._answers.get(key)
-
-    def __len__(self) -> int:
-        return len(self._answers)
-
     def write(self, answers: list[LoggedAnswer]) -> None:
-        """Append answers to the file, and flush it to the disk; `get` does not return them yet."""
+        """Append answers to the file, and flush it to the disk; they are not among ``answers`` yet."""
         if answers:
-            self._file.write(b"".join(map(_line, answers)))
+            self._file.write(b"".join(one.line() for one in answers))
             self._file.flush()
             os.fsync(self._file.fileno())
             self._lines += len(answers)
 
     def confirm(self, answers: list[LoggedAnswer]) -> None:
         """Note that the checkpoint of these answers was written; old ones are removed, if there are many."""
-        for answer in answers:
-            self._answers[answer.key] = answer
-        while len(self._answers) > self._most:
-            self._answers.popitem(last=False)
+        self.answers |= {one.key: one for one in answers}
+        while len(self.answers) > self._most:
+            self.answers.popitem(last=False)
         if self._lines > 2 * self._most:
             self._rewrite()
 
     def _rewrite(self) -> None:
         if self._file is not None:
             self._file.close()
-        write_atomically(self._path, b"".join(map(_line, self._answers.values())))
-        self._lines = len(self._answers)
+        write_atomically(self._path, b"".join(one.line() for one in self.answers.values()))
+        self._lines = len(self.answers)
         self._file = self._path.open("ab")
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
-def _line(answer: LoggedAnswer) -> bytes:
-    text = json.dumps(answer._asdict(), allow_nan=False, separators=(",", ":")).encode()
-    return b"%08x %b\n" % (zlib.crc32(text), text)
-
-
-def _read(path: Path) -> list[LoggedAnswer]:
-    """Return the answers up to the first line that is incomplete."""
+def read_answers(path: Path) -> list[LoggedAnswer]:
+    """Return the answers in a log, up to the first line that is incomplete."""
     answers = []
-    if path.exists():
-        with path.open("rb") as lines:
-            for line in lines:
-                text = line[9:-1]
-                if not line.endswith(b"\n") or line[:8] != b"%08x" % zlib.crc32(text):
-                    break
-                answers.append(LoggedAnswer(**json.loads(text)))
+    with path.open("rb") as lines:
+        for line in lines:
+            check, text = line[:8], line[9:-1]
+            if not line.endswith(b"\n") or check != b"%08x" % zlib.crc32(text):
+                break
+            entry = json.loads(text)
+            answers.append(LoggedAnswer(**{**entry, "answer": _restored(**entry["answer"])}))
     return answers
+
+
+def _restored(version: str, scores: list[float | None], reasons: dict[str, str]) -> Answer:
+    # Its rows were counted by kind when it was first given.
+    kinds = {int(row): RowReason(reason) for row, reason in reasons.items()}
+    return Answer(np.array(scores, dtype=np.float64), kinds, version)
 
 
 _MAX_BATCHES = 20  # between two checkpoints
@@ -135,8 +129,6 @@ _NO_STORE = "The store cannot be written, so nothing is scored. Free disk space 
 
 @dataclass
 class _Waiting:
-    """A request that waits for its scores."""
-
     key: str | None
     check: int
     rows: RowCells
@@ -145,6 +137,8 @@ class _Waiting:
 
 class AdjustedScoring:
     """Scoring by a model that is adjusted to the rows."""
+
+    loaded = True
 
     def __init__(self, settings: ServerSettings, requests: RequestCounts) -> None:
         if settings.store is None:
@@ -166,9 +160,9 @@ class AdjustedScoring:
         if settings.frozen != self._adjuster.frozen:
             (self._adjuster.freeze if settings.frozen else self._adjuster.thaw)()
         self._log = AnswerLog(settings.store / "answers.jsonl", settings.remembered, self._adjuster.batches)
-        n_groups = len(self._schema.scorer.groups)
-        self._scores = ScoreCounts(n_groups) if n_groups else None
-        self._report: AdjustmentReport | None = None
+        names = self._schema.scorer.groups.names
+        self.served = self.model, ScoreCounts(names) if names else None
+        self.report: AdjustmentReport | None = None
         self._missing_groups = MissingGroups(self._schema)
         self._in_flight: dict[str, _Waiting] = {}
         self._queue: deque[_Waiting] = deque()
@@ -179,12 +173,10 @@ class AdjustedScoring:
 
     @property
     def problems(self) -> list[str]:
-        """What an operator should know."""
         return [_NO_STORE] if self._failed else []
 
     @property
     def ready(self) -> bool:
-        """Whether requests can be answered."""
         return not self._failed
 
     def reload(self) -> bool:
@@ -192,19 +184,7 @@ class AdjustedScoring:
         return False
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the content of the live page."""
         return self._adjuster.snapshot()
-
-    def state(self) -> dict[str, Any]:
-        """Return what `Metrics` shows."""
-        return {
-            "version": self.model.version,
-            "loaded": True,
-            "task": self.model.scorer.task,
-            "groups": self._schema.scorer.groups.names,
-            "scores": self._scores,
-            "stream": self._report,
-        }
 
     # ---------------------------------------------------------------- requests
 
@@ -231,11 +211,11 @@ class AdjustedScoring:
 
     def _earlier(self, key: str, check: int) -> Answer | _Waiting | None:
         with self._arrived:
-            logged, waiting = self._log.get(key), self._in_flight.get(key)
+            logged, waiting = self._log.answers.get(key), self._in_flight.get(key)
         found = logged or waiting
         if found is not None and found.check != check:
             raise RequestError(422, "Another body was sent with this Idempotency-Key before; use a new key.")
-        return _answer_of(logged) if logged is not None else waiting
+        return waiting if logged is None else logged.answer
 
     # ---------------------------------------------------------------- batches, in a thread of their own
 
@@ -291,14 +271,7 @@ class AdjustedScoring:
             answers.append(Answer(scores[start:stop], own, version))
             start = stop
         logged = [
-            LoggedAnswer(
-                waiting.key,
-                waiting.check,
-                self._adjuster.batches,
-                version,
-                answer.scores_or_none(),
-                {str(row): reason for row, reason in answer.reasons.items()},
-            )
+            LoggedAnswer(waiting.key, waiting.check, self._adjuster.batches, answer)
             for waiting, answer in zip(chosen, answers, strict=True)
             if waiting.key is not None
         ]
@@ -323,22 +296,20 @@ class AdjustedScoring:
             if report is None:
                 continue
             scores[numbers[batch.accepted]] = report.scores
-            self._report = report
+            self.report = report
             absent = [name for name in self._schema.sensitive if name not in columns]
             warning = self._missing_groups.check_first_batch(report, absent)
             if warning is not None:
                 _LOG.warning("%s", warning)
-            if self._scores is not None:
-                self._scores.add(report.scores, self._codes(batch))
+            if self.served[1] is not None:
+                self.served[1].add(report.scores, self._codes(batch))
         return scores, reasons
 
     def _codes(self, batch: InputBatch) -> Any:
         """Return the groups of each row; new groups are not counted."""
         scorer, policy = self._schema.scorer, self._schema.unknown_group
         groups = scorer.groups.encode(
-            batch.sensitive_features,
-            unknown_group="pooled" if policy == "error" else policy,
-            sizes=scorer.group_sizes,
+            batch.sensitive_features, unknown_group="pooled" if policy == "error" else policy, sizes=scorer.group_sizes
         )
         return np.stack(groups.memberships, axis=1).astype(np.int64)
 
@@ -371,10 +342,3 @@ def _open_store(model: Any, settings: ServerSettings) -> ContinualAdjuster:
         title=settings.model.name,
         unknown_group=settings.unknown_group,
     )
-
-
-def _answer_of(logged: LoggedAnswer) -> Answer:
-    scores = np.array([np.nan if score is None else score for score in logged.scores], dtype=np.float64)
-    # Its rows were counted by kind when it was first given.
-    reasons = {int(row): RowReason(reason) for row, reason in logged.reasons.items()}
-    return Answer(scores, reasons, logged.version)

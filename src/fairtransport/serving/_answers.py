@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -31,7 +32,6 @@ class Answer:
     version: str = ""
 
     def scores_or_none(self) -> list[float | None]:
-        """Return the scores, None where there is none."""
         scores: list[float | None] = self.scores.tolist()
         for row in self.reasons:
             scores[row] = None
@@ -46,17 +46,11 @@ def answer_format(accept: str) -> str:
     for part in accept.lower().split(","):
         kind, *parameters = (text.strip() for text in part.split(";"))
         weight = next((text[2:] for text in parameters if text.startswith("q=")), "1")
-        try:
+        with contextlib.suppress(ValueError):
             wanted.append((float(weight), kind))
-        except ValueError:
-            wanted.append((0.0, kind))
     for quality, kind in sorted(wanted, key=lambda one: -one[0]):
-        if quality <= 0.0:
-            break
-        if kind in FORMATS:
-            return FORMATS[kind]
-        if kind in {"*/*", "application/*"}:
-            return "json"
+        if quality > 0.0 and (kind in FORMATS or kind in {"*/*", "application/*"}):
+            return FORMATS.get(kind, "json")
     raise RequestError(406, f"Accept names none of the formats of this server: {', '.join(FORMATS)}.")
 
 

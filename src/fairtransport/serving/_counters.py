@@ -17,7 +17,7 @@ import numpy as np
 from fairtransport.tabular.rows import ReasonKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -75,19 +75,16 @@ class RequestCounts:
         return np.split(array, np.cumsum(self._sizes)[:-1])
 
     def add(self, status: int, seconds: float) -> None:
-        """Count a request."""
         self._by_status[self._status_index.get(status, -1)] += 1.0
         self._by_latency[int(self._bounds.searchsorted(seconds))] += 1.0
         self._sums[0] += seconds
 
     def add_rows(self, n_rows: int, reasons: Iterable[RowReason]) -> None:
-        """Count the rows of a request, and those of them that have no score."""
         self._sums[1] += n_rows
         for reason in reasons:
             self._by_reason[REASONS.index(reason.kind)] += 1.0
 
     def add_replaced(self, counts: Mapping[str, int]) -> None:
-        """Count cells that were replaced."""
         for index, kind in enumerate(REPLACED):
             self._replaced[index] += counts.get(kind, 0)
 
@@ -100,9 +97,10 @@ class RequestCounts:
 class ScoreCounts:
     """Histograms of the scores of each group."""
 
-    def __init__(self, n_groups: int, shared: SharedCounts | None = None, version: str = "") -> None:
-        self._shape = (n_groups, SCORE_BINS + 1)  # and the sum of the scores
-        self._all, own = _parts(n_groups * (SCORE_BINS + 1), shared, f"scores-{version}")
+    def __init__(self, names: Sequence[str], shared: SharedCounts | None = None, version: str = "") -> None:
+        self.names = names
+        self._shape = (len(names), SCORE_BINS + 1)  # and the sum of the scores
+        self._all, own = _parts(len(names) * (SCORE_BINS + 1), shared, f"scores-{version}")
         self._own = own.reshape(self._shape)
 
     def add(self, scores: NDArray[np.float64], codes: NDArray[np.int64]) -> None:

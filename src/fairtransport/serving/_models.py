@@ -1,9 +1,8 @@
-"""The model that is served, loaded again when its file changes, and the groups of its rows."""
+"""The model that is served, and the groups of its rows."""
 
 from __future__ import annotations
 
 import hashlib
-import threading
 import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._columns import default_names
-from fairtransport._validation import describe_error
 from fairtransport.persistence import load
 from fairtransport.tabular import InputColumn, RowScorer
 from fairtransport.tabular.cells import WantedColumns
@@ -103,43 +101,3 @@ def _example_value(column: Any) -> Any:
     if values:
         return values[0]
     return {"number": 1.0, "date": "2026-01-31"}.get(column.kind, "text")
-
-
-class ModelFile:
-    """The file of the model, and the version of it that is served."""
-
-    def __init__(self, settings: ServerSettings) -> None:
-        self._settings = settings
-        self._lock = threading.Lock()
-        self._identity = _identity_of(settings.model)
-        self.current = ServedModel.load(settings)
-        self.failure: str | None = None
-
-    def reload(self, *, force: bool = False) -> bool:
-        """Load the file if it has changed, and return whether a new version is served.
-
-        If the file cannot be loaded, the old version stays and ``failure`` says why.
-        """
-        with self._lock:
-            identity = _identity_of(self._settings.model)
-            if identity == self._identity and not force:
-                return False
-            try:
-                model = ServedModel.load(self._settings)
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the old version is served
-                reason = error.strerror if isinstance(error, OSError) else None
-                self._identity, self.failure = identity, reason or describe_error(error)
-                return False
-            self._identity, self.failure = identity, None
-            changed = model.version != self.current.version
-            self.current = model
-            return changed
-
-
-def _identity_of(path: Path) -> tuple[int, ...] | None:
-    """Return what changes when a file is replaced or written; None if there is no file."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -6,10 +6,9 @@ import errno
 import socket
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import asyncio
+import uvicorn
 
 _BACKLOG = 1024
 
@@ -45,14 +44,23 @@ def is_loopback(host: str) -> bool:
 # Limits on connections that uvicorn does not have: their number, and the time that a request may take to arrive.
 
 
-def limited_protocol(*, max_connections: int, seconds: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's HTTP protocol with a limit on connections and on the time for a request's headers."""
-    if find_spec("httptools") is not None:
-        base = import_module("uvicorn.protocols.http.httptools_impl").HttpToolsProtocol
-    else:
-        base = import_module("uvicorn.protocols.http.h11_impl").H11Protocol
+def make_config(app: Any, max_connections: int, *, seconds: float = 10.0, grace: float, **options: Any) -> Any:
+    """Return uvicorn's configuration, with a limit on connections and on the seconds for a request's headers."""
+    kind = "httptools" if find_spec("httptools") is not None else "h11"
+    module = import_module(f"uvicorn.protocols.http.{kind}_impl")
+    base = module.HttpToolsProtocol if kind == "httptools" else module.H11Protocol
     limits = {"max_connections": max_connections, "seconds": seconds}
-    return type("LimitedProtocol", (_Limits, base), limits)
+    return uvicorn.Config(
+        app,
+        http=type("LimitedProtocol", (_Limits, base), limits),
+        ws="none",
+        log_config=None,
+        log_level="critical",  # messages of uvicorn may quote a request
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, int(grace)),
+        **options,
+    )
 
 
 class _Limits:

@@ -21,6 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
+from fairtransport._validation import describe_error
 from fairtransport.metrics import pairwise_disparity
 from fairtransport.serving._adjusting import AdjustedScoring
 from fairtransport.serving._answers import Answer, answer_format, make_response
@@ -33,20 +34,20 @@ from fairtransport.serving._counters import (
     RequestCounts,
     ScoreCounts,
 )
-from fairtransport.serving._models import ModelFile
+from fairtransport.serving._models import ServedModel
 from fairtransport.serving.bodies import FORMATS, RequestError, in_worker, read_rows
 from fairtransport.serving.documentation import documentation_routes, openapi_document
 from fairtransport.serving.live_page import LiveView
 from fairtransport.serving.settings import BearerToken, LocalHosts, SecurityHeaders
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
     from starlette.types import Receive, Scope, Send
 
     from fairtransport.serving._counters import SharedCounts
-    from fairtransport.serving._models import ServedModel
     from fairtransport.serving.settings import ServerSettings
 
 # Scores for requests, by the model as it is in its file.
@@ -55,45 +56,60 @@ if TYPE_CHECKING:
 class FileScoring:
     """Scoring by a model file, which is loaded again when it changes."""
 
+    ready, report = True, None
+
     def __init__(self, settings: ServerSettings, requests: RequestCounts, shared: SharedCounts | None = None) -> None:
         self._settings, self._requests, self._shared = settings, requests, shared
-        self._file = ModelFile(settings)
-        self._scores = self._new_counts()
+        self._identity = _identity_of(settings.model)
+        self._failure: str | None = None
+        self._serve(ServedModel.load(settings))
+
+    def _serve(self, model: ServedModel) -> None:
+        names = model.group_names
+        self.served = model, ScoreCounts(names, self._shared, model.version) if names else None
 
     @property
     def model(self) -> ServedModel:
         """The version of the model that is served."""
-        return self._file.current
+        return self.served[0]
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the latest version of the file is served."""
+        return self._failure is None
 
     @property
     def problems(self) -> list[str]:
         """What an operator should know; the server answers nevertheless."""
-        failure = self._file.failure
-        return [] if failure is None else [f"The new model file could not be loaded; the old one is served. {failure}"]
-
-    @property
-    def ready(self) -> bool:
-        """Whether requests can be answered."""
-        return True
+        text = f"The new model file could not be loaded; the old one is served. {self._failure}"
+        return [] if self._failure is None else [text]
 
     def reload(self) -> bool:
-        """Load the model file if it has changed; return whether another version is served."""
-        changed = self._file.reload()
-        if changed:
-            self._scores = self._new_counts()
-        return changed
+        """Load the model file if it has changed; return whether another version is served.
 
-    def _new_counts(self) -> tuple[ServedModel, ScoreCounts | None]:
-        model = self._file.current
-        n_groups = len(model.group_names)
-        return model, ScoreCounts(n_groups, self._shared, model.version) if n_groups else None
+        If the file cannot be loaded, the old version stays, and `problems` says why.
+        """
+        identity = _identity_of(self._settings.model)
+        if identity == self._identity:
+            return False
+        self._identity = identity
+        try:
+            model = ServedModel.load(self._settings)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the old version is served
+            self._failure = (error.strerror if isinstance(error, OSError) else None) or describe_error(error)
+            return False
+        changed = model.version != self.model.version
+        if changed:
+            self._serve(model)
+        self._failure = None
+        return changed
 
     async def score(self, body: bytes, file_format: str, key: str | None) -> Answer:  # noqa: ARG002 - nothing to repeat
         """Return the scores of the rows of a body."""
         return await in_worker(body, self._score, file_format)
 
     def _score(self, body: bytes, file_format: str) -> Answer:
-        model, counts = self._scores
+        model, counts = self.served
         rows = read_rows(body, file_format, model.wanted, self._settings.max_rows)
         scores, reasons = np.full(rows.n_rows, np.nan), rows.rejected
         if rows.kept.size:
@@ -108,20 +124,17 @@ class FileScoring:
         self._requests.add_rows(rows.n_rows, reasons.values())
         return Answer(scores, reasons, model.version)
 
-    def state(self) -> dict[str, Any]:
-        """Return what `Metrics` shows."""
-        model, counts = self._scores
-        return {
-            "version": model.version,
-            "loaded": self._file.failure is None,
-            "task": model.scorer.task,
-            "groups": model.group_names,
-            "scores": counts,
-            "stream": None,
-        }
-
     def close(self) -> None:
         """Do nothing: there is nothing to store."""
+
+
+def _identity_of(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is replaced or written; None if there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 # Figures for Prometheus.
@@ -132,8 +145,8 @@ _MARKS = 10  # bins of the histograms of scores in the metrics
 class Metrics:
     """Figures of a server in the format of Prometheus."""
 
-    def __init__(self, requests: RequestCounts, state: Callable[[], Mapping[str, Any]], min_rows: int) -> None:
-        self._requests, self._state, self._min_rows = requests, state, min_rows
+    def __init__(self, requests: RequestCounts, scoring: FileScoring | AdjustedScoring, min_rows: int) -> None:
+        self._requests, self._scoring, self._min_rows = requests, scoring, min_rows
         self._registry = CollectorRegistry(auto_describe=False)
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
@@ -146,51 +159,48 @@ class Metrics:
     def collect(self) -> Iterator[Any]:
         """Yield the metrics, as a registry of prometheus-client asks for them."""
         yield from self._request_metrics()
-        state = self._state()
-        model = GaugeMetricFamily("fairtransport_model", "Version of the model that is served.", labels=["version"])
-        model.add_metric([state["version"]], 1.0)
-        yield model
+        model, scores = self._scoring.served
+        versions = {model.version: 1.0}
+        yield _labelled(
+            GaugeMetricFamily, "fairtransport_model", "Version of the model that is served.", "version", versions
+        )
         yield GaugeMetricFamily(
             "fairtransport_model_file_loaded",
             "1 if the latest version of the model file is served, 0 if it could not be loaded.",
-            value=float(state["loaded"]),
+            value=float(self._scoring.loaded),
         )
-        if state["scores"] is not None:
-            yield from self._score_metrics(state["groups"], state["scores"], bounded=state["task"] == "classification")
-        if state["stream"] is not None:
-            yield from _stream_metrics(state["stream"])
+        if scores is not None:
+            yield from self._score_metrics(scores, bounded=model.scorer.task == "classification")
+        if self._scoring.report is not None:
+            yield from _stream_metrics(self._scoring.report)
 
     def _request_metrics(self) -> Iterator[Any]:
         counts = self._requests.total()
-        by_status = CounterMetricFamily(
-            "fairtransport_requests", "Requests for scores, by the status of the response.", labels=["status"]
+        statuses = zip(STATUSES, counts["statuses"], strict=True)
+        requests = {str(status) if status else "other": number for status, number in statuses if number}
+        yield _labelled(
+            CounterMetricFamily,
+            "fairtransport_requests",
+            "Requests for scores, by the status of the response.",
+            "status",
+            requests,
         )
-        for status, number in zip(STATUSES, counts["statuses"], strict=True):
-            if number:
-                by_status.add_metric([str(status) if status else "other"], number)
-        yield by_status
-        cumulated = np.cumsum(counts["latencies"])
-        bounds = [*map(str, LATENCY_BOUNDS), "+Inf"]
         latency = HistogramMetricFamily("fairtransport_request_seconds", "Time from a request to its response.")
-        latency.add_metric([], [*zip(bounds, cumulated, strict=True)], sum_value=counts["sums"][0])
+        bounds = [*map(str, LATENCY_BOUNDS), "+Inf"]
+        cumulated = [*zip(bounds, np.cumsum(counts["latencies"]), strict=True)]
+        latency.add_metric([], cumulated, sum_value=counts["sums"][0])
         yield latency
         yield CounterMetricFamily("fairtransport_rows", "Rows that were received.", value=counts["sums"][1])
-        rejected = CounterMetricFamily(
-            "fairtransport_rejected_rows", "Rows that have no score, by the kind of the reason.", labels=["reason"]
-        )
-        for reason, number in zip(REASONS, counts["reasons"], strict=True):
-            rejected.add_metric([reason], number)
-        yield rejected
-        replaced = CounterMetricFamily(
-            "fairtransport_replaced_cells", "Cells treated as missing or as a rare category.", labels=["kind"]
-        )
-        for kind, number in zip(REPLACED, counts["replaced"], strict=True):
-            replaced.add_metric([kind], number)
-        yield replaced
+        rejected = dict(zip(REASONS, counts["reasons"], strict=True))
+        replaced = dict(zip(REPLACED, counts["replaced"], strict=True))
+        text = "Rows that have no score, by the kind of the reason."
+        yield _labelled(CounterMetricFamily, "fairtransport_rejected_rows", text, "reason", rejected)
+        text = "Cells treated as missing or as a rare category."
+        yield _labelled(CounterMetricFamily, "fairtransport_replaced_cells", text, "kind", replaced)
 
-    def _score_metrics(self, names: Sequence[str], scores: ScoreCounts, *, bounded: bool) -> Iterator[Any]:
+    def _score_metrics(self, scores: ScoreCounts, *, bounded: bool) -> Iterator[Any]:
         """Yield the distribution of each group's scores; groups with few rows are left out."""
-        histograms, sums = scores.total()
+        names, (histograms, sums) = scores.names, scores.total()
         sizes = histograms.sum(axis=1)
         shown = np.flatnonzero(sizes >= self._min_rows)
         if bounded:
@@ -210,13 +220,18 @@ class Metrics:
                     value=_disparity(histograms[shown]),
                 )
             return
-        rows = CounterMetricFamily("fairtransport_group_rows", "Scored rows of each group.", labels=["group"])
-        total = GaugeMetricFamily("fairtransport_group_mean", "Mean score of each group.", labels=["group"])
-        for group in shown.tolist():
-            rows.add_metric([names[group]], sizes[group])
-            total.add_metric([names[group]], sums[group] / sizes[group])
-        yield rows
-        yield total
+        rows = {names[group]: sizes[group] for group in shown.tolist()}
+        means = {names[group]: sums[group] / sizes[group] for group in shown.tolist()}
+        yield _labelled(CounterMetricFamily, "fairtransport_group_rows", "Scored rows of each group.", "group", rows)
+        yield _labelled(GaugeMetricFamily, "fairtransport_group_mean", "Mean score of each group.", "group", means)
+
+
+def _labelled(kind: Any, name: str, text: str, label: str, values: Mapping[str, float]) -> Any:
+    """Return a metric with a value for each value of a label."""
+    family = kind(name, text, labels=[label])
+    for one, value in values.items():
+        family.add_metric([one], value)
+    return family
 
 
 def _disparity(histograms: NDArray[np.float64]) -> float:
@@ -252,10 +267,11 @@ def _stream_metrics(report: Any) -> Iterator[Any]:
 _OPEN_PATHS = ("/healthz", "/readyz")
 _LOG = logging.getLogger("fairtransport.serving")
 _MAX_KEY = 200  # characters of an Idempotency-Key
+_ERROR_HEADERS = {405: {"Allow": "POST"}, 408: {"Connection": "close"}, 413: {"Connection": "close"}}
 
 
 def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> Starlette:
-    """Return an ASGI application that scores rows with one model.
+    """Return an ASGI application that scores rows with one model; ``fairtransport serve`` runs it.
 
     Parameters
     ----------
@@ -267,19 +283,12 @@ def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> 
     -------
     starlette.applications.Starlette
         With the paths ``/score``, ``/openapi.json``, ``/docs/``, ``/healthz``, ``/readyz`` and ``/metrics``; with a
-        store also ``/live/``. ``fairtransport serve`` runs it.
-
-    Raises
-    ------
-    ModelFileError
-        If the model file cannot be loaded.
-    StoreError
-        If the store cannot be used.
+        store also ``/live/``.
     """
     requests = RequestCounts(shared)
     scoring: FileScoring | AdjustedScoring
     scoring = FileScoring(settings, requests, shared) if settings.store is None else AdjustedScoring(settings, requests)
-    metrics = Metrics(requests, scoring.state, settings.min_group_rows)
+    metrics = Metrics(requests, scoring, settings.min_group_rows)
     described = documentation_routes(lambda: scoring.model, live=settings.store is not None)
     pages: list[Any] = [
         Route("/docs", _redirect("docs/")),
@@ -288,10 +297,7 @@ def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> 
     view: LiveView | None = None
     if isinstance(scoring, AdjustedScoring):
         view = LiveView(scoring.snapshot)
-        pages += [
-            Route("/live", _redirect("live/")),
-            Mount("/live", SecurityHeaders(Starlette(routes=view.routes()))),
-        ]
+        pages += [Route("/live", _redirect("live/")), Mount("/live", SecurityHeaders(Starlette(routes=view.routes())))]
     middleware = []
     if settings.hosts:
         middleware.append(Middleware(LocalHosts, hosts=settings.hosts))
@@ -306,9 +312,8 @@ def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> 
         return JSONResponse({"status": status, "model": scoring.model.version, "problems": scoring.problems})
 
     async def readiness(_: Request) -> Response:
-        ready = scoring.ready
-        content = {"ready": ready, "model": scoring.model.version, "problems": scoring.problems}
-        return JSONResponse(content, 200 if ready else 503)
+        content = {"ready": scoring.ready, "model": scoring.model.version, "problems": scoring.problems}
+        return JSONResponse(content, 200 if scoring.ready else 503)
 
     async def show_metrics(_: Request) -> Response:
         text = await to_thread.run_sync(metrics.text)
@@ -394,7 +399,7 @@ class _ScoreEndpoint:
         try:
             response = await self._answer(scope, receive)
         except RequestError as error:
-            response = JSONResponse({"error": str(error)}, error.status, self._error_headers(error.status))
+            response = JSONResponse({"error": str(error)}, error.status, _ERROR_HEADERS.get(error.status))
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - the message may contain values
@@ -402,11 +407,6 @@ class _ScoreEndpoint:
             response = JSONResponse({"error": f"The server failed ({type(error).__name__})."}, 500)
         self._requests.add(response.status_code, time.perf_counter() - start)
         await response(scope, receive, send)
-
-    def _error_headers(self, status: int) -> dict[str, str]:
-        if status == 405:
-            return {"Allow": "POST"}
-        return {"Connection": "close"} if status in (408, 413) else {}
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] != "POST":
@@ -429,31 +429,22 @@ class _ScoreEndpoint:
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length) > most:
             raise too_large
-        message = await self._receive(receive, self._settings.timeout)
-        if not message.get("more_body", False):
-            if len(message["body"]) > most:
-                raise too_large
-            return bytes(message["body"])
-        deadline = time.monotonic() + self._settings.timeout
-        parts, size = [message["body"]], len(message["body"])
-        while message.get("more_body", False):
-            message = await self._receive(receive, deadline - time.monotonic())
-            parts.append(message["body"])
-            size += len(message["body"])
-            if size > most:
-                raise too_large
-        return b"".join(parts)
-
-    async def _receive(self, receive: Receive, seconds: float) -> Any:
+        parts, size = [], 0
+        message: Any = {"more_body": True}
         try:
-            async with asyncio.timeout(seconds):
-                message = await receive()
+            async with asyncio.timeout(self._settings.timeout):
+                while message.get("more_body", False):
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnect
+                    parts.append(message["body"])
+                    size += len(message["body"])
+                    if size > most:
+                        raise too_large
         except TimeoutError:
             text = f"The body did not arrive within {self._settings.timeout:g} seconds."
             raise RequestError(408, text) from None
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        return message
+        return b"".join(parts)
 
 
 def _body_format(headers: dict[bytes, str]) -> str:

@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import struct
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -151,18 +149,11 @@ def _refuse_constant(_: str) -> None:
 
 
 _decode_json: Callable[[str], Any] = json.JSONDecoder(parse_constant=_refuse_constant).decode
-_load_json: Callable[[bytes], Any]
-if find_spec("orjson") is not None:
-    _load_json = import_module("orjson").loads
-else:
-
-    def _load_json(body: bytes) -> Any:
-        return _decode_json(body.decode())
 
 
 def _read_json(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
     try:
-        rows = _load_json(body)
+        rows = _decode_json(body.decode())
     except RecursionError:
         raise RequestError(400, "The JSON is nested too deeply; rows are objects of single values.") from None
     except ValueError:

@@ -51,20 +51,14 @@ def openapi_document(model: ServedModel, *, keyed: bool = False) -> dict[str, An
         for kind, name in FORMATS.items()
     }
     scores = {kind: {"schema": {"type": "string"}} for kind, name in FORMATS.items() if name != "json"}
-    answers = {"application/json": {"schema": {"$ref": "#/components/schemas/Scores"}}, **scores}
+    answers = {**_json_of("Scores"), **scores}
     key = {
         "name": "Idempotency-Key",
         "in": "header",
         "schema": {"type": "string", "maxLength": 200},
         "description": "A request that is sent again with the same key gets the same scores, and counts once.",
     }
-    errors = {
-        status: {
-            "description": text,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-        }
-        for status, text in _ERRORS.items()
-    }
+    errors = {status: {"description": text, "content": _json_of("Error")} for status, text in _ERRORS.items()}
     operation = {
         "summary": "Score rows",
         "operationId": "score",
@@ -95,6 +89,10 @@ def openapi_document(model: ServedModel, *, keyed: bool = False) -> dict[str, An
             "schemas": {"Row": row, "Scores": _scores_schema(model), "Error": _ERROR},
         },
     }
+
+
+def _json_of(schema: str) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
 
 
 _ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}

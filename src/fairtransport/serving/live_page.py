@@ -12,7 +12,7 @@ import json
 import math
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Self
@@ -29,7 +29,7 @@ from fairtransport._text import one_line
 from fairtransport.groups import make_groups
 from fairtransport.report.style.figures import group_styles
 from fairtransport.report.style.web_pages import base_style, join_scripts
-from fairtransport.serving._sockets import limited_protocol, listen
+from fairtransport.serving._sockets import listen, make_config
 from fairtransport.serving.settings import LocalHosts, SecurityHeaders, local_names
 
 if TYPE_CHECKING:
@@ -46,22 +46,136 @@ MAX_POINTS = 2000
 _CACHE_SECONDS = 0.5  # for which all viewers get the same snapshot
 
 
-class PageData:
-    """Snapshots of a stream as JSON for the page."""
+_SHOWN = ("rows", "rows_without_group", "batches", "rejected", "version", "frozen", "alarm_rate", "target")
+_NUMBERS = ("batch", "rows", "disparity", "noise_floor", "updates", "moved", "agreement")  # of a point of the history
+
+
+def _columns(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the latest points of the history by column."""
+    latest = list(history)[-MAX_POINTS:]
+    columns: dict[str, list[Any]] = {key: _rounded([point.get(key) for point in latest]) for key in _NUMBERS}
+    columns["time"] = [_seconds(point.get("time")) for point in latest]
+    columns["alarm"] = [int(bool(point.get("alarm"))) for point in latest]
+    return columns
+
+
+def _rounded(values: list[Any]) -> list[Any]:
+    """Return the numbers rounded to six decimals, and None for those that are missing or not finite."""
+    column = np.array(values, dtype=np.float64).round(6)
+    return [value if math.isfinite(value) else None for value in column.tolist()]
+
+
+@lru_cache(maxsize=2 * MAX_POINTS)
+def _seconds(text: str | None) -> float | None:
+    """Return a time in ISO format in seconds since 1970; None for none, and for that of a damaged file."""
+    try:
+        return None if text is None else datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as JSON can represent it, with numbers of six digits; None replaces what is not finite."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return None if not math.isfinite(value) else value if abs(value) >= 1e6 else float(f"{value:.6g}")
+    return value
+
+
+def to_json(value: Any) -> str:
+    """Return JSON in one line of ASCII, as server-sent events require."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+_SCRIPTS = ("tools", "lines", "status", "tables", "main")
+
+
+def _read(name: str) -> str:
+    return (resources.files("fairtransport.serving") / "templates" / "live_page" / name).read_text(encoding="utf-8")
+
+
+# Routes of the live page: its files, the snapshot, and server-sent events for every change.
+
+_MAX_VIEWERS = 16  # open pages
+_INTERVAL = 1.0  # seconds between two snapshots
+_KEEP_ALIVE = 5.0  # seconds without a change after which an event is sent nevertheless
+
+
+class LiveView:
+    """Content of the live page, for the routes of an application."""
 
     def __init__(self, snapshot: Callable[[], Mapping[str, Any]]) -> None:
-        self._snapshot = snapshot
-        self._lock = threading.Lock()
-        self._text = ""
-        self._until = -math.inf
+        self._take_snapshot, self._lock = snapshot, threading.Lock()
+        self._text, self._until = "", -math.inf  # the current snapshot, and until when it is shown
         self._styles: tuple[Any, list[dict[str, Any]]] = (None, [])
+        self.viewers = 0
+        self._ended = asyncio.Event()
+        self._message = ""
 
-    def current(self, *, fresh: bool = False) -> str:
+    def routes(self) -> list[Route]:
+        """Return the routes, relative to where the page is mounted."""
+        files = {
+            "/": ("text/html", _read("page.html")),
+            "/page.css": ("text/css", base_style() + _read("page.css")),
+            "/page.js": ("text/javascript", join_scripts([_read(f"{name}.js") for name in _SCRIPTS])),
+        }
+        routes = [Route(path, _file_endpoint(kind, content)) for path, (kind, content) in files.items()]
+        return [*routes, Route("/snapshot.json", self._snapshot), Route("/events", self._events)]
+
+    def end(self, message: str = "") -> None:
+        """Inform open pages that the stream has ended; called in the thread of the event loop."""
+        self._message = message
+        self._ended.set()
+
+    async def _snapshot(self, _: Request) -> Response:
+        text = await to_thread.run_sync(self.current)
+        return Response(text, media_type="application/json")
+
+    async def _events(self, request: Request) -> Response:
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
+        if self.viewers >= _MAX_VIEWERS or self._ended.is_set():
+            return PlainTextResponse(
+                "Too many pages are open, or the stream is ending; close one and reload.\n", status_code=503
+            )
+        return StreamingResponse(self._stream(), media_type="text/event-stream")
+
+    async def _stream(self) -> AsyncIterator[str]:
+        """Yield every change until the stream ends or the browser disconnects."""
+        self.viewers += 1
+        last, unchanged = "", 0.0
+        try:
+            while True:
+                ended = self._ended.is_set()
+                now = await to_thread.run_sync(self.current, ended)
+                if now != last:
+                    yield _event("snapshot", now)
+                    last, unchanged = now, 0.0
+                elif unchanged >= _KEEP_ALIVE:
+                    yield _event("alive", "{}")
+                    unchanged = 0.0
+                if ended:
+                    yield _event("end", to_json({"message": self._message}))
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._ended.wait(), _INTERVAL)
+                unchanged += _INTERVAL
+        finally:
+            self.viewers -= 1
+
+    # ---------------------------------------------------------------- snapshots as JSON
+
+    def current(self, fresh: bool = False) -> str:
         """Return the current snapshot as JSON in one line."""
         with self._lock:
             if fresh or time.monotonic() >= self._until:
                 try:
-                    self._text = to_json(self._shown(self._snapshot()))
+                    self._text = to_json(self._shown(self._take_snapshot()))
                 except Exception:  # noqa: BLE001 - the stream must not fail because of the page
                     self._text = to_json({"failed": True})
                 self._until = time.monotonic() + _CACHE_SECONDS
@@ -100,151 +214,11 @@ class PageData:
         return self._styles[1] if names else []
 
 
-_SHOWN = ("rows", "rows_without_group", "batches", "rejected", "version", "frozen", "alarm_rate", "target")
-_NUMBERS = ("batch", "rows", "disparity", "noise_floor", "updates", "moved", "agreement")  # of a point of the history
-
-
-def _columns(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return the latest points of the history by column."""
-    latest = list(history)[-MAX_POINTS:]
-    columns: dict[str, list[Any]] = {key: _rounded([point.get(key) for point in latest]) for key in _NUMBERS}
-    columns["time"] = [_seconds(point.get("time")) for point in latest]
-    columns["alarm"] = [int(bool(point.get("alarm"))) for point in latest]
-    return columns
-
-
-def _rounded(values: list[Any]) -> list[Any]:
-    """Return the numbers rounded to six decimals, and None for those that are missing or not finite."""
-    column = np.array(values, dtype=np.float64).round(6)
-    return [value if math.isfinite(value) else None for value in column.tolist()]
-
-
-def _seconds(value: str | float | None) -> float | None:
-    """Return a time, given in ISO format or in seconds since 1970, in seconds since 1970; the default zone is UTC."""
-    seconds = _read_time(value) if isinstance(value, str) else value
-    return None if seconds is None else round(float(seconds), 3)
-
-
-@lru_cache(maxsize=2 * MAX_POINTS)
-def _read_time(text: str) -> float | None:
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:  # of a damaged file
-        return None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-
-
-def _plain(value: Any) -> Any:
-    """Return the value as JSON can represent it, with numbers of six digits; None replaces what is not finite."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | range):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return _six_digits(value)
-    return value
-
-
-def _six_digits(value: float) -> float | None:
-    if not math.isfinite(value):
-        return None
-    return value if abs(value) >= 1e6 else float(f"{value:.6g}")
-
-
-def to_json(value: Any) -> str:
-    """Return JSON in one line of ASCII, as server-sent events require."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
-
-
-# Files of the live page: HTML, style sheet and script.
-
-_SCRIPTS = ("tools", "lines", "status", "tables", "main")
-
-
-def page_files() -> dict[str, tuple[str, bytes]]:
-    """Return the media type and the content of each file of the page, by path."""
-    script = join_scripts([_read(f"{name}.js") for name in _SCRIPTS])
-    return {
-        "/": ("text/html; charset=utf-8", _read("page.html").encode()),
-        "/page.css": ("text/css; charset=utf-8", (base_style() + _read("page.css")).encode()),
-        "/page.js": ("text/javascript; charset=utf-8", script.encode()),
-    }
-
-
-def _read(name: str) -> str:
-    return (resources.files("fairtransport.serving") / "templates" / "live_page" / name).read_text(encoding="utf-8")
-
-
-# Routes of the live page: its files, the snapshot, and server-sent events for every change.
-
-_MAX_VIEWERS = 16  # open pages
-_INTERVAL = 1.0  # seconds between two snapshots
-_KEEP_ALIVE = 5.0  # seconds without a change after which an event is sent nevertheless
-
-
-class LiveView:
-    """Content of the live page, for the routes of an application."""
-
-    def __init__(self, snapshot: Callable[[], Mapping[str, Any]]) -> None:
-        self.data = PageData(snapshot)
-        self.viewers = 0
-        self._ended = asyncio.Event()
-        self._message = ""
-
-    def routes(self) -> list[Route]:
-        """Return the routes, relative to where the page is mounted."""
-        files = [Route(path, _file_endpoint(kind, content)) for path, (kind, content) in page_files().items()]
-        return [*files, Route("/snapshot.json", self._snapshot), Route("/events", self._events)]
-
-    def end(self, message: str = "") -> None:
-        """Inform open pages that the stream has ended; called in the thread of the event loop."""
-        self._message = message
-        self._ended.set()
-
-    async def _snapshot(self, _: Request) -> Response:
-        text = await to_thread.run_sync(self.data.current)
-        return Response(text, media_type="application/json")
-
-    async def _events(self, request: Request) -> Response:
-        if request.method == "HEAD":
-            return Response(media_type="text/event-stream")
-        if self.viewers >= _MAX_VIEWERS or self._ended.is_set():
-            return PlainTextResponse(
-                "Too many pages are open, or the stream is ending; close one and reload.\n", status_code=503
-            )
-        return StreamingResponse(self._stream(), media_type="text/event-stream")
-
-    async def _stream(self) -> AsyncIterator[str]:
-        """Yield every change until the stream ends or the browser disconnects."""
-        self.viewers += 1
-        last, unchanged = "", 0.0
-        try:
-            while True:
-                ended = self._ended.is_set()
-                now = await to_thread.run_sync(lambda fresh: self.data.current(fresh=fresh), ended)
-                if now != last:
-                    yield _event("snapshot", now)
-                    last, unchanged = now, 0.0
-                elif unchanged >= _KEEP_ALIVE:
-                    yield _event("alive", "{}")
-                    unchanged = 0.0
-                if ended:
-                    yield _event("end", to_json({"message": self._message}))
-                    return
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._ended.wait(), _INTERVAL)
-                unchanged += _INTERVAL
-        finally:
-            self.viewers -= 1
-
-
 def _event(name: str, data: str) -> str:
     return f"event: {name}\ndata: {data}\n\n"
 
 
-def _file_endpoint(kind: str, content: bytes) -> Any:
+def _file_endpoint(kind: str, content: str) -> Any:
     async def endpoint(_: Request) -> Response:
         return Response(content, media_type=kind)
 
@@ -272,19 +246,8 @@ class LivePage:
         self.limit = _connection_limit()
         hosts = Middleware(LocalHosts, hosts=local_names(self.port))
         app = Starlette(routes=view.routes(), middleware=[Middleware(SecurityHeaders), hosts])
-        protocol: Any = limited_protocol(max_connections=self.limit, seconds=_REQUEST_SECONDS)
-        config = uvicorn.Config(
-            app,
-            http=protocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="critical",  # standard error belongs to the stream
-            server_header=False,
-            headers=[("Server", "fairtransport")],
-            proxy_headers=False,
-            timeout_graceful_shutdown=int(_CLOSE_TIMEOUT),
-        )
+        options = {"lifespan": "off", "headers": [("Server", "fairtransport")]}
+        config = make_config(app, self.limit, seconds=_REQUEST_SECONDS, grace=_CLOSE_TIMEOUT, **options)
         self._server = uvicorn.Server(config)
         self._listener = listener
         self._closed = False

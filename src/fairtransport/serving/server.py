@@ -19,7 +19,7 @@ import uvicorn
 
 from fairtransport.serving._counters import SharedCounts
 from fairtransport.serving._models import ServedModel
-from fairtransport.serving._sockets import is_loopback, limited_protocol, listen
+from fairtransport.serving._sockets import is_loopback, listen, make_config
 from fairtransport.serving.app import create_app
 from fairtransport.serving.settings import local_names
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger("fairtransport.serving")
-_HEADER_SECONDS = 10.0  # for the headers of a request
 _KEEP_ALIVE = 30  # seconds without a request after which a connection is closed
 _MIN_LIFE = 5.0  # seconds; a process that ends sooner is not replaced at once
 _MAX_EARLY_ENDS = 5  # of processes in a row, after which the server gives up
@@ -68,13 +67,6 @@ def serve(
     -------
     int or None
         The signal that ended it.
-
-    Raises
-    ------
-    OSError
-        If the port is in use or not permitted.
-    ModelFileError
-        If the model file cannot be loaded.
     """
     if workers > 1 and settings.store is not None:
         raise ValueError("A model that is adjusted is held by one process; use workers=1 with a store.")
@@ -83,7 +75,11 @@ def serve(
         if is_loopback(host) and not settings.hosts and settings.token is None:  # a token protects from web sites, too
             settings = replace(settings, hosts=tuple(local_names(number)))
         name = f"[{host}]" if ":" in host else host
-        started = _starter(on_start, f"http://{name}:{number}")
+
+        def started() -> None:
+            if on_start is not None:
+                on_start(f"http://{name}:{number}")
+
         if workers == 1:
             server = _Server(_config(create_app(settings), settings, grace), started)
             server.run([listener])
@@ -102,25 +98,9 @@ def log_to_standard_error() -> None:
     _LOG.propagate = False
 
 
-def _starter(on_start: Callable[[str], None] | None, url: str) -> Callable[[], None]:
-    return lambda: on_start(url) if on_start is not None else None
-
-
 def _config(app: Starlette, settings: ServerSettings, grace: float) -> uvicorn.Config:
-    protocol: Any = limited_protocol(max_connections=settings.max_connections, seconds=_HEADER_SECONDS)
-    return uvicorn.Config(
-        app,
-        http=protocol,
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        log_level="critical",  # messages of uvicorn may quote a request
-        access_log=False,
-        server_header=False,
-        date_header=True,
-        proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=max(1, int(grace)),
+    return make_config(
+        app, settings.max_connections, grace=grace, lifespan="on", access_log=False, timeout_keep_alive=_KEEP_ALIVE
     )
 
 

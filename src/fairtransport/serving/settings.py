@@ -27,10 +27,8 @@ class ServerSettings:
         Model file, as `fairtransport.save` or ``fairtransport train`` writes it.
     verify : path, bytes or key, optional
         Public key that the file, and each later version of it, must be signed for; see `fairtransport.load`.
-    unknown_group : {"error", "pooled", "common"}, default="error"
-        Treatment of rows of unknown groups; see `fairtransport.tabular.RowScorer`.
-    features, score
-        Names of the columns, for a model that was fitted without names or a `QuantileRepair`; see the same class.
+    unknown_group, features, score
+        Treatment of unknown groups and names of columns; see `fairtransport.tabular.RowScorer`.
     max_bytes, max_rows : int, default=16 MiB and 100,000
         Largest body and number of rows of a request.
     timeout : float, default=30
@@ -45,12 +43,10 @@ class ServerSettings:
         Groups with fewer rows are not shown in ``/metrics``.
     store : path, optional
         Store of a stream: the model is adjusted to the rows that it scores.
-    batch : int, default=500
-        With a store, rows of waiting requests that are adjusted to at once.
+    batch, remembered : int, default=500 and 10,000
+        With a store, rows of waiting requests that are adjusted to at once, and answers that are kept.
     frozen : bool, default=False
         With a store, monitor without adjusting.
-    remembered : int, default=10,000
-        With a store, the number of answers that are kept for requests that are sent again.
     hosts : tuple of str, default=()
         Permitted values of the header ``Host``; empty for any.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,66 +16,26 @@ from fairtransport.persistence import unpack_model
 from fairtransport.storage import ModelFileError
 from fairtransport.stream._line_file import StoreError
 from fairtransport.stream._monitor import MONITOR_BINS
+from fairtransport.stream._scorers import scorer_for
 from fairtransport.stream._state import AdjusterOptions, StreamState, Version, utc_now
 from fairtransport.stream._store import Store
-from fairtransport.stream.scorers import scorer_for
 
 if TYPE_CHECKING:
     import os
     from types import TracebackType
 
-    from numpy.typing import NDArray
-
+    from fairtransport.stream._scorers import Scorer
     from fairtransport.stream._state import AdjustmentReport
-    from fairtransport.stream.scorers import Scorer
 
-# Snapshot of a stream for the live page.
-
-#: Bins of the histograms on the page.
-PAGE_BINS = 50
-
-
-def make_snapshot(state: StreamState, *, version: int, seconds: float) -> dict[str, Any]:
-    """Return the snapshot that `ContinualAdjuster.snapshot` documents."""
-    points, target = np.linspace(0.0, 1.0, PAGE_BINS + 1), state.target_cdf()
-    names, shares = list(state.current.groups.names), state.monitor.shares(PAGE_BINS)
-    duals = state.current.duals(points)
-    return {
-        "title": state.title,
-        "updated": utc_now(),
-        "rows": state.rows,
-        "rows_without_group": state.rows_without_group,
-        "batches": state.batches,
-        "rejected": int(state.extra.get("rejected", 0)),
-        "version": version,
-        "frozen": state.frozen,
-        "groups": names,
-        "sizes": [round(float(size), 1) for size in state.monitor.sizes],
-        "edges": state.current.grid.from_unit(points).tolist(),
-        "histograms": {name: share.tolist() for name, share in zip(names, shares, strict=True)},
-        "target": None if target is None else _shares(target),
-        "history": state.history.points(),
-        "duals": None if duals is None else {"grid": points.tolist(), "names": names, "values": duals.tolist()},
-        "spent": {"updates": state.updates, "seconds": round(seconds, 3), "batches_adjusted": state.adjusted_batches},
-        "alarm_rate": float(state.options.alarm_rate),
-    }
-
-
-def _shares(cdf: NDArray[np.float64]) -> list[float]:
-    """Return the share of a distribution in each of the page's bins; an atom at 0 is in the first bin."""
-    at_edges = cdf[:: MONITOR_BINS // PAGE_BINS].copy()
-    at_edges[0] = 0.0
-    shares: list[float] = np.diff(at_edges).tolist()
-    return shares
-
-
+PAGE_BINS = 50  # of the histograms on the live page
+_EDGES = slice(None, None, MONITOR_BINS // PAGE_BINS)
 _ROLL_BACK = "roll back to "
 _CLOCK_INTERVAL = 10.0  # seconds between two writes of the times
 
 
 def _of_state(name: str, text: str) -> Any:
-    """Return a read-only property that is an attribute of the state."""
-    return property(lambda adjuster: getattr(adjuster._state, name), doc=text)  # noqa: SLF001
+    """Return a read-only property that is an attribute of the state, or of its options."""
+    return property(attrgetter(f"_state.{name}"), doc=text)
 
 
 class ContinualAdjuster:
@@ -83,13 +44,10 @@ class ContinualAdjuster:
     Parameters
     ----------
     model : estimator
-        Fitted `TransportClassifier`, `QuantileRepair` or
-        `QuantileRepairClassifier`, of which the adjuster works on a copy; or any other model that has scores, such as
-        `BlindRepairClassifier`, boosted trees or a pipeline, which it scores and monitors without adjusting. The same
-        for regressors.
+        Fitted linear model or quantile repair, of which the adjuster works on a copy; or any other model that has
+        scores, such as a blind repair, boosted trees or a pipeline, which it scores and monitors without adjusting.
     store : path, optional
-        Folder for checkpoints and the journal, created if it does not exist. Without one, nothing is written and
-        versions are kept in memory.
+        Folder for checkpoints and the journal. Without one, nothing is written, and versions are kept in memory.
     alarm_rate : float, default=0.001
         Largest expected number of false alarms per batch, whatever the distribution of the scores.
     quiet_updates, alarm_updates : int, default=1 and 10
@@ -98,30 +56,25 @@ class ContinualAdjuster:
     alarm_batches : int, default=60
         Number of batches for which an alarm lasts.
     trust_radius : float, optional
-        Radius of the trust region around the last accepted model; ``inf`` for none. See `accept`. For the linear
-        models it is the norm of the change of the weights, relative to the norm of the weights, 0.5 by default. For the
-        repairs it is the mean change of the repaired scores, relative to their range, in the group where it is largest,
-        0.2 by default.
+        Radius of the trust region around the last accepted model; ``inf`` for none. See `accept`. For linear models it
+        is the norm of the change of the weights, relative to that of the weights, 0.5 by default; for repairs the mean
+        change of the scores, relative to their range, in the group where it is largest, 0.2 by default.
     monitor_half_life : float, default=1000
-        Number of rows of its group after which a row counts half in the monitor. The model's own memory has the
-        ``online.half_life`` of the estimator.
+        Rows of its group after which a row counts half in the monitor; the model has its own ``online.half_life``.
     checkpoint_every : int or None, default=50
         Batches between two checkpoints; None to write them only when `checkpoint` is called.
     keep_checkpoints : int, default=5
         Number of checkpoints to keep.
     unknown_group : {"error", "pooled", "common"}, default="error"
-        Whether rows of a group that the model does not know, and rows without a group, raise an error, are scored as
-        everyone pooled and neither monitored nor learned from, or belong to the largest group. A model that does not
-        need the group scores them in any case.
+        Whether rows without a group that the model knows raise an error, are scored as everyone pooled and neither
+        monitored nor learned from, or belong to the largest group. A model that does not need the group scores them.
     title : str, optional
         Title of the live page.
 
     Attributes
     ----------
-    batches, rows, alarms : int
-        Batches, rows and alarms so far; after `resume`, up to the checkpoint.
-    rows_without_group : int
-        Rows so far that belong to no group that the model knows: scored, but neither monitored nor learned from.
+    batches, rows, rows_without_group, alarms : int
+        Batches, rows, those of them without a known group, and alarms so far; after `resume`, up to the checkpoint.
     frozen : bool
         Whether adjusting is suspended.
     model : estimator
@@ -130,12 +83,6 @@ class ContinualAdjuster:
         Content to store in the next checkpoint, as JSON can represent it.
     lost : list of dict
         After `resume`, journal entries after the checkpoint, whose batches have to be processed again.
-
-    See Also
-    --------
-    TransportClassifier.partial_fit : Update of a linear model by one batch.
-    QuantileRepair.partial_fit : Update of a repair by one batch.
-    read_journal : Entries of a store's journal.
 
     Notes
     -----
@@ -214,11 +161,6 @@ class ContinualAdjuster:
         self._saved = True  # whether the last checkpoint is up to date
         self._seconds, self._clock_written = 0.0, time.monotonic()
 
-    @property
-    def unknown_group(self) -> str:
-        """What happens to rows without a known group; see the parameter."""
-        return self._state.options.unknown_group
-
     # ---------------------------------------------------------------- one batch
 
     def adjust(
@@ -247,12 +189,9 @@ class ContinualAdjuster:
         ------
         ValueError
             If the batch cannot be scored; the adjuster is unchanged.
-        OSError
-            If the journal or a checkpoint cannot be written. Earlier checkpoints are intact: free disk space, then
-            resume.
-        StoreError
-            If another program has changed the store, or if the batch is not the one that the journal has. The adjuster
-            is closed.
+        OSError, StoreError
+            If the store cannot be written, or another program has changed it. The adjuster is closed, and earlier
+            checkpoints are intact: resume.
         """
         with self._mutex:
             self._check_open()
@@ -266,17 +205,7 @@ class ContinualAdjuster:
             return report
 
     def dry_run(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
-        """Return the report that `adjust` would return for a batch, or raise its error, without changing anything.
-
-        Parameters
-        ----------
-        X, sensitive_features
-            As in `adjust`.
-
-        Returns
-        -------
-        AdjustmentReport
-        """
+        """Return the report that `adjust` would return for a batch, or raise its error, without changing anything."""
         with self._mutex:
             return copy.deepcopy(self._state).process(X, sensitive_features)
 
@@ -307,6 +236,7 @@ class ContinualAdjuster:
     rows_without_group = _of_state("rows_without_group", "Rows so far that belong to no group that the model knows.")
     alarms = _of_state("alarms", "Number of alarms so far.")
     frozen = _of_state("frozen", "Whether adjusting is suspended.")
+    unknown_group = _of_state("options.unknown_group", "What happens to rows without a known group; see the parameter.")
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -443,20 +373,11 @@ class ContinualAdjuster:
         model : estimator, optional
             The model that the stream was started with, to check that the store belongs to it.
 
-        Returns
-        -------
-        ContinualAdjuster
-
         Raises
         ------
         StoreError
             If the folder is not a store, is used by another process, belongs to another model, or has no intact
-            checkpoint. A subclass of ValueError.
-
-        Warns
-        -----
-        StoreWarning
-            If the last checkpoint is damaged and an earlier one is used.
+            checkpoint. A damaged one is only warned of, by a `StoreWarning`, if an earlier one is intact.
         """
         folder = Path(store)
         if not folder.is_file() and not (folder / "model.ft").exists():  # do not create files in an unrelated folder
@@ -479,7 +400,7 @@ class ContinualAdjuster:
             opened.prune()
             adjuster = cls.__new__(cls)
             adjuster._set_state(opened, state, int(checkpoint.schema["version"]))  # noqa: SLF001 - the same class
-            adjuster._read_clock()  # noqa: SLF001
+            adjuster._seconds, state.history.times = opened.read_clock()  # noqa: SLF001
         except BaseException:
             opened.close()
             raise
@@ -493,20 +414,37 @@ class ContinualAdjuster:
     def _write_clock(self) -> None:
         if self._store is not None:
             self._clock_written = time.monotonic()
-            times = self._state.history.known_times()
-            self._store.write_clock({"seconds": self._seconds, "times": times})
-
-    def _read_clock(self) -> None:
-        if self._store is not None:
-            clock = self._store.read_clock()
-            self._seconds, self._state.history.times = clock["seconds"], clock["times"]
+            self._store.write_clock(self._seconds, self._state.history.known_times())
 
     # ---------------------------------------------------------------- snapshot and end
 
     def snapshot(self) -> dict[str, Any]:
         """Return the content of the live page, as JSON can represent it; may be called from another thread."""
         with self._mutex:
-            return make_snapshot(self._state, version=self._version, seconds=self._seconds)
+            state, points = self._state, np.linspace(0.0, 1.0, PAGE_BINS + 1)
+            names, shares = list(state.current.groups.names), state.monitor.shares(PAGE_BINS).tolist()
+            target, duals = state.target_cdf(), state.current.duals(points)
+            spent = {"updates": state.updates, "batches_adjusted": state.adjusted_batches}
+            return {
+                "title": state.title,
+                "updated": utc_now(),
+                "rows": state.rows,
+                "rows_without_group": state.rows_without_group,
+                "batches": state.batches,
+                "rejected": int(state.extra.get("rejected", 0)),
+                "version": self._version,
+                "frozen": state.frozen,
+                "groups": names,
+                "sizes": [round(float(size), 1) for size in state.monitor.sizes],
+                "edges": state.current.grid.from_unit(points).tolist(),
+                "histograms": dict(zip(names, shares, strict=True)),
+                # An atom at 0 is in the first bin.
+                "target": None if target is None else np.diff([0.0, *target[_EDGES][1:]]).tolist(),
+                "history": state.history.points(),
+                "duals": None if duals is None else {"grid": points.tolist(), "names": names, "values": duals.tolist()},
+                "spent": {**spent, "seconds": round(self._seconds, 3)},
+                "alarm_rate": float(state.options.alarm_rate),
+            }
 
     def close(self) -> None:
         """Write a checkpoint if anything has changed since the last one, and release the store."""

@@ -124,10 +124,6 @@ class LineFile:
         self._digest.update(content)
         self.check()
 
-    def continues_with(self, content: bytes) -> bool:
-        """Return whether the file already has this content after ``length``."""
-        return self._read(len(content)) == content
-
     def check(self) -> None:
         """Raise if another program has deleted, replaced, truncated or extended the file."""
         status = os.fstat(self._handle)
@@ -145,7 +141,6 @@ class LineFile:
             )
 
     def sync(self) -> None:
-        """Flush the file to the disk."""
         self.check()
         with self._explained_errors():
             os.fsync(self._handle)
@@ -181,14 +176,7 @@ class LineFile:
 
     def _read(self, n_bytes: int) -> bytes:
         """Return so many bytes after ``length``, or fewer at the end of the file."""
-        parts, start, end = [], self.length, min(self.length + n_bytes, self._size)
-        while start < end:
-            block = os.pread(self._handle, end - start, start)
-            if not block:
-                break
-            parts.append(block)
-            start += len(block)
-        return b"".join(parts)
+        return os.pread(self._handle, min(n_bytes, self._size - self.length), self.length)
 
     # ---------------------------------------------------------------- errors
 
@@ -225,6 +213,20 @@ class LineFile:
                 "that file, and resume."
             )
         return f"{self.path.name} was deleted by another program. Its content was written again; resume to go on."
+
+
+class NoFile:
+    """An output with the interface of a `LineFile` that is none: nothing of it is stored or compared."""
+
+    length, ahead, digest = 0, 0, ""
+
+    def continue_from(self, length: int, digest: str) -> None:
+        """Do nothing: what was written before a kill is written again, or was committed."""
+
+    def sync(self) -> None:
+        """Do nothing, too."""
+
+    check = close = sync
 
 
 def lock_file(handle: int) -> bool:

@@ -14,9 +14,9 @@ and takes the number and the sizes of the groups into account.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -33,7 +33,25 @@ _N_BRIDGES, _N_STEPS = 64, 256
 
 
 @dataclass(frozen=True, eq=False)
-class Monitor:
+class _GroupArrays:
+    """Arrays of which a checkpoint stores all, and the first axis of those of ``_by_group`` is that of the groups."""
+
+    _by_group: ClassVar[tuple[str, ...]]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that a checkpoint stores."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+
+    def widened(self, n_groups: int) -> Self:
+        """Return the same with zeros for groups that are new."""
+        parts = {name: getattr(self, name) for name in self._by_group}
+        more = {name: np.zeros((n_groups - len(one), *one.shape[1:]), one.dtype) for name, one in parts.items()}
+        wider: dict[str, Any] = {name: np.concatenate((parts[name], more[name])) for name in parts}
+        return replace(self, **wider)
+
+
+@dataclass(frozen=True, eq=False)
+class Monitor(_GroupArrays):
     """Histograms with exponential forgetting, of a size that does not depend on the length of the stream."""
 
     half_life: float
@@ -41,8 +59,10 @@ class Monitor:
     original: NDArray[np.float64]
     weights: NDArray[np.float64]
     squares: NDArray[np.float64]
-    change: NDArray[np.float64]
-    agreement: NDArray[np.float64]
+    change: NDArray[np.float64]  # sum of absolute differences between returned and original scores, and of rows
+    agreement: NDArray[np.float64]  # sum of rows whose scores lie on the same side of the middle, and of rows
+
+    _by_group = ("adjusted", "original", "weights", "squares")
 
     @classmethod
     def new(cls, n_groups: int, half_life: float) -> Monitor:
@@ -50,37 +70,20 @@ class Monitor:
         histograms, sums = np.zeros((n_groups, MONITOR_BINS)), np.zeros(n_groups)
         return cls(half_life, histograms, histograms, sums, sums, np.zeros(2), np.zeros(2))
 
-    def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Return the arrays that a checkpoint stores."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "half_life"}
-
-    def widened(self, n_groups: int) -> Monitor:
-        """Return a monitor with empty histograms for groups that are new."""
-        new = Monitor.new(n_groups - len(self.weights), self.half_life)
-        names = ("adjusted", "original", "weights", "squares")
-        wider: dict[str, Any] = {n: np.concatenate((getattr(self, n), getattr(new, n))) for n in names}
-        return replace(self, **wider)
-
     def after(self, adjusted: NDArray[np.float64], original: NDArray[np.float64], groups: Groups) -> Monitor:
         """Return the monitor after a batch of scores of both models, scaled to [0, 1]."""
-        adjusted_counts, original_counts = self.adjusted.copy(), self.original.copy()
-        weights, squares = self.weights.copy(), self.squares.copy()
+        sums = {name: getattr(self, name).copy() for name in self._by_group}
         for a, rows in enumerate(groups.rows):
-            if not len(rows):
-                continue
-            decay = 0.5 ** (len(rows) / self.half_life)
-            adjusted_counts[a] = decay * adjusted_counts[a] + _histogram(adjusted[rows])
-            original_counts[a] = decay * original_counts[a] + _histogram(original[rows])
-            weights[a] = decay * weights[a] + len(rows)
-            squares[a] = decay**2 * squares[a] + len(rows)
+            decay, size = 0.5 ** (len(rows) / self.half_life), len(rows)
+            sums["adjusted"][a] = decay * sums["adjusted"][a] + _histogram(adjusted[rows], MONITOR_BINS)
+            sums["original"][a] = decay * sums["original"][a] + _histogram(original[rows], MONITOR_BINS)
+            sums["weights"][a] = decay * sums["weights"][a] + size
+            sums["squares"][a] = decay**2 * sums["squares"][a] + size
         decay, size = 0.5 ** (len(adjusted) / self.half_life), len(adjusted)
         agreeing = float(np.count_nonzero((adjusted > 0.5) == (original > 0.5)))
         return replace(
             self,
-            adjusted=adjusted_counts,
-            original=original_counts,
-            weights=weights,
-            squares=squares,
+            **sums,
             change=decay * self.change + np.array([np.abs(adjusted - original).sum(), size]),
             agreement=decay * self.agreement + np.array([agreeing, size]),
         )
@@ -102,16 +105,6 @@ class Monitor:
     def sizes(self) -> NDArray[np.float64]:
         """Effective sample size of each group's histogram."""
         return np.divide(self.weights**2, self.squares, out=np.zeros_like(self.weights), where=self.squares > 0)
-
-    @property
-    def mean_change(self) -> float:
-        """Mean absolute difference between a returned score and the original model's."""
-        return _ratio(self.change)
-
-    @property
-    def mean_agreement(self) -> float:
-        """Share of rows for which both scores lie on the same side of the middle of the range."""
-        return _ratio(self.agreement)
 
     def distances(self, target: NDArray[np.float64] | None, *, original: bool = False) -> NDArray[np.float64]:
         """Return the distance of each group to the target."""
@@ -140,9 +133,12 @@ class Monitor:
         return np.divide(wide, total, out=np.zeros_like(wide), where=total > 0)
 
 
-def _histogram(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    bins = np.minimum((scores * MONITOR_BINS).astype(np.int64), MONITOR_BINS - 1)
-    return np.bincount(bins, minlength=MONITOR_BINS).astype(np.float64)
+def _bins_of(scores: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
+    return np.minimum((scores * n_bins).astype(np.int64), n_bins - 1)
+
+
+def _histogram(scores: NDArray[np.float64], n_bins: int) -> NDArray[np.float64]:
+    return np.bincount(_bins_of(scores, n_bins), minlength=n_bins).astype(np.float64)
 
 
 def _cdf(masses: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -171,7 +167,8 @@ def _mean_over_pairs(cdf: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(total / max(n_groups * (n_groups - 1) // 2, 1))
 
 
-def _ratio(sums: NDArray[np.float64]) -> float:
+def weighted_mean(sums: NDArray[np.float64]) -> float:
+    """Return a mean from the sum of values and that of their weights; 0 before the first row."""
     return float(sums[0] / sums[1]) if sums[1] > 0 else 0.0
 
 
@@ -195,7 +192,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
-class DriftAlarm:
+class DriftAlarm(_GroupArrays):
     """State of the alarm between two batches."""
 
     rate: float
@@ -203,28 +200,18 @@ class DriftAlarm:
     capitals: NDArray[np.float64]
     drawn: NDArray[np.int64]
 
+    _by_group = ("counts", "capitals", "drawn")
+
     @classmethod
     def new(cls, n_groups: int, rate: float) -> DriftAlarm:
         """Return an alarm before the first batch."""
-        return cls(
-            rate,
-            np.zeros((n_groups, ALARM_BINS)),
-            np.zeros((n_groups, len(_FREQUENCIES))),
-            np.zeros(n_groups, dtype=np.int64),
-        )
+        capitals = np.zeros((n_groups, len(_FREQUENCIES)))
+        return cls(rate, np.zeros((n_groups, ALARM_BINS)), capitals, np.zeros(n_groups, dtype=np.int64))
 
     @property
     def evidence(self) -> float:
         """Mean capital, as a share of what raises the alarm."""
         return float(np.exp(self.capitals).mean() * self.rate) if self.capitals.size else 0.0
-
-    def widened(self, n_groups: int) -> DriftAlarm:
-        """Return an alarm with empty histograms for groups that are new."""
-        new = DriftAlarm.new(n_groups - len(self.counts), self.rate)
-        parts: dict[str, Any] = {
-            name: np.concatenate((array, getattr(new, name))) for name, array in self.arrays().items()
-        }
-        return replace(self, **parts)
 
     def after(self, scores: NDArray[np.float64], groups: Groups) -> tuple[DriftAlarm, bool]:
         """Return the alarm after a batch of scores in [0, 1], and whether the batch raised it."""
@@ -234,7 +221,7 @@ class DriftAlarm:
                 continue
             gains = np.zeros(len(_FREQUENCIES))
             for start in range(0, len(rows), _CHUNK):
-                bins = _bins_of(scores[rows[start : start + _CHUNK]])
+                bins = _bins_of(scores[rows[start : start + _CHUNK]], ALARM_BINS)
                 ranks = _ranks(bins, counts[a], uniform_at(a, int(drawn[a]), len(bins)))
                 gains += np.log1p(_STAKES * np.cos(np.pi * ranks[:, None] * _FREQUENCIES)).sum(axis=0)
                 counts[a] += np.bincount(bins, minlength=ALARM_BINS)
@@ -244,10 +231,6 @@ class DriftAlarm:
         if after.evidence < 1.0:
             return after, False
         return replace(after, counts=np.zeros_like(counts), capitals=np.zeros_like(capitals)), True
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that a checkpoint stores."""
-        return {"counts": self.counts, "capitals": self.capitals, "drawn": self.drawn}
 
 
 def uniform_at(stream: int, start: int, size: int) -> NDArray[np.float64]:
@@ -259,10 +242,6 @@ def uniform_at(stream: int, start: int, size: int) -> NDArray[np.float64]:
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _bins_of(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    return np.minimum((scores * ALARM_BINS).astype(np.int64), ALARM_BINS - 1)
 
 
 def _ranks(bins: NDArray[np.int64], counts: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.float64]:

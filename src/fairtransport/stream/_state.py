@@ -13,7 +13,7 @@ from fairtransport._columns import short_type
 from fairtransport._sklearn import n_rows, take_rows
 from fairtransport._validation import check_choice, check_count, check_real
 from fairtransport.groups import UNKNOWN_GROUPS
-from fairtransport.stream._monitor import MONITOR_BINS, DriftAlarm, Monitor
+from fairtransport.stream._monitor import MONITOR_BINS, DriftAlarm, Monitor, weighted_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
     from fairtransport.storage import Container
-    from fairtransport.stream.scorers import Scorer
+    from fairtransport.stream._scorers import Scorer
 
 # History of a stream in at most 2,000 points.
 
@@ -37,7 +37,7 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._rows: list[list[float]] = []
+        self._points: list[dict[str, float]] = []
         self.stride, self.waiting = 1, 0
         self.times: dict[int, str] = {}
 
@@ -47,29 +47,25 @@ class History:
         if array.shape[1:] != (len(_NAMES),) or len(array) > 2 * MAX_POINTS:
             raise ValueError(f"A history has at most {2 * MAX_POINTS} points of {len(_NAMES)} numbers.")
         history = cls()
-        history._rows = array.astype(np.float64).tolist()
-        history.stride, history.waiting = (
-            check_count(stride, name="stride"),
-            check_count(waiting, name="waiting", least=0),
-        )
+        history._points = [dict(zip(_NAMES, row, strict=True)) for row in array.astype(np.float64).tolist()]
+        history.stride = check_count(stride, name="stride")
+        history.waiting = check_count(waiting, name="waiting", least=0)
         return history
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._points)
 
-    def add(self, *, time: str | None = None, **values: float) -> None:
-        """Add a batch."""
-        row = [float(values[name]) for name in _NAMES]
-        if self.waiting:
-            row = _merged(self._rows.pop(), row)
-        self._rows.append(row)
+    def add(self, *, time: str | None = None, **values: Any) -> None:
+        """Add a batch, from values of which some have the names of a point."""
+        point = {name: float(values[name]) for name in _NAMES}
+        self._points.append(_merged(self._points.pop(), point) if self.waiting else point)
         self.waiting = (self.waiting + 1) % self.stride
         if time is not None:
-            self.times[int(row[0])] = time
-        if len(self._rows) > MAX_POINTS and not self.waiting:
-            pairs = zip(self._rows[0::2], self._rows[1::2], strict=False)
-            last = self._rows[-1:] if len(self._rows) % 2 else []
-            self._rows = [*(_merged(*pair) for pair in pairs), *last]
+            self.times[int(point["batch"])] = time
+        if len(self._points) > MAX_POINTS and not self.waiting:
+            pairs = zip(self._points[0::2], self._points[1::2], strict=False)
+            last = self._points[-1:] if len(self._points) % 2 else []
+            self._points = [*(_merged(*pair) for pair in pairs), *last]
             self.waiting = self.stride if last else 0
             self.stride *= 2
         if len(self.times) > 2 * MAX_POINTS:
@@ -77,28 +73,26 @@ class History:
 
     def known_times(self) -> dict[int, str]:
         """Return the times of the points, by batch."""
-        return {int(row[0]): self.times[int(row[0])] for row in self._rows if int(row[0]) in self.times}
+        batches = (int(point["batch"]) for point in self._points)
+        return {batch: self.times[batch] for batch in batches if batch in self.times}
 
     def array(self) -> NDArray[np.float64]:
         """Return all points as an array of shape (n_points, 8)."""
-        return np.array(self._rows).reshape(-1, len(_NAMES))
+        return np.array([[*point.values()] for point in self._points]).reshape(-1, len(_NAMES))
 
     def points(self) -> list[dict[str, Any]]:
         """Return all points as dicts; ``time`` is None where it is unknown."""
         points = []
-        for row in self._rows:
-            point: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
-            for name in ("batch", "rows", "updates"):
-                point[name] = int(point[name])
-            points.append({**point, "alarm": bool(point["alarm"]), "time": self.times.get(point["batch"])})
+        for point in self._points:
+            counts = {name: int(point[name]) for name in ("batch", "rows", "updates")}
+            time = self.times.get(counts["batch"])
+            points.append({**point, **counts, "alarm": bool(point["alarm"]), "time": time})
         return points
 
 
-def _merged(first: list[float], second: list[float]) -> list[float]:
-    alarm, updates = _NAMES.index("alarm"), _NAMES.index("updates")
-    row = list(second)
-    row[alarm], row[updates] = max(first[alarm], second[alarm]), first[updates] + second[updates]
-    return row
+def _merged(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
+    alarm, updates = max(first["alarm"], second["alarm"]), first["updates"] + second["updates"]
+    return {**second, "alarm": alarm, "updates": updates}
 
 
 # Report on one batch of a stream.
@@ -110,15 +104,13 @@ class GroupReading:
 
     Attributes
     ----------
-    name : str
-        Name of the group.
-    rows : int
-        Rows of the group in this batch.
+    name, rows
+        Name of the group, and its rows in this batch.
     size : float
         Effective sample size of the group's histogram.
     before, after : float or None
-        Wasserstein-1 distance to the target, of the original model's scores and of the scores that were returned; None
-        as long as no row of the group was seen.
+        Wasserstein-1 distance to the target, of the original model's scores and of the returned scores; None as long as
+        no row of the group was seen.
     """
 
     name: str
@@ -134,16 +126,13 @@ class AdjustmentReport:
 
     Attributes
     ----------
-    batch, rows : int
-        Number of the batch, from 1, and rows seen so far.
-    rows_without_group : int
-        Those of them that belong to no group that the model knows: they were scored, but neither monitored nor learned
-        from.
+    batch, rows, rows_without_group : int
+        Number of the batch, from 1, rows so far, and those of them that belong to no group that the model knows.
     scores : ndarray of shape (n_rows,)
         Scores of this batch, by the model before it was adjusted to the batch.
     disparity_before, disparity_after : float
         Mean over pairs of groups of the Wasserstein-1 distance between their scores, of the original model's scores and
-        of the scores that were returned. Both are estimated from the monitor's histograms, not from this batch alone.
+        of the returned scores. Both are estimated from the monitor's histograms, not from this batch alone.
     noise_floor : float
         Expected disparity of groups of these sizes that all have the same distribution.
     groups : tuple of GroupReading
@@ -156,13 +145,11 @@ class AdjustmentReport:
         Updates of the model for this batch.
     moved : float
         Distance to the last accepted model, in the unit of ``trust_radius`` of `ContinualAdjuster`.
-    at_border : bool
-        Whether the trust region limited the update.
+    at_border, frozen : bool
+        Whether the trust region limited the update, and whether adjusting is suspended.
     mean_change, agreement : float
-        Mean absolute difference between the scores that were returned and the original model's, and share of rows for
-        which both lie on the same side of the middle of the range.
-    frozen : bool
-        Whether adjusting is suspended.
+        Mean absolute difference between the returned scores and the original model's, and share of rows for which both
+        lie on the same side of the middle of the range.
     """
 
     batch: int
@@ -208,9 +195,8 @@ class AdjusterOptions:
 
     def __post_init__(self) -> None:
         check_real(self.alarm_rate, name="alarm_rate", strict=True, most=1.0)
-        check_count(self.quiet_updates, name="quiet_updates", least=0)
-        check_count(self.alarm_updates, name="alarm_updates", least=0)
-        check_count(self.alarm_batches, name="alarm_batches", least=0)
+        for name in ("quiet_updates", "alarm_updates", "alarm_batches"):
+            check_count(getattr(self, name), name=name, least=0)
         check_real(self.trust_radius, name="trust_radius", strict=True, finite=False)
         check_real(self.monitor_half_life, name="monitor_half_life", strict=True)
         if self.checkpoint_every is not None:
@@ -224,7 +210,6 @@ class AdjusterOptions:
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> AdjusterOptions:
-        """Invert `to_dict`."""
         radius = stored["trust_radius"]
         return cls(**{**stored, "trust_radius": float("inf") if radius is None else radius})
 
@@ -235,14 +220,10 @@ class Version:
 
     Attributes
     ----------
-    version : int
-        Number of the checkpoint.
-    batch, rows : int
-        Batches and rows seen before it.
-    disparity, noise_floor : float
-        Disparity of the scores that were returned, and its noise floor.
-    moved : float
-        Distance to the last accepted model.
+    version, batch, rows : int
+        Number of the checkpoint; batches and rows seen before it.
+    disparity, noise_floor, moved : float
+        Disparity of the returned scores and its noise floor; distance to the last accepted model.
     frozen : bool
         Whether adjusting was suspended.
     """
@@ -314,10 +295,9 @@ class StreamState:
         monitor = self.monitor.after(to_unit(scores), original_scores, groups)
         alarm, raised = self.alarm.after(original_scores, groups)
         alarm_batches_left = self.options.alarm_batches if raised else max(0, self.alarm_batches_left - 1)
-        known = groups.has_group
-        fixed = self.frozen or not self.current.learns or not known.any()
-        updates = self.options.alarm_updates if alarm_batches_left > 0 else self.options.quiet_updates
-        updates = 0 if fixed else updates
+        known, updates = groups.has_group, 0
+        if self.current.learns and not self.frozen and known.any():
+            updates = self.options.alarm_updates if alarm_batches_left > 0 else self.options.quiet_updates
         if raised:
             monitor = monitor.shortened()
             if not self.frozen:
@@ -331,9 +311,7 @@ class StreamState:
         self.updates, self.adjusted_batches = self.updates + updates, self.adjusted_batches + bool(updates)
         self.moved = self.current.distance(self.accepted)
         report = self._report(scores, groups, raised=raised, updates=updates, at_border=at_border)
-        names = ("batch", "rows", "noise_floor", "alarm", "updates", "moved", "agreement")
-        values = {name: getattr(report, name) for name in names}
-        self.history.add(time=utc_now(), disparity=report.disparity_after, **values)
+        self.history.add(time=utc_now(), **(vars(report) | {"disparity": report.disparity_after}))
         return report
 
     @contextmanager
@@ -363,30 +341,26 @@ class StreamState:
     def _report(
         self, scores: NDArray[np.float64], groups: Groups, *, raised: bool, updates: int, at_border: bool
     ) -> AdjustmentReport:
-        target = self.target_cdf()
-        before = self.monitor.distances(target, original=True)
-        after = self.monitor.distances(target)
-        sizes, counts = self.monitor.sizes, groups.counts
-        readings = tuple(
-            GroupReading(name, int(counts[a]), float(sizes[a]), _none_if_nan(before[a]), _none_if_nan(after[a]))
-            for a, name in enumerate(groups.names)
-        )
+        monitor, target = self.monitor, self.target_cdf()
+        distances = (monitor.distances(target, original=True), monitor.distances(target))
+        before, after = ([None if np.isnan(one) else float(one) for one in each] for each in distances)
+        counts, sizes = groups.counts.tolist(), monitor.sizes.tolist()
         return AdjustmentReport(
             batch=self.batches,
             rows=self.rows,
             rows_without_group=self.rows_without_group,
             scores=scores,
-            disparity_before=self.monitor.disparity(original=True),
-            disparity_after=self.monitor.disparity(),
-            noise_floor=self.monitor.noise_floor(),
-            groups=readings,
+            disparity_before=monitor.disparity(original=True),
+            disparity_after=monitor.disparity(),
+            noise_floor=monitor.noise_floor(),
+            groups=tuple(map(GroupReading, groups.names, counts, sizes, before, after)),
             alarm=raised,
             evidence=1.0 if raised else self.alarm.evidence,
             updates=updates,
             moved=self.moved,
             at_border=at_border,
-            mean_change=self.monitor.mean_change,
-            agreement=self.monitor.mean_agreement,
+            mean_change=weighted_mean(monitor.change),
+            agreement=weighted_mean(monitor.agreement),
             frozen=self.frozen,
         )
 
@@ -413,10 +387,9 @@ class StreamState:
 
     def schema(self, number: int) -> dict[str, Any]:
         """Return the JSON part of a checkpoint; it has no time, so that equal streams give equal checkpoints."""
-        counters = {name: getattr(self, name) for name in _COUNTERS}
         return {
             **asdict(self.version(number)),
-            **counters,
+            **{name: getattr(self, name) for name in _COUNTERS},
             "options": self.options.to_dict(),
             "title": self.title,
             "history": [self.history.stride, self.history.waiting],
@@ -424,16 +397,13 @@ class StreamState:
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of a checkpoint."""
-        arrays: dict[str, NDArray[Any]] = {
-            "model": np.frombuffer(self.current.pack(), dtype=np.uint8),
+        models = {"model": self.current} | ({} if self.accepted is self.original else {"accepted": self.accepted})
+        return {
+            **{name: np.frombuffer(scorer.pack(), dtype=np.uint8) for name, scorer in models.items()},
             "history": self.history.array(),
+            **{f"monitor.{name}": array for name, array in self.monitor.arrays().items()},
+            **{f"alarm.{name}": array for name, array in self.alarm.arrays().items()},
         }
-        if self.accepted is not self.original:
-            arrays["accepted"] = np.frombuffer(self.accepted.pack(), dtype=np.uint8)
-        arrays |= {f"monitor.{name}": array for name, array in self.monitor.arrays().items()}
-        arrays |= {f"alarm.{name}": array for name, array in self.alarm.arrays().items()}
-        return arrays
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Container, start: Scorer) -> StreamState:
@@ -445,12 +415,11 @@ class StreamState:
             state.accepted = type(start).unpack(arrays["accepted"].tobytes())
         for scorer in (state.original, state.accepted):
             scorer.add_groups(state.current.groups)
-        state.current.restore_projection(state.accepted, state.options.trust_radius)
-        n_groups = len(state.current.groups)
-        monitor = Monitor.new(n_groups, float(state.options.monitor_half_life))
-        alarm = DriftAlarm.new(n_groups, float(state.options.alarm_rate))
-        state.monitor = replace(monitor, **_like(monitor.arrays(), arrays, "monitor."))
-        state.alarm = replace(alarm, **_like(alarm.arrays(), arrays, "alarm."))
+        if not state.current.stores_projection:
+            state.current.project(state.accepted, state.options.trust_radius)
+        for name in ("monitor", "alarm"):
+            empty = getattr(state, name).widened(len(state.current.groups))
+            setattr(state, name, replace(empty, **_like(empty.arrays(), arrays, f"{name}.")))
         state.history = History.from_array(arrays["history"], *schema["history"])
         for name in _COUNTERS:
             setattr(state, name, int(schema[name]))
@@ -459,7 +428,6 @@ class StreamState:
 
 
 def _with_group(X: Any, groups: Groups) -> tuple[Any, Groups]:
-    """Return the rows that belong to a group."""
     known = groups.has_group
     if known.all():
         return X, groups
@@ -487,12 +455,7 @@ def _like(expected: dict[str, NDArray[Any]], arrays: dict[str, NDArray[Any]], pr
     kinds = {name: (array.shape, array.dtype) for name, array in expected.items()}
     if {name: (array.shape, array.dtype) for name, array in stored.items()} != kinds:
         raise ValueError("The arrays of the checkpoint do not fit its groups.")
-    if any(
-        np.isnan(array).any() or (name != "capitals" and array.min(initial=0) < 0) for name, array in stored.items()
-    ):
-        raise ValueError("The arrays of the checkpoint are not counts, sums and capitals.")
+    for name, array in stored.items():
+        if np.isnan(array).any() or (name != "capitals" and array.min(initial=0) < 0):
+            raise ValueError("The arrays of the checkpoint are not counts, sums and capitals.")
     return stored
-
-
-def _none_if_nan(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

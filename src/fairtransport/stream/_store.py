@@ -90,7 +90,7 @@ class Journal(LineFile):
     def add_entry(self, entry: Mapping[str, Any]) -> None:
         """Append an entry, or confirm a pending one."""
         line = journal_line(entry)
-        if self.pending and not self.continues_with(line):
+        if self.pending and self._read(len(line)) != line:
             if "lines" in entry and "lines" in self.pending[0]:
                 raise StoreError(
                     "A batch that is processed again gives another result: the input was changed, or the run is "
@@ -121,17 +121,9 @@ def journal_line(entry: Mapping[str, Any]) -> bytes:
 
 
 def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return the journal of a store: a dict for each batch and for each action of an operator.
+    """Return the journal of a store, which may be in use: a dict for each batch and for each action of an operator.
 
-    Parameters
-    ----------
-    folder : path
-        Folder of the store, which may be in use.
-
-    Returns
-    -------
-    list of dict
-        Entries up to the first line that is incomplete or changed.
+    Entries end at the first line that is incomplete or changed.
     """
     with (Path(folder) / "journal.jsonl").open("rb") as lines:
         return complete_entries(lines)
@@ -193,7 +185,6 @@ class Store:
 
     @property
     def used(self) -> bool:
-        """Whether a stream was started in this folder."""
         return (self.folder / _MODEL).exists()
 
     @property
@@ -227,7 +218,6 @@ class Store:
         return content
 
     def check_model(self, model: bytes) -> None:
-        """Raise if the stream was started with another model."""
         if digest_of(model) != digest_of(self.model()):
             raise StoreError("The store belongs to another model. Use that model, or choose an empty folder.")
 
@@ -254,7 +244,6 @@ class Store:
             self._path(old).unlink(missing_ok=True)
 
     def read(self, version: int) -> Container:
-        """Read one checkpoint."""
         try:
             checkpoint = read_container(self._path(version), kind=_KIND)
             if checkpoint.schema["version"] != version:
@@ -326,22 +315,20 @@ class Store:
             "and resume one."
         )
 
-    def write_clock(self, clock: Mapping[str, Any]) -> None:
+    def write_clock(self, seconds: float, times: Mapping[int, str]) -> None:
         """Write the times; a failure is ignored."""
         with contextlib.suppress(OSError):
-            (self.folder / _CLOCK).write_text(json.dumps(clock), encoding="utf-8")
+            (self.folder / _CLOCK).write_text(json.dumps({"seconds": seconds, "times": times}), encoding="utf-8")
 
-    def read_clock(self) -> dict[str, Any]:
+    def read_clock(self) -> tuple[float, dict[int, str]]:
         """Return the times, as far as they are readable."""
         try:
             clock = json.loads((self.folder / _CLOCK).read_text(encoding="utf-8"))
-            times = {int(batch): str(time) for batch, time in clock["times"].items()}
-            return {"seconds": float(clock["seconds"]), "times": times}
+            return float(clock["seconds"]), {int(batch): str(time) for batch, time in clock["times"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return {"seconds": 0.0, "times": {}}
+            return 0.0, {}
 
     def close(self) -> None:
-        """Close the files and release the lock."""
         if self.is_open:
             self.is_open = False
             self.journal.close()

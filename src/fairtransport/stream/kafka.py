@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
-from fairtransport.stream._line_file import StoreError
-from fairtransport.stream.input import MAX_BATCH_BYTES
+from fairtransport.stream._line_file import NoFile, StoreError
+from fairtransport.stream.input import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,8 @@ _AT_ONCE = 1000  # messages that are polled at once
 _MAX_BYTES = 900_000  # of a message: brokers take a million by default, and the score has to fit as well
 
 
-class Message(NamedTuple):
+@dataclass(frozen=True)
+class Message:
     """One message of the input topic."""
 
     partition: int
@@ -33,15 +34,19 @@ class Message(NamedTuple):
     key: bytes | None
     headers: Any
 
+    def __len__(self) -> int:
+        return len(self.value)
 
-class TopicSource:
+
+class TopicSource(Source):
     """Messages of a topic, each taken for one line; one newline at the end of a message is removed.
 
     The messages of a batch are ordered by partition and offset, so a batch is determined by the offsets at which it
     ends. Those are in the journal, and a resumed run reads the same batches.
     """
 
-    incomplete = False
+    reproducible = False
+    max_line_bytes = _MAX_BYTES
 
     def __init__(
         self,
@@ -52,14 +57,9 @@ class TopicSource:
         header: bytes | None = None,
         commits: bool = True,
     ) -> None:
-        self._settings, self._follow, self._stop, self._commits = settings, follow, stop, commits
-        self.header = header
-        self.seekable, self.reproducible = True, False
-        self.max_line_bytes = _MAX_BYTES
-        self.lines = 0
-        self.ended = False
+        super().__init__(follow=follow, stop=stop)
+        self._settings, self._commits, self.header = settings, commits, header
         self.taken: list[Message] = []
-        self._ready: list[Message] = []
         self._at_end: set[int] = set()
         self._repeated: dict[int, int] = {}  # offsets at which the next batch ends, if it is one of an earlier run
         self._in_batch: set[int] = set()  # partitions that there were at the time of the last batch
@@ -144,16 +144,17 @@ class TopicSource:
     # ---------------------------------------------------------------- messages
 
     def take(self, n_lines: int, *, wait: float | None = None) -> list[bytes]:
-        """Return the next messages; fewer at the end, when stopped, or after ``wait`` seconds.
-
-        There are also fewer if they would be longer than `MAX_BATCH_BYTES`, but at least one.
-        """
+        """Return the next messages; see `Source`."""
         if not self._assigned:
             self._consumer.assign(self.topic_offsets())
             self._assigned = True
         self._in_batch = set(self._repeated or self.offsets)
-        chosen = self._take_repeated() if self._repeated else self._take_new(n_lines, wait)
-        self.taken = sorted(chosen, key=lambda message: message[:2])
+        if self._repeated:
+            chosen = self._take_repeated()
+        else:
+            chosen = self._wait_for_batch(n_lines, wait)
+            self.ended = not self._ready and self._has_ended()
+        self.taken = sorted(chosen, key=lambda message: (message.partition, message.offset))
         for message in self.taken:
             self.offsets[message.partition] = message.offset + 1
         self.lines += len(chosen)
@@ -180,30 +181,6 @@ class TopicSource:
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()
-
-    def _take_new(self, n_lines: int, wait: float | None) -> list[Message]:
-        deadline = None
-        while not self._is_full(n_lines) and not self._has_ended():
-            if wait is not None and deadline is None and self._ready:
-                deadline = time.monotonic() + wait
-            if self._stop():
-                return []  # the next run reads them from the topic
-            if deadline is not None and time.monotonic() >= deadline:
-                break
-            self._poll(_POLL_INTERVAL if deadline is None else min(_POLL_INTERVAL, deadline - time.monotonic()))
-        n_taken, n_bytes = 0, 0
-        for message in self._ready[:n_lines]:
-            n_bytes += len(message.value)
-            if n_taken and n_bytes > MAX_BATCH_BYTES:
-                break
-            n_taken += 1
-        taken, self._ready = self._ready[:n_taken], self._ready[n_taken:]
-        self.ended = not self._ready and self._has_ended()
-        return taken
-
-    def _is_full(self, n_lines: int) -> bool:
-        ready = self._ready
-        return len(ready) >= n_lines or sum(len(message.value) for message in ready) > MAX_BATCH_BYTES
 
     def _has_ended(self) -> bool:
         return not self._follow and self._at_end >= set(self.offsets)
@@ -278,7 +255,7 @@ def parse_offsets(offsets: Mapping[str, int]) -> dict[int, int]:
 _TRIES = 5  # of a call that the brokers ask to repeat
 
 
-class TopicOutput:
+class TopicOutput(NoFile):
     """Output topic, and optionally a topic of rejected messages, with a transaction for each batch.
 
     A scored message has the key, the headers and, if the topics have equally many partitions, the partition of its
@@ -286,8 +263,6 @@ class TopicOutput:
     """
 
     source: TopicSource
-
-    length, ahead, digest = 0, 0, ""
 
     def __init__(self, settings: KafkaSettings, topic: str, rejected_topic: str | None = None) -> None:
         self._settings = settings
@@ -385,7 +360,7 @@ class TopicOutput:
     def _produce(self, topic: str, line: bytes, **options: Any) -> None:
         while True:
             try:
-                self._producer.produce(topic, line, **options)
+                self._producer.produce(topic, line.removesuffix(b"\n"), **options)
             except BufferError:
                 self._producer.poll(0.1)
             else:
@@ -411,11 +386,6 @@ class TopicOutput:
         hint = "another run of the stream has started" if fenced else "resume to continue"
         return ConnectionError(f"Kafka at {self._settings.brokers}, topic {self._topic!r}: {error.str()}; {hint}.")
 
-    def sync(self) -> None:
-        """Do nothing: each batch is committed."""
-
-    check = sync
-
     def close(self) -> None:
         """Abort an open transaction, which an error has left."""
         if self._begun:
@@ -429,19 +399,14 @@ class TopicOutput:
 # Settings of the Kafka clients.
 
 # What exactly-once delivery rests on; a properties file must not change it.
-_RESERVED = frozenset(
-    {
-        "auto.offset.reset",
-        "bootstrap.servers",
-        "enable.auto.commit",
-        "enable.auto.offset.store",
-        "enable.idempotence",
-        "enable.partition.eof",
-        "group.id",
-        "isolation.level",
-        "transactional.id",
-    }
-)
+_CONSUMER = {
+    "auto.offset.reset": "error",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+}
+_RESERVED = {*_CONSUMER, "bootstrap.servers", "enable.idempotence", "group.id", "transactional.id"}
 
 
 @dataclass(frozen=True)
@@ -465,28 +430,18 @@ class KafkaSettings:
                 f"The properties set {', '.join(reserved)}, which the stream sets itself. Remove them from the file."
             )
 
-    @property
-    def transactional_id(self) -> str:
-        """Identifier that all runs of this stream share, so that a new one ends the transaction of its predecessor."""
-        own = "".join(f".{partition}" for partition in sorted(self.partitions))
-        return f"fairtransport.{self.group_id}.{self.topic}{own}"
-
     def for_consumer(self) -> dict[str, Any]:
         """Return the configuration of the consumer, which reads committed messages and commits nothing by itself."""
-        return {
-            **self._common(),
-            "group.id": self.group_id,
-            "auto.offset.reset": "error",
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-        }
+        return {**self._common(), "group.id": self.group_id, **_CONSUMER}
 
     def for_producer(self) -> dict[str, Any]:
-        """Return the configuration of the transactional producer."""
+        """Return the configuration of the transactional producer.
+
+        All runs of a stream share its identifier, so that a new one ends the transaction of its predecessor.
+        """
+        name = ".".join(["fairtransport", self.group_id, self.topic, *map(str, sorted(self.partitions))])
         own = {"partitioner": "murmur2_random", **self._common()}  # as Kafka's Java clients choose partitions
-        return {**own, "transactional.id": self.transactional_id}
+        return {**own, "transactional.id": name}
 
     def _common(self) -> dict[str, Any]:
         quiet = {"log_level": 2}  # what matters is raised, or reported through the callback for errors

@@ -12,10 +12,10 @@ import errno
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fairtransport._columns import say_columns
-from fairtransport.stream._line_file import LineFile, StoreError
+from fairtransport.stream._line_file import LineFile, NoFile, StoreError
 from fairtransport.stream.input import BatchReader
 from fairtransport.tables.column_roles import suggest_names
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from fairtransport.stream._adjuster import ContinualAdjuster
     from fairtransport.stream._state import AdjustmentReport
-    from fairtransport.stream.input import InputBatch, InputSchema, LineSource
-    from fairtransport.stream.kafka import TopicOutput, TopicSource
+    from fairtransport.stream.input import InputBatch, InputSchema, Source
+    from fairtransport.stream.kafka import TopicOutput
     from fairtransport.tabular.rows import RowReason
 
 # Warnings about an input without groups: its rows are scored, but the model cannot be adjusted to them.
@@ -62,10 +62,8 @@ class MissingGroups:
             return None
         self._checked = True
         known = self._schema.sensitive if len(self._schema.scorer.groups) else ()
-        none, consequence = (
-            f"none of the first {len(report.scores)} rows has a",
-            self._consequence(frozen=report.frozen),
-        )
+        none = f"none of the first {len(report.scores)} rows has a"
+        consequence = self._consequence(frozen=report.frozen)
         if absent:
             return f"{none} {say_columns(absent)}{_hint(absent, unused)}. {consequence}"
         if known and not any(group.rows for group in report.groups):
@@ -126,43 +124,24 @@ class RunOptions:
     force: bool = False
 
 
-class Reporter(Protocol):
-    """Interface through which the user is informed of progress."""
-
-    def report_batch(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
-        """Report a batch."""
-
-    def warn(self, text: str) -> None:
-        """Report a warning."""
-
-
-class _StandardOutput:
-    """Standard output with the interface of `LineFile`; what was written before a kill is written again."""
-
-    length, ahead, digest = 0, 0, ""
-
+class _StandardOutput(NoFile):
     def add(self, content: bytes) -> None:
         left = memoryview(content)
         while left:
             left = left[os.write(1, left) :]
         self.length += len(content)
 
-    def sync(self) -> None:
-        """Do nothing: there is no file."""
-
-    check = close = sync
-
 
 class StreamRun:
-    """One run over an input."""
+    """One run over an input; ``reporter`` has the methods ``report_batch`` and ``warn``."""
 
     def __init__(
         self,
         adjuster: ContinualAdjuster,
         schema: InputSchema,
-        source: LineSource | TopicSource,
+        source: Source,
         options: RunOptions,
-        reporter: Reporter,
+        reporter: Any,
         *,
         topic: TopicOutput | None = None,
     ) -> None:
@@ -172,7 +151,7 @@ class StreamRun:
         self._reader = BatchReader(source, schema, options.column, options.format, options.delimiter)
         self._missing_groups = MissingGroups(schema)
         self._out: Any = None
-        self._rejected_file: LineFile | None = None
+        self._rejected_file: Any = None
         self._batches = 0
         self._warned = False
 
@@ -194,7 +173,7 @@ class StreamRun:
         options, stored = self.options, self.adjuster.extra
         self._check_settings(stored)
         self._out = self._topic or (_StandardOutput() if options.out is None else LineFile(options.out))
-        self._rejected_file = None if options.rejected is None else LineFile(options.rejected)
+        self._rejected_file = NoFile() if options.rejected is None else LineFile(options.rejected)
         if not self._reader.open():
             return False
         frozen = options.freeze or self.adjuster.frozen
@@ -203,8 +182,9 @@ class StreamRun:
             self._resume(stored)
         else:
             self._start()
-        if self._topic is None and self.adjuster.extra["out_bytes"] == 0 and self._reader.output_header:
-            self._out.add(self._reader.output_header)
+        header = self._reader.parser.output_header
+        if self._topic is None and self.adjuster.extra["out_bytes"] == 0 and header:
+            self._out.add(header)
         self._warn_of_unused_columns()
         return True
 
@@ -244,10 +224,8 @@ class StreamRun:
         self.source.restore(stored)
         if self._topic is not None:
             self._topic.resume(self.adjuster.lost)
-        if isinstance(self._out, LineFile):
-            self._out.continue_from(stored["out_bytes"], stored["out_digest"])
-        if self._rejected_file is not None:
-            self._rejected_file.continue_from(stored["rejected_bytes"], stored["rejected_digest"])
+        self._out.continue_from(stored["out_bytes"], stored["out_digest"])
+        self._rejected_file.continue_from(stored["rejected_bytes"], stored["rejected_digest"])
         self.rejected, self._batches = stored["rejected"], stored["batches"]
 
     def _files(self) -> list[Any]:
@@ -260,7 +238,12 @@ class StreamRun:
             if self.adjuster.lost and "operator" in self.adjuster.lost[0]:
                 self._act(self.adjuster.repeat_action, self.adjuster.lost[0])
                 continue
-            batch = self._repeated_batch(stopped) if self._is_behind() else self._new_batch()
+            if self.adjuster.lost or any(file.ahead for file in self._files()):  # an earlier run has written more
+                batch = self._repeated_batch(stopped)
+            else:
+                if self.options.freeze and not self.adjuster.frozen:
+                    self._act(self.adjuster.freeze)
+                batch = self._reader.read(self.options.batch, wait=self.options.wait)
             if batch is None:
                 if self.source.ended or stopped():  # a pipe's lines cannot be read again, so they come first
                     break
@@ -273,15 +256,6 @@ class StreamRun:
             self._checkpoint()
         for file in self._files():
             file.check()
-
-    def _is_behind(self) -> bool:
-        """Return whether an earlier run has written more than this one until now."""
-        return bool(self.adjuster.lost) or any(file.ahead for file in self._files())
-
-    def _new_batch(self) -> InputBatch | None:
-        if self.options.freeze and not self.adjuster.frozen:
-            self._act(self.adjuster.freeze)
-        return self._reader.read(self.options.batch, wait=self.options.wait)
 
     def _repeated_batch(self, stopped: Callable[[], bool]) -> InputBatch | None:
         """Return the next batch as an earlier run had it; batches that the journal has lost were full."""
@@ -336,7 +310,7 @@ class StreamRun:
 
     def _check_may_reject(self, batch: InputBatch) -> None:
         has_topic = self._topic is not None and self._topic.takes_rejected
-        if batch.rejected and self._rejected_file is None and not has_topic:
+        if batch.rejected and self.options.rejected is None and not has_topic:
             line, reason = batch.rejected[0]
             raise ValueError(
                 f"Line {line} cannot be scored: {reason}. To continue after such lines, use --rejected, --store or "
@@ -344,12 +318,11 @@ class StreamRun:
             )
 
     def _write_scored(self, batch: InputBatch, scores: NDArray[Any]) -> None:
+        lines = self._reader.scored_lines(batch, scores)
         if self._topic is None:
-            self._out.add(b"".join(self._reader.scored_lines(batch, scores)))
+            self._out.add(b"".join(lines))
         else:
-            self._topic.send(
-                batch.accepted, [line.removesuffix(b"\n") for line in self._reader.scored_lines(batch, scores)]
-            )
+            self._topic.send(batch.accepted, lines)
 
     def _write_rejected(self, rejected: list[tuple[int, RowReason]]) -> None:
         if not rejected:
@@ -358,8 +331,8 @@ class StreamRun:
             json.dumps({**self.source.locate(line), "reason": reason}).encode() + b"\n" for line, reason in rejected
         ]
         if self._topic is not None and self._topic.takes_rejected:
-            self._topic.reject([entry.removesuffix(b"\n") for entry in entries])
-        elif self._rejected_file is not None:
+            self._topic.reject(entries)
+        else:
             self._rejected_file.add(b"".join(entries))
         self.rejected += len(rejected)
 
@@ -390,14 +363,13 @@ class StreamRun:
         """Flush the output, then store its length for the next checkpoint."""
         for file in self._files():
             file.sync()
-        aside = self._rejected_file
         self.adjuster.extra = {
             **self._settings(),
             **self.source.state(),
             "out_bytes": self._out.length,
             "out_digest": self._out.digest,
-            "rejected_bytes": 0 if aside is None else aside.length,
-            "rejected_digest": "" if aside is None else aside.digest,
+            "rejected_bytes": self._rejected_file.length,
+            "rejected_digest": self._rejected_file.digest,
             "rejected": self.rejected,
             "batches": self._batches,
         }
@@ -407,7 +379,7 @@ class StreamRun:
             self.reporter.warn(warning)
 
     def _warn_of_unused_columns(self) -> None:
-        names = self._reader.unused_columns
+        names = self._reader.parser.unused
         if self._warned or names is None:
             return
         self._warned = True

@@ -222,7 +222,7 @@ VALUE_TYPES = (
         lambda calibration: calibration.slopes.size == calibration.offsets.size >= 2,
         **dict.fromkeys(("factor", "change", "center"), check.finite),
         **dict.fromkeys(("offsets", "slopes"), check.floats(1)),
-        scale=lambda value: check.finite(value) and value >= 0.0,
+        scale=check.weight,
     ),
     record(
         "group_report",

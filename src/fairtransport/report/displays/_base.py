@@ -131,16 +131,12 @@ class Display(ABC):
     figure_: Any
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the display.
+        """Draw the display on ``ax_``, axes of ``figure_``.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         size = self._check_and_size()
         self.ax_ = load_extra("matplotlib.pyplot").subplots(figsize=size, layout="constrained")[1] if ax is None else ax
@@ -177,10 +173,6 @@ class AuditDisplay(Display):
             Axes to draw on; if None, a new figure is created.
         **options
             Parameters of the display.
-
-        Returns
-        -------
-        Display
         """
         return cls(audit, **options).plot(ax)
 

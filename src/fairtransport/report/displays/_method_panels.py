@@ -136,18 +136,10 @@ def _label(panels: list[tuple[Any, Any]], comparison: Comparison, theme: Theme, 
 
 def _theme_rc(theme: Theme) -> dict[str, Any]:
     return {
-        "figure.facecolor": theme.paper,
-        "axes.facecolor": theme.paper,
-        "savefig.facecolor": theme.paper,
-        "text.color": theme.ink,
-        "axes.labelcolor": theme.quiet,
-        "axes.edgecolor": theme.line,
-        "axes.titlecolor": theme.ink,
-        "xtick.color": theme.line,
-        "ytick.color": theme.line,
-        "xtick.labelcolor": theme.quiet,
-        "ytick.labelcolor": theme.quiet,
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), theme.paper),
+        **dict.fromkeys(("text.color", "axes.titlecolor"), theme.ink),
+        **dict.fromkeys(("axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), theme.quiet),
+        **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), theme.line),
         "axes.labelsize": 9,
-        "xtick.labelsize": 8.5,
-        "ytick.labelsize": 8.5,
+        **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 8.5),
     }

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.stream.input._line_source import LineSource
+    from fairtransport.stream.input._line_source import Source
     from fairtransport.stream.input._schema import InputBatch, InputSchema
-    from fairtransport.stream.kafka import TopicSource
 
 
 class Parser(ABC):
     """Base class of the parsers of lines, one for each format."""
 
     unused: tuple[str, ...] | None = None
+    output_header = b""  # empty if the format has none
 
     def __init__(self, schema: InputSchema, score_column: str) -> None:
         self.wanted, self.score_column = schema.wanted, score_column
@@ -52,7 +52,6 @@ class Parser(ABC):
         return self._cells(rows)
 
     def _decode(self, line: bytes) -> str:
-        """Return the text of a line."""
         if not line.strip():
             raise UnreadableRowError("empty line")
         if len(line) > self.max_line_bytes:
@@ -101,15 +100,16 @@ class CsvParser(Parser):
             )
         self._delimiter = delimiter
         try:
-            if not header.strip() or b"\r" in header or b"\0" in header:
-                raise UnreadableRowError("not a header")  # noqa: TRY301
-            names = self._row(header.decode())
-        except (UnicodeDecodeError, UnreadableRowError):
+            names = self._row(self._decode(header))
+        except UnreadableRowError:
             raise ValueError("The first line is not the header of a CSV file in UTF-8.") from None
         self._n_fields, self._positions = len(names), check_header(names, self.wanted)
         self._check_names(frozenset(names))
         self.unused = tuple(name for name in names if name not in self._positions)
         self.absent = self.absent.difference(self._positions)
+        quoted = '"' in score_column or delimiter in score_column
+        name = '"' + score_column.replace('"', '""') + '"' if quoted else score_column
+        self.output_header = self.append_score(header, name.encode())
 
     def _check_names(self, names: frozenset[str]) -> None:
         missing = [name for name in self.wanted.needed if name not in names]
@@ -123,15 +123,7 @@ class CsvParser(Parser):
         if any(character in self.score_column for character in "\r\n\0"):
             raise ValueError("The name of the added column has a line break; name another one with --column.")
 
-    @property
-    def score_field(self) -> bytes:
-        """Name of the column of the score, as a field of the header."""
-        name = self.score_column
-        quoted = '"' in name or self._delimiter in name
-        return ('"' + name.replace('"', '""') + '"' if quoted else name).encode()
-
     def append_score(self, line: bytes, score: bytes) -> bytes:
-        """Return the line with the score as its last field, and a newline."""
         return b"%b%b%b\n" % (line, self._delimiter.encode(), score)
 
     def _cells(self, rows: list[Any]) -> RowCells:
@@ -176,7 +168,6 @@ class JsonParser(Parser):
         self._score_key = json.dumps(score_column).encode()
 
     def append_score(self, line: bytes, score: bytes) -> bytes:
-        """Return the line with the score as its last field, and a newline."""
         return b"%b,%b:%b}\n" % (line.rstrip()[:-1].rstrip(), self._score_key, score)
 
     def _row(self, text: str) -> dict[str, Any]:
@@ -199,53 +190,36 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class BatchReader:
     """Reader of batches in one format; `open` comes first."""
 
+    parser: Parser
+
     def __init__(
-        self,
-        source: LineSource | TopicSource,
-        schema: InputSchema,
-        score_column: str,
-        file_format: str,
-        delimiter: str,
+        self, source: Source, schema: InputSchema, score_column: str, file_format: str, delimiter: str
     ) -> None:
         self.source = source
         self._schema, self._score_column, self._delimiter = schema, score_column, delimiter
         self._is_csv = file_format == "csv"
-        self._header = b""
-        self._parser: Parser | None = None
 
     def open(self) -> bool:
         """Read the header, if the format has one; return False if the input is empty instead."""
-        if not self._is_csv:
-            self._parser = JsonParser(self._schema, self._score_column)
-            self._parser.max_line_bytes = self.source.max_line_bytes
-            return True
-        taken = self.source.take(1) if self.source.header is None else [self.source.header]
-        if not taken:
-            if self.source.incomplete:
+        if self._is_csv:
+            taken = self.source.take(1) if self.source.header is None else [self.source.header]
+            if not taken and self.source.incomplete:
                 raise ValueError("The header does not end with a newline; the input may be incomplete.")
-            return False
-        self._header = taken[0].removeprefix(_BYTE_ORDER_MARK)
-        self._parser = CsvParser(self._schema, self._score_column, self._header, self._delimiter)
-        self._parser.max_line_bytes = self.source.max_line_bytes
+            if not taken:
+                return False
+            header = taken[0].removeprefix(_BYTE_ORDER_MARK)
+            self.parser = CsvParser(self._schema, self._score_column, header, self._delimiter)
+        else:
+            self.parser = JsonParser(self._schema, self._score_column)
+        self.parser.max_line_bytes = self.source.max_line_bytes
         return True
-
-    @property
-    def output_header(self) -> bytes:
-        """Header of the output; empty if the format has none."""
-        parser = self._opened
-        return parser.append_score(self._header, parser.score_field) if isinstance(parser, CsvParser) else b""
-
-    @property
-    def unused_columns(self) -> tuple[str, ...] | None:
-        """Columns of the input that the model does not need; None as long as that is unknown."""
-        return self._opened.unused
 
     @property
     def further_columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Columns of the groups that no line has had so far, and columns that are not used; none if that is unknown."""
-        if self._opened.unused is None:
+        if self.parser.unused is None:
             return (), ()
-        return tuple(name for name in self._schema.sensitive if name in self._opened.absent), self._opened.unused
+        return tuple(name for name in self._schema.sensitive if name in self.parser.absent), self.parser.unused
 
     def read(self, n_lines: int, *, wait: float | None = None) -> InputBatch | None:
         """Return the next batch of at most ``n_lines`` lines, or None if there are none; see `LineSource.take`."""
@@ -255,15 +229,9 @@ class BatchReader:
         first = self.source.lines - len(lines) + 1
         if first == 1:
             lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
-        return self._schema.read(self._opened.parse(lines), first=first, lines=lines)
+        return self._schema.read(self.parser.parse(lines), first=first, lines=lines)
 
     def scored_lines(self, batch: InputBatch, scores: NDArray[Any]) -> list[bytes]:
         """Return the accepted lines, each with its score in the fewest digits that restore it, and a newline."""
-        append, pairs = self._opened.append_score, zip(batch.accepted, scores.tolist(), strict=True)
+        append, pairs = self.parser.append_score, zip(batch.accepted, scores.tolist(), strict=True)
         return [append(batch.lines[index], repr(score).encode()) for index, score in pairs]
-
-    @property
-    def _opened(self) -> Parser:
-        if self._parser is None:
-            raise ValueError("The reader is not open: call open() first.")
-        return self._parser

@@ -7,6 +7,7 @@ import os
 import select
 import stat
 import time
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,7 +31,91 @@ class _LongLine(bytes):
     left_out = 0
 
 
-class LineSource:
+class Source(ABC):
+    """Lines of an input, and what a resumed run has to know about it."""
+
+    seekable = True  # whether lines that were not taken can be read again
+    reproducible = True  # whether the lines alone decide where a batch ends
+    incomplete = False  # whether the input ended in the middle of a line, which is not taken
+    header: bytes | None = None  # of CSV, if it is not the first line
+    max_line_bytes = MAX_LINE_BYTES
+
+    def __init__(self, *, follow: bool, stop: Callable[[], bool]) -> None:
+        self._follow, self._stop = follow, stop
+        self._ready: list[Any] = []
+        self.lines = 0
+        self.ended = False
+
+    @abstractmethod
+    def take(self, n_lines: int, *, wait: float | None = None) -> list[bytes]:
+        """Return the next lines without newlines; fewer at the end, when stopped, or after ``wait`` seconds.
+
+        There are also fewer if they would be longer than `MAX_BATCH_BYTES`, but at least one.
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint stores."""
+
+    @abstractmethod
+    def restore(self, stored: Mapping[str, Any]) -> None:
+        """Continue after the lines that a checkpoint says were taken."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Options that a resumed run must repeat."""
+        return {}
+
+    def repeat(self, entry: Mapping[str, Any]) -> None:  # noqa: B027
+        """Let the next batch be the one of a journal entry; by default its number of lines says which it is."""
+
+    def batch_end(self) -> dict[str, Any]:
+        """Return what the journal says about the end of a batch, besides its number of lines."""
+        return {}
+
+    def locate(self, line: int) -> dict[str, int]:
+        """Say where a line of the last batch is."""
+        return {"line": line}
+
+    def checkpointed(self) -> None:  # noqa: B027
+        """Note that a checkpoint was written, which has the position."""
+
+    def _wait_for_batch(self, n_lines: int, wait: float | None) -> list[Any]:
+        """Read until a batch is full, the input ends, it has waited long enough or is stopped; return what is ready."""
+        deadline = None
+        while True:
+            size, full = self._batch_size(n_lines)
+            if full or self._has_ended():
+                break
+            if wait is not None and deadline is None and self._ready:
+                deadline = time.monotonic() + wait
+            left = _POLL_INTERVAL if deadline is None else deadline - time.monotonic()
+            if self._stop() and self.seekable:
+                return []  # the next run reads them again
+            if self._stop() or left <= 0.0:
+                break
+            self._poll(min(_POLL_INTERVAL, left))
+        taken, self._ready = self._ready[:size], self._ready[size:]
+        return taken
+
+    def _batch_size(self, n_lines: int) -> tuple[int, bool]:
+        """Return how many of the lines are the next batch, and whether it is full; that depends on the lines only."""
+        n_bytes = 0
+        for number, line in enumerate(self._ready[:n_lines]):
+            n_bytes += len(line)
+            if number and n_bytes > MAX_BATCH_BYTES:
+                return number, True
+        return min(n_lines, len(self._ready)), len(self._ready) >= n_lines
+
+    def _has_ended(self) -> bool:
+        return self.ended
+
+    @abstractmethod
+    def _poll(self, seconds: float) -> Any:
+        """Wait so long for more lines."""
+
+
+class LineSource(Source):
     r"""Lines of an open file or pipe, read in blocks.
 
     A line ends with ``\n``, and only there; one ``\r`` before it is removed. What follows the last ``\n`` is no line:
@@ -38,86 +123,31 @@ class LineSource:
     """
 
     def __init__(self, handle: int, *, follow: bool = False, stop: Callable[[], bool] = lambda: False) -> None:
-        self._handle, self._follow, self._stop = handle, follow, stop
+        super().__init__(follow=follow, stop=stop)
+        self._handle = handle
         self.seekable = stat.S_ISREG(os.fstat(handle).st_mode)
         self._offset = os.lseek(handle, 0, os.SEEK_CUR) if self.seekable else 0  # of the next block
         self._window = b""  # the last bytes before it
-        self._ready: list[bytes] = []
         self._pieces: list[bytes] = []  # of an incomplete line, up to the length at which it is too long
         self._kept_bytes = self._line_bytes = 0  # of the pieces, and of the line
-        self.position = self.lines = 0
-        self.ended, self.reproducible = False, True
-        self.header: bytes | None = None  # it is the first line
-        self.max_line_bytes = MAX_LINE_BYTES
+        self.position = 0
         self._head, self._head_bytes, self._prefix = hashlib.sha256(), 0, hashlib.sha256()
 
     @property
-    def incomplete(self) -> bool:
-        """Whether the input ended in the middle of a line, which is not taken."""
+    def incomplete(self) -> bool:  # type: ignore[override]
         return self.ended and self._line_bytes > 0
 
-    @property
-    def head(self) -> tuple[int, str]:
-        """Length and checksum of the beginning of the input, as far as it was taken."""
-        return self._head_bytes, self._head.hexdigest()
-
-    @property
-    def checksum(self) -> str:
-        """Checksum of all lines taken so far."""
-        return self._prefix.hexdigest()
-
     def take(self, n_lines: int, *, wait: float | None = None) -> list[bytes]:
-        """Return the next lines without newlines; fewer at the end, when stopped, or after ``wait`` seconds.
-
-        There are also fewer if they would be longer than `MAX_BATCH_BYTES`, but at least one. A line that is too long
-        is cut to `MAX_LINE_BYTES` and one byte.
-        """
-        deadline = None
-        size = _BatchSize(n_lines)
-        while not size.reached(self._ready) and not self.ended:
-            if wait is not None and deadline is None and self._ready:
-                deadline = time.monotonic() + wait
-            if self._stop() or (deadline is not None and time.monotonic() >= deadline):
-                break
-            if self._wait_for_input(deadline):
-                self._read()
-        if self._stop() and self.seekable and not size.reached(self._ready) and not self.ended:
-            return []  # the next run reads them from the file
-        taken, self._ready = self._ready[: size.n_lines], self._ready[size.n_lines :]
-        return self._advance(taken)
-
-    # ---------------------------------------------------------------- what a resumed run has to know
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Options that a resumed run must repeat; its input is recognised by its content."""
-        return {}
+        """Return the next lines; one that is too long is cut to `MAX_LINE_BYTES` and one byte."""
+        return self._advance(self._wait_for_batch(n_lines, wait))
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint stores."""
-        return {"position": self.position, "lines": self.lines, "head": list(self.head), "checksum": self.checksum}
+        head = [self._head_bytes, self._head.hexdigest()]  # the beginning, as far as it was taken
+        return {"position": self.position, "lines": self.lines, "head": head, "checksum": self._prefix.hexdigest()}
 
     def restore(self, stored: Mapping[str, Any]) -> None:
-        """Continue after the lines that a checkpoint says were taken."""
-        head = (stored["head"][0], stored["head"][1])
-        self.skip(stored["position"], stored["lines"], head, stored["checksum"])
-
-    def repeat(self, entry: Mapping[str, Any]) -> None:
-        """Let the next batch be the one of a journal entry; its number of lines says which it is."""
-
-    def batch_end(self) -> dict[str, Any]:
-        """Return what the journal says about the end of a batch, besides its number of lines."""
-        return {}
-
-    def locate(self, line: int) -> dict[str, int]:
-        """Say where a line is."""
-        return {"line": line}
-
-    def checkpointed(self) -> None:
-        """Do nothing: the position is in the checkpoint."""
-
-    def skip(self, position: int, lines: int, head: tuple[int, str], checksum: str) -> None:
         """Skip what an earlier run has read; raise if the input is a different one."""
+        position, lines, head = stored["position"], stored["lines"], stored["head"]
         if self.seekable and os.fstat(self._handle).st_size < position:
             raise ValueError(
                 f"The input has fewer bytes than were read before ({position}). Pass the same, complete file."
@@ -126,7 +156,7 @@ class LineSource:
         while self.lines < lines and self.position < max(head[0], 1) and self.take(1):
             pass  # line by line, because the checksum covers whole lines
         self._check_stop()
-        if self.head != (head[0], head[1]):
+        if self.state()["head"] != list(head):
             raise ValueError(
                 "The input does not begin like the input of the run to resume. Pass the same input, from its start."
             )
@@ -137,7 +167,7 @@ class LineSource:
             raise ValueError(
                 f"The input ends before line {lines}, up to which it was read before. Pass it from its start."
             )
-        if (self.position, self.checksum) != (position, checksum):
+        if (self.position, self._prefix.hexdigest()) != (position, stored["checksum"]):
             raise ValueError(
                 f"The first {lines} lines of the input are not those that the run to resume has read. Pass the same "
                 "input, to which lines were only appended."
@@ -170,14 +200,9 @@ class LineSource:
         self.position += n_bytes
         return [line.removesuffix(b"\r") for line in taken]
 
-    def _wait_for_input(self, deadline: float | None) -> bool:
-        """Return whether the input can be read now; a file always can."""
-        if self.seekable:
-            return True
-        pause = _POLL_INTERVAL if deadline is None else min(_POLL_INTERVAL, max(0.0, deadline - time.monotonic()))
-        return bool(select.select([self._handle], [], [], pause)[0])
-
-    def _read(self) -> None:
+    def _poll(self, seconds: float) -> None:
+        if not self.seekable and not select.select([self._handle], [], [], seconds)[0]:
+            return
         block = self._next_block() if self.seekable else os.read(self._handle, _CHUNK)
         if not block:
             if self._follow and self.seekable:
@@ -217,26 +242,3 @@ class LineSource:
         self._offset += len(content) - known
         self._window = content[-_WINDOW:]
         return content[known:]
-
-
-class _BatchSize:
-    """Number of lines of the next batch.
-
-    It depends on the lines only, not on when they arrived, so that a resumed run has the same batches.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.n_lines = self._n_bytes = 0
-
-    def reached(self, lines: list[bytes]) -> bool:
-        """Count further lines; return whether the batch is full."""
-        while self.n_lines < self._most:
-            if self.n_lines == len(lines):
-                return False
-            self._n_bytes += len(lines[self.n_lines])
-            if self._n_bytes > MAX_BATCH_BYTES and self.n_lines:
-                self._n_bytes -= len(lines[self.n_lines])
-                break
-            self.n_lines += 1
-        return True

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairtransport._columns import default_names
 from fairtransport._sklearn import take_rows
-from fairtransport.stream.scorers import scorer_for
+from fairtransport.stream._scorers import scorer_for
 from fairtransport.tabular import RowScorer
 from fairtransport.tabular.cells import WantedColumns
 from fairtransport.tabular.rows import failure_reason, separate_failures
@@ -18,28 +18,14 @@ from fairtransport.tabular.rows import failure_reason, separate_failures
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fairtransport.stream.scorers import Scorer
+    from fairtransport.stream._scorers import Scorer
     from fairtransport.tabular.cells import RowCells
     from fairtransport.tabular.rows import RowReason
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr may end up in a log
 class InputBatch:
-    """Rows of one batch as the scorer takes them, and those that cannot be scored.
-
-    Parameters
-    ----------
-    accepted : list of int
-        Indices of the rows in the batch.
-    X, sensitive_features
-        What `ContinualAdjuster.adjust` takes.
-    rejected : list of (int, RowReason)
-        The other rows: numbers, from ``first`` on, and reasons.
-    first : int
-        Number of the first row.
-    lines : list of bytes
-        Lines of the batch, if it has any.
-    """
+    """Rows of one batch as the scorer takes them, and those that cannot be scored, numbered from ``first`` on."""
 
     accepted: list[int]
     X: Any
@@ -122,7 +108,6 @@ def input_schema_for(
     features: Sequence[str] | None = None,
     unknown_group: str = "error",
 ) -> InputSchema:
-    """Return the input schema of a loaded model."""
     if isinstance(model, RowScorer):
         model = model.estimator_
     scorer = scorer_for(model.estimator_ if hasattr(model, "encoder_") else model)

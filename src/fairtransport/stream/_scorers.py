@@ -46,6 +46,8 @@ class Scorer:
     default_radius = 1.0
     #: Whether the model learns from the stream.
     learns = False
+    #: Whether a file stores the result of `project`; of a repair it does not store the mixture.
+    stores_projection = True
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -63,7 +65,18 @@ class Scorer:
 
     @cached_property
     def _range(self) -> Grid | None:
-        return _range_of_predictions(self._last, self._repair)
+        """Range in which a regressor's predictions are counted; None where it is unknown."""
+        model = self._last
+        if not is_regressor(model):
+            return None
+        if hasattr(model, "potentials_"):
+            return Grid(float(model.potentials_.nodes[0]), float(model.potentials_.nodes[-1]))
+        if self._repair is not None:
+            return Grid(*self._repair.range_)
+        center, scale = (vars(model).get(one, vars(model).get(other)) for one, other in _NAMES_OF_SCALE)
+        if center is None or scale is None:
+            return None
+        return Grid(float(center - _DEVIATIONS * scale), float(center + _DEVIATIONS * scale))
 
     @property
     def groups(self) -> Groups:
@@ -134,9 +147,6 @@ class Scorer:
         """Move the model into the trust region; return whether it was outside."""
         return False
 
-    def restore_projection(self, center: Self, radius: float) -> None:
-        """Repeat the last `project` after `unpack`, where the file does not store its result."""
-
     def target(self) -> NDArray[np.float64] | None:
         """Return the fixed target as points of equal mass in [0, 1]; None without one."""
         return None
@@ -157,7 +167,6 @@ class Scorer:
         return undo
 
     def copy(self) -> Self:
-        """Return a copy."""
         return type(self)(copy.deepcopy(self.model) if self.learns else self.model)
 
     def frozen(self) -> Self:
@@ -170,25 +179,10 @@ class Scorer:
 
     @classmethod
     def unpack(cls, content: bytes) -> Self:
-        """Invert `pack`."""
         return cls(unpack_model(content))
 
 
 _NO_STRATA = "A stream has no strata, and this repair was fitted within strata; fit one without them."
-
-
-def _range_of_predictions(model: Any, repair: Any) -> Grid | None:
-    """Return the range in which a regressor's predictions are counted; None where it is unknown."""
-    if not is_regressor(model):
-        return None
-    if hasattr(model, "potentials_"):
-        return Grid(float(model.potentials_.nodes[0]), float(model.potentials_.nodes[-1]))
-    if repair is not None:
-        return Grid(*repair.range_)
-    center, scale = (vars(model).get(one, vars(model).get(other)) for one, other in _NAMES_OF_SCALE)
-    if center is None or scale is None:
-        return None
-    return Grid(float(center - _DEVIATIONS * scale), float(center + _DEVIATIONS * scale))
 
 
 # Linear transport classifiers and regressors in a stream.
@@ -218,11 +212,6 @@ class LinearScorer(Scorer):
             f"for. Update it with partial_fit, which takes {needed}, or train a model for demographic parity."
         )
 
-    @property
-    def groups(self) -> Groups:
-        """Groups that the model knows, without rows."""
-        return self.model.groups_
-
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
         """Learn from a batch by so many updates; 0 leaves the scores unchanged."""
         self.model.partial_fit(X, sensitive_features=groups, updates=updates)
@@ -230,18 +219,15 @@ class LinearScorer(Scorer):
             raise ValueError("The weights are not finite numbers after this batch: features are too large.")
 
     def add_groups(self, groups: Groups) -> None:
-        """Add the groups that the model does not know, without learning from rows."""
         if len(groups) > len(self.groups):
             self.model.set_online_state(self._state.widened(groups))
 
     def distance(self, other: LinearScorer) -> float:
-        """Return the distance to another state of the same model."""
         theta, reference = self._state.theta, other._state.theta
         base, change = self._in_units(reference)[:, :-1], self._in_units(theta - reference)
         return float(np.linalg.norm(change)) / max(1.0, float(np.linalg.norm(base)))
 
     def project(self, center: LinearScorer, radius: float) -> bool:
-        """Move the model into the trust region; return whether it was outside."""
         distance = self.distance(center)
         if distance <= radius:
             return False
@@ -251,17 +237,14 @@ class LinearScorer(Scorer):
         return True
 
     def frozen(self) -> LinearScorer:
-        """Return a copy with the same scores that does not learn."""
         frozen = self.copy()
         frozen.model.set_online_state(self._state.without_memory())
         return frozen
 
     def target(self) -> NDArray[np.float64] | None:
-        """Return the fixed target as points of equal mass in [0, 1]; None without one."""
         return None if self._state.rule.each_other else self.grid.to_unit(self.model.target_)
 
     def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Return each group's dual potential at these points; None for a model without."""
         duals = getattr(self.model, "duals_", None)
         return None if duals is None else np.asarray(duals(self.grid.from_unit(points)))
 
@@ -290,6 +273,7 @@ class RepairScorer(Scorer):
 
     default_radius = 0.2
     learns = True
+    stores_projection = False
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -307,30 +291,21 @@ class RepairScorer(Scorer):
 
     @property
     def repair(self) -> Any:
-        """The `QuantileRepair`."""
         return getattr(self.model, "repair_", self.model)
 
     @property
     def has_histograms(self) -> bool:
-        """Whether the repair has learned from a stream since `fit` or `frozen`."""
         return hasattr(self.repair, "counted_")
 
     @property
     def groups(self) -> Groups:
-        """Groups that the model knows, without rows."""
         return self.repair.groups_
 
     @property
     def grid(self) -> Grid:
-        """Range of the scores; of one that is learned, that on which a stream is counted."""
         if self.repair.grid_ is not None:
             return self.repair.grid_
         return self.repair.online_state().histograms.grid if self.repair.extrapolates else Grid(*self.repair.range_)
-
-    @property
-    def group_sizes(self) -> NDArray[np.int64]:
-        """Training rows of each group."""
-        return np.asarray(self.repair.group_sizes_)
 
     def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         return self._repaired(self._raw_scores(X), groups)
@@ -341,7 +316,6 @@ class RepairScorer(Scorer):
             self.repair.partial_fit(self._raw_scores(X), sensitive_features=groups)
 
     def learn_new_groups(self, X: Any, groups: Groups) -> None:
-        """Learn from a batch with new groups."""
         self.learn(X, groups, 1)
 
     def discount_past(self) -> None:
@@ -352,7 +326,6 @@ class RepairScorer(Scorer):
             self.repair.resume(state.forget(share))
 
     def add_groups(self, groups: Groups) -> None:
-        """Add the groups that the model does not know, without learning from rows."""
         if len(groups) == len(self.groups):
             return
         if self.has_histograms:
@@ -361,7 +334,6 @@ class RepairScorer(Scorer):
             self.repair.use_maps(self.repair.group_maps().with_identity_maps(groups, self.grid))
 
     def distance(self, other: RepairScorer) -> float:
-        """Return the distance to another state of the same model."""
         if not self.has_histograms:
             return 0.0
         histograms = self.repair.counted_
@@ -375,7 +347,6 @@ class RepairScorer(Scorer):
         return float(means.max() / (histograms.grid.high - histograms.grid.low))
 
     def project(self, center: RepairScorer, radius: float) -> bool:
-        """Move the model into the trust region; return whether it was outside."""
         self._center, self._weight = None, 1.0
         distance = self.distance(center)
         if distance <= radius:
@@ -383,12 +354,7 @@ class RepairScorer(Scorer):
         self._center, self._weight = center, radius / distance
         return True
 
-    def restore_projection(self, center: RepairScorer, radius: float) -> None:
-        """Repeat the last `project`: a file does not store the mixture."""
-        self.project(center, radius)
-
     def frozen(self) -> RepairScorer:
-        """Return a copy with the same scores that does not learn."""
         frozen, maps = self.copy(), self.repair.group_maps()
         if self._center is not None:
             maps = replace(maps, maps=tuple(self._mixed_map(group) for group in range(len(self.groups))))
@@ -406,14 +372,12 @@ class RepairScorer(Scorer):
 
     @classmethod
     def unpack(cls, content: bytes) -> Self:
-        """Invert `pack`."""
         scorer = super().unpack(content)
         if scorer.has_histograms:  # a file stores summaries of the maps; those of the counts are exact
             scorer.repair.resume(scorer.repair.online_state().refit())
         return scorer
 
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores before repair."""
         if self.model is self.repair:
             return np.asarray(X, dtype=np.float64).reshape(-1)
         return model_scores(self.model.estimator_, X)
