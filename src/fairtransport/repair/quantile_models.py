@@ -478,15 +478,6 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
         """Return the repaired predictions; see `QuantileRepairClassifier.predict_proba` for the parameters."""
         return self._repaired(X, sensitive_features, strata, unknown_group=unknown_group)
 
-    def _new_repair(self) -> QuantileRepair:
-        repair = super()._new_repair()
-        if criterion_name(repair.criterion) == "equal_opportunity":
-            raise ValueError(
-                "criterion='equal_opportunity' compares people with the positive label, which a regression does not "
-                "have. Use 'equalized_odds', which compares people with similar y, or 'demographic_parity'."
-            )
-        return repair
-
 
 def _fit_and_score(
     estimator: Any, X: Any, y: NDArray[Any], *, cv: Any, weights: NDArray[np.float64] | None, classifies: bool

@@ -18,9 +18,9 @@ from fairtransport._sklearn import as_features, last_step, make_folds, model_sco
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import DemographicParity
-from fairtransport.criteria.criterion import as_criterion, criterion_name, needs_labels, resolve_criterion
+from fairtransport.criteria.criterion import as_criterion, needs_labels, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
-from fairtransport.groups import check_policy, read_groups
+from fairtransport.groups import check_policy
 from fairtransport.repair._repaired_model import weight_options
 from fairtransport.repair.blind.group_model import (
     GroupModelReport,
@@ -31,7 +31,7 @@ from fairtransport.repair.blind.group_model import (
     without_information,
 )
 from fairtransport.repair.blind.potentials import LOSSES, Potentials, make_cells, score_nodes, solve_potentials
-from fairtransport.repair.group_checks import stratum_codes
+from fairtransport.repair.group_checks import separate_groups, stratum_codes
 from fairtransport.strata import count_ranges, make_strata
 from fairtransport.training.held_out import held_out_change
 
@@ -329,11 +329,6 @@ def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:
     if model.group_estimator is not None:
         _check_group_estimator(model.group_estimator)
     _check_base_estimator(model.estimator, regression=not classifies)
-    if not classifies and criterion_name(repair.criterion) == "equal_opportunity":
-        raise ValueError(
-            "criterion='equal_opportunity' compares people with a positive label, which real-valued y has not; use "
-            "'demographic_parity' or 'equalized_odds'."
-        )
     if not classifies and repair.loss != "squared":
         raise ValueError(f"loss={repair.loss!r} is for classifiers; a regressor has loss='squared'.")
 
@@ -361,13 +356,7 @@ def read_rows(
             f"{type(model).__name__} needs sensitive_features in fit: the group of each row. Predictions do without."
         )
     policy = check_policy(model.groups)
-    groups = read_groups(sensitive_features, policy)
-    check_length(range(groups.n_rows), size=size, name="sensitive_features")
-    if groups.overlapping:
-        raise ValueError(
-            "Blind repair needs groups that do not overlap: with crossed=False a row belongs to one group of each "
-            f"of {len(groups.columns)} columns. Use crossed=True."
-        )
+    groups = separate_groups(sensitive_features, policy, n_rows=size)
     groups = groups.settle(policy.small, policy.min_size)
     groups.require()
     known = groups.codes < len(groups)
