@@ -54,6 +54,8 @@ def test_pyfunc_scores_are_those_of_the_library(name, models, people, tmp_path):
     assert np.array_equal(loaded.predict(people), expected)
     names = [column.name for column in RowScorer(models[name]).columns]
     assert loaded.metadata.get_input_schema().input_names() == names
+    whole = people.assign(hours=people["hours"].astype(np.int64))  # MLflow converts no int64 to double
+    assert np.array_equal(loaded.predict(whole), RowScorer(models[name]).score_rows(whole).scores)
     assert np.isfinite(loaded.predict(loaded.input_example)).all()
     assert np.array_equal(flavor.load_model(str(tmp_path / "m")).score_rows(people).scores, expected)
     files = {path.suffix for path in (tmp_path / "m").rglob("*") if path.is_file()}
@@ -84,19 +86,19 @@ def test_scoring_server_of_mlflow(models, people, tmp_path):
         transport = httpx.ASGITransport(app=application)
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
             records = {"dataframe_records": json.loads(rows.to_json(orient="records"))}
-            csv = {"content": rows.to_csv(index=False), "headers": {"content-type": "text/csv"}}
+            split = {"dataframe_split": json.loads(rows.to_json(orient="split", index=False))}
             missing = {"dataframe_records": [{"hours": 40.0}]}
             return [
                 await client.get("/health"),
                 await client.post("/invocations", json=records),
-                await client.post("/invocations", **csv),
+                await client.post("/invocations", json=split),
                 await client.post("/invocations", json=missing),
             ]
 
-    health, by_json, by_csv, missing = asyncio.run(answers())
+    health, by_record, split, missing = asyncio.run(answers())
     expected = RowScorer(models["repair"]).score_rows(rows).scores
     assert health.status_code == 200
-    for answer in (by_json, by_csv):
+    for answer in (by_record, split):
         assert np.allclose(answer.json()["predictions"], expected, rtol=0, atol=1e-15)
     assert missing.status_code == 400
     assert "missing inputs ['sex']" in missing.json()["message"]

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _FLAVOR = "fairtransport"  # its name in an MLmodel file
 _FILE = "model.ft"
-_TYPES = {"number": "double", "text": "string", "date": "string"}
 
 
 def save_model(
@@ -184,7 +183,10 @@ def _load_pyfunc(path: str, model_config: dict[str, Any] | None = None) -> _Scor
 
 def _signature(columns: tuple[InputColumn, ...]) -> Any:
     types, models = _load("mlflow.types"), _load("mlflow.models")
-    inputs = types.Schema([types.ColSpec(_TYPES[column.kind], column.name) for column in columns])
+    number = _load("mlflow.types.schema").AnyType()  # MLflow would refuse integers as doubles; the model checks cells
+    inputs = types.Schema(
+        [types.ColSpec(number if column.kind == "number" else "string", column.name) for column in columns]
+    )
     return models.ModelSignature(inputs=inputs, outputs=types.Schema([types.ColSpec("double")]))
 
 

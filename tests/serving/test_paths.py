@@ -11,7 +11,7 @@ from tests.processes import until
 from tests.serving.conftest import people
 
 import fairtransport as ft
-from fairtransport.metrics import strong_pairwise_disparity
+from fairtransport.metrics import noise_floor, pairwise_disparity
 from fairtransport.persistence import make_keys
 from fairtransport.serving._counters import SCORE_BINS, RequestCounts, ScoreCounts, SharedCounts
 from fairtransport.tabular.rows import ReasonKind, RowReason
@@ -53,8 +53,10 @@ def test_scores_of_groups_and_their_disparity(client, files):
         own = scores[sex == group]
         assert found[f'fairtransport_scores_bucket{{group="{group}",le="0.3"}}'] == np.count_nonzero(own < 0.3)
         assert found[f'fairtransport_scores_sum{{group="{group}"}}'] == pytest.approx(own.sum())
-    expected = strong_pairwise_disparity(scores, sensitive_features=sex)
+    expected = pairwise_disparity(scores, sensitive_features=sex)
     assert found["fairtransport_disparity"] == pytest.approx(expected, abs=1 / SCORE_BINS)
+    chance = noise_floor(pairwise_disparity, scores, sensitive_features=sex, random_state=0).mean
+    assert found["fairtransport_disparity_noise_floor"] == pytest.approx(chance, rel=0.2)
 
 
 @pytest.mark.parametrize("name", ["m.ft", "table.ft"])

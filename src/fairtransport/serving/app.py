@@ -214,11 +214,11 @@ class Metrics:
                 sketch.add_metric([names[group]], marks, sum_value=sums[group])
             yield sketch
             if len(shown) > 1:
-                yield GaugeMetricFamily(
-                    "fairtransport_disparity",
-                    "Mean distance between two groups' scores, over all pairs, since the start of this version.",
-                    value=_disparity(histograms[shown]),
-                )
+                found, floor = _disparity(histograms[shown])
+                text = "Mean distance between two groups' scores, over all pairs, since the start of this version."
+                yield GaugeMetricFamily("fairtransport_disparity", text, value=found)
+                text = "Disparity that chance alone shows between groups of these sizes."
+                yield GaugeMetricFamily("fairtransport_disparity_noise_floor", text, value=floor)
             return
         rows = {names[group]: sizes[group] for group in shown.tolist()}
         means = {names[group]: sums[group] / sizes[group] for group in shown.tolist()}
@@ -234,13 +234,22 @@ def _labelled(kind: Any, name: str, text: str, label: str, values: Mapping[str, 
     return family
 
 
-def _disparity(histograms: NDArray[np.float64]) -> float:
-    """Return the disparity of histograms, with scores in the middle of their bins."""
+def _disparity(histograms: NDArray[np.float64]) -> tuple[float, float]:
+    r"""Return the disparity of histograms, with scores in the middle of their bins, and what chance alone shows.
+
+    With F the distribution of all scores, two groups of n and m rows differ by
+    :math:`\sqrt{2 / \pi} \sqrt{1/n + 1/m} \int \sqrt{F (1 - F)}` in the mean.
+    """
     middles = np.tile((np.arange(SCORE_BINS) + 0.5) / SCORE_BINS, len(histograms))
     groups = np.repeat(np.arange(len(histograms)), SCORE_BINS)
-    counts = histograms.ravel()
+    counts, sizes = histograms.ravel(), histograms.sum(axis=1)
     seen = counts > 0
-    return float(pairwise_disparity(middles[seen], sensitive_features=groups[seen], sample_weight=counts[seen]))
+    found = pairwise_disparity(middles[seen], sensitive_features=groups[seen], sample_weight=counts[seen])
+    below = np.cumsum(histograms.sum(axis=0)) / sizes.sum()
+    spread = np.sqrt(np.clip(below * (1.0 - below), 0.0, None)).mean()
+    first, second = np.triu_indices(len(sizes), 1)
+    errors = np.sqrt(1.0 / sizes[first] + 1.0 / sizes[second]).mean()
+    return float(found), float(np.sqrt(2.0 / np.pi) * spread * errors)
 
 
 def _stream_metrics(report: Any) -> Iterator[Any]:
