@@ -68,8 +68,5 @@ def make_frame(rows: Iterable[dict[str, Any]], library: str | None = None) -> An
 
 
 def render(function: str, result: Any, **options: Any) -> Any:
-    """Draw or write a result by a function of `fairtransport.report`, named with its module.
-
-    Results lie below the reports and must not import them; users should not have to import either.
-    """
+    """Draw or write a result by a function of `fairtransport.report`, which results must not import."""
     return resolve_name(f"fairtransport.report.{function}")(result, **options)
