@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn import fit_model, model_scores, needs_groups, policy_of, take_rows, takes_strata
+from fairtransport._sklearn import fit_model, model_scores, needs_groups, policy_of, take_rows, takes
 from fairtransport._validation import check_flag, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria.criterion import criterion_of
@@ -320,7 +320,7 @@ class TableModel(BaseEstimator):
     def needs_strata(self) -> bool:
         """Whether the model needs the stratum of a row to score it, apart from features."""
         check_is_fitted(self)
-        return takes_strata(self.estimator_) and self.known_strata is not None
+        return takes(self.estimator_, "strata") and self.known_strata is not None
 
     @property
     def _policy(self) -> GroupPolicy:

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn import last_step, model_scores, needs_groups, take_rows, takes_strata
+from fairtransport._sklearn import last_step, model_scores, needs_groups, take_rows, takes
 from fairtransport._validation import check_choice
 from fairtransport.groups import UNKNOWN_GROUPS
 from fairtransport.repair import QuantileRepair, TableRepair
@@ -140,7 +140,7 @@ class RowScorer:
         holder = self._repair or last_step(self._model)[1]
         self.groups: Groups | None = getattr(holder, "groups_", None)
         strata = getattr(holder, "strata_", None)
-        self._strata: Strata | None = strata if self._repairs or takes_strata(self._model) else None
+        self._strata: Strata | None = strata if self._repairs or takes(self._model, "strata") else None
         self.group_columns = () if self.groups is None else _renamed(self.groups.columns, sensitive_features)
         self.sensitive_columns = self.group_columns if self.needs_groups_ else ()
         self.strata_columns = () if self._strata is None else tuple(self._strata.columns)
