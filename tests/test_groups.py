@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,8 @@ RACE = ["W", "B", "W", "W", "A", "B"]
 ROWS = list(zip(RACE, SEX, strict=True))
 TABLE = {"race": RACE, "sex": SEX}
 NAMELESS = ("sensitive_feature_0", "sensitive_feature_1")
+WITH_MISSING, EACH = GroupPolicy(missing="group"), GroupPolicy(crossed=False)
+both = pytest.mark.parametrize("policy", [GroupPolicy(), EACH], ids=["crossed", "each"])
 
 ONE_COLUMN = {
     "list": SEX,
@@ -64,9 +67,6 @@ NAMELESS_TABLES = {
 }
 
 
-# ------------------------------------------------------------------------------------------ containers
-
-
 @pytest.mark.parametrize("data", ONE_COLUMN.values(), ids=ONE_COLUMN)
 def test_one_column_is_the_same_from_any_container(data):
     groups = make_groups(data)
@@ -78,20 +78,14 @@ def test_one_column_is_the_same_from_any_container(data):
     assert groups == make_groups(SEX)
 
 
-@pytest.mark.parametrize("data", NAMED_TABLES.values(), ids=NAMED_TABLES)
-@pytest.mark.parametrize("grouping", ["crossed", "each"])
-def test_named_tables_are_the_same_from_any_container(data, grouping):
-    groups = make_groups(data, groups=GroupPolicy(crossed=grouping == "crossed"))
-    assert groups == make_groups(TABLE, groups=GroupPolicy(crossed=grouping == "crossed"))
-    assert groups.columns == ("race", "sex")
-
-
-@pytest.mark.parametrize("data", NAMELESS_TABLES.values(), ids=NAMELESS_TABLES)
-def test_nameless_tables_are_the_same_from_any_container(data):
-    groups = make_groups(data)
-    assert groups == make_groups(ROWS)
-    assert groups.columns == NAMELESS
-    assert groups.labels == make_groups(TABLE).labels
+@pytest.mark.parametrize("data", [*NAMED_TABLES.values(), *NAMELESS_TABLES.values()])
+@both
+def test_tables_are_the_same_from_any_container(data, policy):
+    groups = make_groups(data, policy)
+    named = any(data is one for one in NAMED_TABLES.values())
+    assert groups == make_groups(TABLE if named else ROWS, policy)
+    assert groups.columns == (("race", "sex") if named else NAMELESS)
+    assert named or make_groups(data).labels == make_groups(TABLE).labels
 
 
 def test_crossed_groups_have_the_rows_of_their_labels():
@@ -101,16 +95,11 @@ def test_crossed_groups_have_the_rows_of_their_labels():
     assert groups.counts.tolist() == [1, 1, 1, 1, 2]
     assert groups.counts.dtype == groups.codes.dtype == np.int64
     assert groups.codes.tolist() == [4, 1, 3, 4, 0, 2]
-    assert (len(groups), groups.overlapping, groups.grouping, groups.missing) == (
-        5,
-        False,
-        "crossed",
-        "error",
-    )
+    assert (len(groups), groups.overlapping, groups.grouping, groups.missing) == (5, False, "crossed", "error")
 
 
 def test_each_value_of_each_column_is_a_group():
-    groups = make_groups(TABLE, groups=GroupPolicy(crossed=False))
+    groups = make_groups(TABLE, EACH)
     assert groups.labels == (("race", "A"), ("race", "B"), ("race", "W"), ("sex", "F"), ("sex", "M"))
     assert groups.names == ("race=A", "race=B", "race=W", "sex=F", "sex=M")
     assert [rows.tolist() for rows in groups.rows] == [[4], [1, 5], [0, 2, 3], [1, 2, 4], [0, 3, 5]]
@@ -120,13 +109,10 @@ def test_each_value_of_each_column_is_a_group():
 
 
 def test_groups_pass_through_but_are_still_checked():
-    groups = make_groups(TABLE, groups=GroupPolicy(crossed=False))
+    groups = make_groups(TABLE, EACH)
     assert make_groups(groups) is groups
     with pytest.raises(ValueError, match="at least 99"):
         make_groups(groups, at_least=99)
-
-
-# ---------------------------------------------------------------------------------------------- values
 
 
 @pytest.mark.parametrize(
@@ -156,22 +142,21 @@ def test_equal_numbers_are_one_group():
     assert make_groups([1, 1.0, True, 2]).counts.tolist() == [3, 1]
     assert make_groups([0, 1]).encode(np.array([1.0, 0.0, 1.0])).counts.tolist() == [1, 2]
     assert make_groups([2**53, 2**53 + 1]).counts.tolist() == [1, 1]
-    assert make_groups(
-        pd.Series([2**53, 2**53 + 1, None], dtype="Int64"), groups=GroupPolicy(missing="group")
-    ).counts.tolist() == [1, 1, 1]
+    large = pd.Series([2**53, 2**53 + 1, None], dtype="Int64")
+    assert make_groups(large, WITH_MISSING).counts.tolist() == [1, 1, 1]
 
 
 def test_order_is_numbers_text_others_missing():
     day = dt.date(2020, 1, 2)
     values = [None, "b", day, 10, "a", 2.5, b"x", -1, False]
-    groups = make_groups(values, groups=GroupPolicy(missing="group"))
+    groups = make_groups(values, WITH_MISSING)
     assert groups.labels == (-1, False, 2.5, 10, "a", "b", b"x", day, None)
     assert groups.names == ("-1", "False", "2.5", "10", "a", "b", "b'x'", "2020-01-02", "missing")
-    assert make_groups(values[::-1], groups=GroupPolicy(missing="group")).labels == groups.labels
+    assert make_groups(values[::-1], WITH_MISSING).labels == groups.labels
 
 
 def test_names_differ_when_values_look_alike():
-    groups = make_groups([1, "1", None, "missing", "", "1 (2)"], groups=GroupPolicy(missing="group"))
+    groups = make_groups([1, "1", None, "missing", "", "1 (2)"], WITH_MISSING)
     assert groups.labels == (1, "", "1", "1 (2)", "missing", None)
     assert groups.names == ("1", "(empty)", "1 (2)", "1 (2) (2)", "missing", "missing (2)")
     assert [groups.index_of(label) for label in groups.labels] == list(range(6))
@@ -186,7 +171,7 @@ def test_names_differ_when_values_look_alike():
     ],
 )
 def test_dates(data):
-    groups = make_groups(data, groups=GroupPolicy(missing="group"))
+    groups = make_groups(data, WITH_MISSING)
     assert groups.labels == (dt.datetime(2019, 1, 1), dt.datetime(2020, 1, 2), None)  # noqa: DTZ001
     assert groups.codes.tolist() == [1, 0, 2]
 
@@ -232,16 +217,12 @@ def test_texts_of_every_library_give_the_same_groups():
     text = np.array(["a", "bc", "", "a longer one", "é"])[np.random.default_rng(0).integers(0, 5, 20_000)]
     holes = [None if i % 7 == 0 else value for i, value in enumerate(text.tolist())]
     for values in (text.tolist(), holes):
-        expected = make_groups(values, groups=GroupPolicy(missing="group"))
+        expected = make_groups(values, WITH_MISSING)
         kinds = [pd.Series(values), pd.Series(values, dtype="category"), pl.Series(values), pa.array(values)]
         kinds += [pl.Series(values, dtype=pl.Categorical), pl.Series(values, dtype=pl.Enum(np.unique(text).tolist()))]
-        kinds += [
-            pa.array(values).dictionary_encode(),
-            pd.Series(values, dtype=object),
-            pd.Series(values, dtype="string"),
-        ]
+        kinds += [pa.array(values).dictionary_encode(), *(pd.Series(values, dtype=kind) for kind in (object, "string"))]
         for column in [*kinds, *([text] if values is not holes else [])]:
-            groups = make_groups(column, groups=GroupPolicy(missing="group"))
+            groups = make_groups(column, WITH_MISSING)
             assert groups.labels == expected.labels
             assert np.array_equal(groups.codes, expected.codes)
 
@@ -268,7 +249,7 @@ def test_more_values_than_the_table_of_hashes_holds(n_values, kind):
     )
 )
 def test_crossed_rows_partition_the_table(rows):
-    groups = make_groups(rows, groups=GroupPolicy(missing="group"))
+    groups = make_groups(rows, WITH_MISSING)
     assert np.array_equal(np.sort(np.concatenate(groups.rows)), np.arange(len(rows)))
     assert all(np.all(np.diff(members) > 0) for members in groups.rows)
     assert groups.counts.sum() == len(rows)
@@ -277,10 +258,7 @@ def test_crossed_rows_partition_the_table(rows):
     for code, members in enumerate(groups.rows):
         assert np.all(groups.codes[members] == code)
     assert groups.encode(rows) == groups
-    assert make_groups(np.array(rows, dtype=object), groups=GroupPolicy(missing="group")) == groups
-
-
-# --------------------------------------------------------------------------------------------- missing
+    assert make_groups(np.array(rows, dtype=object), WITH_MISSING) == groups
 
 
 MISSING = {
@@ -313,7 +291,7 @@ MISSING_NUMBERS = {
 def test_missing_values_raise_or_make_a_group(data):
     with pytest.raises(ValueError, match=r"1 rows of column 'sensitive_feature_0'.*missing=\"group\""):
         make_groups(data)
-    groups = make_groups(data, groups=GroupPolicy(missing="group"))
+    groups = make_groups(data, WITH_MISSING)
     assert groups.labels in (("F", "M", None), (1, 2, None))
     assert groups.names[-1] == "missing"
     assert groups.codes.tolist() == [1, 2, 0]
@@ -323,13 +301,10 @@ def test_missing_values_in_several_columns():
     table = {"race": ["B", None, "W", None], "sex": ["F", "F", None, None]}
     with pytest.raises(ValueError, match="2 rows of column 'race' and 2 rows of column 'sex'"):
         make_groups(table)
-    groups = make_groups(table, groups=GroupPolicy(missing="group"))
+    groups = make_groups(table, WITH_MISSING)
     assert groups.labels == (("B", "F"), ("W", None), (None, "F"), (None, None))
     assert groups.names == ("B, F", "W, missing", "missing, F", "missing, missing")
-    assert make_groups(table, groups=GroupPolicy(missing="group", crossed=False)).names[2] == "race=missing"
-
-
-# -------------------------------------------------------------------------------------------- new rows
+    assert make_groups(table, groups=replace(EACH, missing="group")).names[2] == "race=missing"
 
 
 def test_encode_keeps_labels_and_leaves_absent_groups_empty():
@@ -340,9 +315,9 @@ def test_encode_keeps_labels_and_leaves_absent_groups_empty():
     assert groups.n_rows == 2
 
 
-@pytest.mark.parametrize("grouping", ["crossed", "each"])
-def test_encode_matches_columns_by_name(grouping):
-    groups = make_groups(TABLE, groups=GroupPolicy(crossed=grouping == "crossed"))
+@both
+def test_encode_matches_columns_by_name(policy):
+    groups = make_groups(TABLE, policy)
     other = pd.DataFrame({"age": range(6), "sex": SEX, "race": RACE})
     assert groups.encode(other) == groups
     assert groups.encode(ROWS) == groups  # no names: by position
@@ -355,35 +330,32 @@ def test_encode_matches_columns_by_name(grouping):
         groups.encode(np.array([(*row, "x") for row in ROWS]))
 
 
-def test_encode_refuses_groups_with_other_options():
-    with pytest.raises(ValueError, match="cannot be matched"):
-        make_groups(TABLE).encode(make_groups(TABLE, groups=GroupPolicy(crossed=False)))
-
-
-def test_encode_refuses_what_it_has_not_seen():
+def test_encode_refuses_what_it_has_not_seen_and_groups_with_other_options():
     groups = make_groups(TABLE)
+    with pytest.raises(ValueError, match="cannot be matched"):
+        groups.encode(make_groups(TABLE, EACH))
     with pytest.raises(ValueError, match=r"2 of 3 rows .* columns 'race', 'sex' is none of the 5 known"):
         groups.encode({"race": ["A", "W", "Q"], "sex": ["M", "M", "F"]})
-    each = make_groups(TABLE, groups=GroupPolicy(crossed=False))
+    each = make_groups(TABLE, EACH)
     assert each.encode({"race": ["A"], "sex": ["M"]}).counts.tolist() == [1, 0, 0, 0, 1]
     with pytest.raises(ValueError, match=r"1 of 2 rows .* in column 'sex' is none"):
         each.encode({"race": ["A", "W"], "sex": ["M", "Q"]})
     with pytest.raises(ValueError, match="missing values"):
         groups.encode({"race": ["A"], "sex": [None]})
     with pytest.raises(ValueError, match="none of the 2 known"):
-        make_groups(["a", "b"], groups=GroupPolicy(missing="group")).encode([None])
+        make_groups(["a", "b"], WITH_MISSING).encode([None])
 
 
 def test_spec_round_trip():
     table = {"race": ["B", None, "W"], "age": [1.5, 2, True]}
-    for grouping in ("crossed", "each"):
-        groups = make_groups(table, groups=GroupPolicy(missing="group", crossed=grouping == "crossed"))
+    for policy in (WITH_MISSING, replace(EACH, missing="group")):
+        groups = make_groups(table, policy)
         again = Groups.from_spec(json.loads(json.dumps(groups.to_spec(), allow_nan=False)))
         assert (len(again), again.n_rows, again.counts.sum()) == (len(groups), 0, 0)
         assert again.names == groups.names
         assert again.encode(table) == groups
         assert again.to_spec() == groups.to_spec()
-    one = make_groups(["a", None], groups=GroupPolicy(missing="group"))
+    one = make_groups(["a", None], WITH_MISSING)
     assert Groups.from_spec(one.to_spec()).encode(["a", None]) == one
 
 
@@ -416,12 +388,9 @@ def test_spec_is_checked(change):
         Groups.from_spec({})
 
 
-# ------------------------------------------------------------------------------ subsets, chance, demands
-
-
-@pytest.mark.parametrize("grouping", ["crossed", "each"])
-def test_select_renumbers_rows(grouping):
-    groups = make_groups(TABLE, groups=GroupPolicy(crossed=grouping == "crossed"))
+@both
+def test_select_renumbers_rows(policy):
+    groups = make_groups(TABLE, policy)
     mask = np.array([True, False, True, True, False, True])
     by_mask = groups.select(mask)
     assert by_mask == groups.select(np.flatnonzero(mask))
@@ -445,11 +414,11 @@ def test_select_refuses_other_things():
         groups.select([6])
 
 
-@pytest.mark.parametrize("grouping", ["crossed", "each"])
-def test_shuffled_keeps_sizes_and_overlaps(grouping):
+@both
+def test_shuffled_keeps_sizes_and_overlaps(policy):
     rng = np.random.default_rng(1)
     table = {"a": rng.integers(0, 3, 200), "b": rng.integers(0, 4, 200)}
-    groups = make_groups(table, groups=GroupPolicy(crossed=grouping == "crossed"))
+    groups = make_groups(table, policy)
     shuffled = groups.shuffled(np.random.default_rng(0))
     assert shuffled == groups.shuffled(np.random.default_rng(0))
     assert shuffled != groups
@@ -478,13 +447,10 @@ def test_index_of_takes_labels_and_names():
     groups = make_groups(TABLE)
     assert groups.index_of(("W", "F")) == groups.index_of(["W", np.str_("F")]) == groups.index_of("W, F") == 3
     assert make_groups([1, 2]).index_of(np.float64(2)) == 1
-    assert make_groups([1, None], groups=GroupPolicy(missing="group")).index_of(float("nan")) == 1
-    assert make_groups(TABLE, groups=GroupPolicy(crossed=False)).index_of("race=B") == 1
+    assert make_groups([1, None], WITH_MISSING).index_of(float("nan")) == 1
+    assert make_groups(TABLE, EACH).index_of("race=B") == 1
     with pytest.raises(ValueError, match="None of the 5 groups of columns 'race', 'sex'"):
         groups.index_of("Q")
-
-
-# ----------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("data", [np.arange(1001), [f"id{i}" for i in range(1001)], pl.Series(np.arange(1001) / 7)])
@@ -498,7 +464,7 @@ def test_many_crossings_are_a_mistake():
     table = {"a": np.arange(50).repeat(50), "b": np.tile(np.arange(50), 50)}
     with pytest.raises(ValueError, match="2500 groups in columns 'a', 'b'"):
         make_groups(table)
-    assert len(make_groups(table, groups=GroupPolicy(crossed=False))) == 100
+    assert len(make_groups(table, EACH)) == 100
     with pytest.raises(ValueError, match="100 groups in columns 'a', 'b'"):
         make_groups(table, groups=GroupPolicy(crossed=False, max_groups=99))
 
@@ -582,7 +548,7 @@ def test_adopt_appends_new_groups():
     assert known.labels == (("F", 2), ("M", 1))
     assert known.adopt({"sex": ["F"], "age": [2]}).labels == known.labels
     assert Groups.from_spec(wider.to_spec()).encode({"sex": ["A"], "age": [1]}).codes.tolist() == [2]
-    each = make_groups({"sex": ["M", "F"]}, groups=GroupPolicy(crossed=False)).adopt({"sex": ["X", "M"]})
+    each = make_groups({"sex": ["M", "F"]}, EACH).adopt({"sex": ["X", "M"]})
     assert each.labels == (("sex", "F"), ("sex", "M"), ("sex", "X"))
     with pytest.raises(ValueError, match="max_groups is 3"):
         make_groups(["a", "b"]).adopt(["c", "d"], max_groups=3)
@@ -590,9 +556,9 @@ def test_adopt_appends_new_groups():
         known.adopt({"sex": ["F"], "race": ["B"]})
 
 
-@pytest.mark.parametrize("grouping", ["crossed", "each"])
-def test_adopt_makes_no_group_of_missing_values(grouping):
-    known = make_groups({"sex": ["M", "F", "F"]}, groups=GroupPolicy(crossed=grouping == "crossed"))
+@both
+def test_adopt_makes_no_group_of_missing_values(policy):
+    known = make_groups({"sex": ["M", "F", "F"]}, policy)
     rows = {"sex": ["X", None, "M"]}
     with pytest.raises(ValueError, match="missing values"):
         known.adopt(rows)
@@ -600,5 +566,5 @@ def test_adopt_makes_no_group_of_missing_values(grouping):
     assert (len(pooled), pooled.memberships[0].tolist()) == (3, [2, 3, 1])
     common = known.adopt(rows, unknown_group="common", sizes=[2, 1])
     assert common.memberships[0].tolist() == [2, 0, 1]
-    with_missing = make_groups({"sex": ["M", "F"]}, groups=GroupPolicy(crossed=grouping == "crossed", missing="group"))
+    with_missing = make_groups({"sex": ["M", "F"]}, replace(policy, missing="group"))
     assert len(with_missing.adopt(rows, unknown_group="pooled")) == 4

@@ -16,20 +16,8 @@ MODULES = {name.removesuffix(".__init__"): path for path, name in NAMES.items()}
 
 #: What an extra brings: none of it may be needed to look at the package.
 EXTRAS = (
-    "torch",
-    "lightgbm",
-    "xgboost",
-    "matplotlib",
-    "jinja2",
-    "duckdb",
-    "pandas",
-    "polars",
-    "pyarrow",
-    "onnx",
-    "prometheus_client",
-    "starlette",
-    "typer",
-    "uvicorn",
+    *("torch", "lightgbm", "xgboost", "matplotlib", "jinja2", "duckdb", "pandas", "polars", "pyarrow", "onnx"),
+    *("prometheus_client", "starlette", "typer", "uvicorn"),
 )
 
 

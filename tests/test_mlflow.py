@@ -27,16 +27,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 @pytest.fixture(scope="module")
 def people():
     rng = np.random.default_rng(0)
-    sex = rng.choice(["F", "M"], 300)
-    hours = rng.normal(38, 5, 300) + 4 * (sex == "M")
-    return pd.DataFrame(
-        {
-            "hours": hours.round(1),
-            "job": rng.choice(["cook", "smith"], 300),
-            "sex": sex,
-            "y": (hours + rng.normal(0, 5, 300) > 40).astype(int),
-        }
-    )
+    sex, job = rng.choice(["F", "M"], 300), rng.choice(["cook", "smith"], 300)
+    hours = (rng.normal(38, 5, 300) + 4 * (sex == "M")).round(1)
+    return pd.DataFrame({"hours": hours, "job": job, "sex": sex, "y": (hours + rng.normal(0, 5, 300) > 40).astype(int)})
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +48,12 @@ def models(people, tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["repair", "COT", "table", "pipeline"])
 def test_pyfunc_scores_are_those_of_the_library(name, models, people, tmp_path):
-
     flavor.save_model(models[name], tmp_path / "m")
     expected = RowScorer(models[name]).score_rows(people).scores
     loaded = mlflow.pyfunc.load_model(str(tmp_path / "m"))
     assert np.array_equal(loaded.predict(people), expected)
-    assert loaded.metadata.get_input_schema().input_names() == [
-        column.name for column in RowScorer(models[name]).columns
-    ]
+    names = [column.name for column in RowScorer(models[name]).columns]
+    assert loaded.metadata.get_input_schema().input_names() == names
     assert np.isfinite(loaded.predict(loaded.input_example)).all()
     assert np.array_equal(flavor.load_model(str(tmp_path / "m")).score_rows(people).scores, expected)
     files = {path.suffix for path in (tmp_path / "m").rglob("*") if path.is_file()}
@@ -70,7 +61,6 @@ def test_pyfunc_scores_are_those_of_the_library(name, models, people, tmp_path):
 
 
 def test_rows_of_unknown_groups(models, people, tmp_path):
-
     flavor.save_model(models["repair"], tmp_path / "m")
     rows = people.assign(sex=["X", *people["sex"][1:]])
     with pytest.warns(UserWarning, match=r"1 of 300 rows have no score: unknown group in 'sex' \(1\)"):
@@ -113,7 +103,6 @@ def test_scoring_server_of_mlflow(models, people, tmp_path):
 
 
 def test_log_and_load_by_uri(models, people, tmp_path, monkeypatch):
-
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # a database needs more than mlflow-skinny
     monkeypatch.chdir(tmp_path)
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtransport import GroupPolicy, make_groups
@@ -124,7 +124,6 @@ def test_settled_groups_can_be_settled_again():
     assert (dropped.pooled, dropped.pools) == ((), ())
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=40), st.integers(1, 8))
 def test_no_row_is_lost_and_no_group_left_small(values, least):
     groups = make_groups(values)

@@ -64,10 +64,8 @@ def spoilt(column, value):
 @pytest.mark.filterwarnings("always")
 def test_our_own_messages_quote_no_value(column, value, recwarn):
     d = spoilt(column, value)
-    rest, quick = (
-        {"sensitive_features": d["g"], "sample_weight": d["w"]},
-        {"inference": Inference(n_bootstrap=20, n_permutations=20)},
-    )
+    rest = {"sensitive_features": d["g"], "sample_weight": d["w"]}
+    quick = {"inference": Inference(n_bootstrap=20, n_permutations=20)}
     named = {"score": "s", "sensitive_features": "g", "label": "y", "weight": "w"}
     frame = pd.DataFrame({name: d[name] for name in "sgyw"})
     texts = []

@@ -57,55 +57,26 @@ __all__ = [
     "save",
 ]
 
-_HOMES = {
-    "Audit": "auditing",
-    "AuditComparison": "auditing",
-    "AuditSeries": "auditing",
-    "BlindRepairClassifier": "repair",
-    "BlindRepairRegressor": "repair",
-    "ContinuousDistance": "criteria",
-    "DiscreteDistance": "criteria",
-    "FairnessWarning": "_warnings",
-    "Frontier": "selection",
-    "GroupPolicy": "groups",
-    "QuantileRepair": "repair",
-    "QuantileRepairClassifier": "repair",
-    "QuantileRepairRegressor": "repair",
-    "TransportBoostingClassifier": "boosting",
-    "TransportBoostingRegressor": "boosting",
-    "TransportClassifier": "linear",
-    "TransportRegressor": "linear",
-    "audit": "auditing",
-    "audit_table": "auditing",
-    "compare": "auditing",
-    "frontier": "selection",
-    "load": "persistence",
-    "make_groups": "groups",
-    "save": "persistence",
+_NAMES = {
+    "_warnings": ("FairnessWarning",),
+    "auditing": ("Audit", "AuditComparison", "AuditSeries", "audit", "audit_table", "compare"),
+    "boosting": ("TransportBoostingClassifier", "TransportBoostingRegressor"),
+    "criteria": ("ContinuousDistance", "DiscreteDistance"),
+    "groups": ("GroupPolicy", "make_groups"),
+    "linear": ("TransportClassifier", "TransportRegressor"),
+    "persistence": ("load", "save"),
+    "repair": (
+        "BlindRepairClassifier",
+        "BlindRepairRegressor",
+        "QuantileRepair",
+        "QuantileRepairClassifier",
+        "QuantileRepairRegressor",
+    ),
+    "selection": ("Frontier", "frontier"),
 }
-_PACKAGES = frozenset(
-    {
-        "auditing",
-        "boosting",
-        "causal",
-        "checks",
-        "criteria",
-        "datasets",
-        "groups",
-        "histograms",
-        "linear",
-        "metrics",
-        "persistence",
-        "repair",
-        "report",
-        "selection",
-        "stream",
-        "tables",
-        "tabular",
-        "torch",
-        "transport",
-    }
-)
+_HOMES = {name: package for package, names in _NAMES.items() for name in names}
+_OTHERS = {"causal", "checks", "datasets", "histograms", "metrics", "report", "stream", "tables", "tabular"}
+_PACKAGES = {*_NAMES, *_OTHERS, "torch", "transport"} - {"_warnings"}
 
 
 def __getattr__(name: str) -> Any:

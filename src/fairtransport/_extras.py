@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -67,9 +68,5 @@ def make_frame(rows: Iterable[dict[str, Any]], library: str | None = None) -> An
 
 
 def render(function: str, result: Any, **options: Any) -> Any:
-    """Draw or write a result by a function of `fairtransport.report`, named with its module.
-
-    Results lie below the reports and must not import them; users should not have to import either.
-    """
-    module, _, name = function.rpartition(".")
-    return getattr(import_module(f"fairtransport.report.{module}"), name)(result, **options)
+    """Draw or write a result by a function of `fairtransport.report`, which results must not import."""
+    return resolve_name(f"fairtransport.report.{function}")(result, **options)

@@ -1,9 +1,6 @@
 """Labels of two classes, which of them is positive, and whether labels are classes or real numbers.
 
-The rule is scikit-learn's: the positive label is the larger one in sorted order, unless the user names another with
-``pos_label``. Labels 0 and 1 (False and True) are recognised even where only one of them occurs.
-
-Error messages contain names and counts, never a label.
+As in scikit-learn, the larger label is positive, unless ``pos_label`` names another. Errors never contain a label.
 """
 
 from __future__ import annotations
@@ -114,14 +111,19 @@ def _is_missing(label: Any) -> bool:
 # The y of estimators: the labels of binary classifiers, and the numbers of regressors.
 
 
-def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the labels as a vector, and the two classes in ascending order; the second is positive."""
-    from sklearn.utils.multiclass import check_classification_targets  # noqa: PLC0415 - takes a while
-    from sklearn.utils.validation import column_or_1d  # noqa: PLC0415
+def _as_vector(y: Any, owner: str) -> Any:
+    from sklearn.utils.validation import column_or_1d  # noqa: PLC0415 - takes a while
 
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    labels = column_or_1d(y, warn=True)
+    return column_or_1d(y, warn=True)
+
+
+def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the labels as a vector, and the two classes in ascending order; the second is positive."""
+    from sklearn.utils.multiclass import check_classification_targets  # noqa: PLC0415 - takes a while
+
+    labels = _as_vector(y, owner)
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise ValueError(f"y has {np.count_nonzero(np.isinf(labels))} infinite labels; use two labels.")
     try:
@@ -142,11 +144,7 @@ def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def real_targets(y: Any, owner: str, *, constant: bool = False) -> NDArray[np.float64]:
     """Return the values that a regressor is to predict."""
-    from sklearn.utils.validation import column_or_1d  # noqa: PLC0415 - takes a while
-
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    values = column_or_1d(y, warn=True)
+    values = _as_vector(y, owner)
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must be real numbers.")
     try:

@@ -1,34 +1,24 @@
-"""A progress bar on standard error: rich where it is installed, plain lines otherwise.
-
-The core depends on neither tqdm nor rich, and a log file wants ten lines rather than a bar that redraws itself, so the
-plain lines are written here.
-"""
+"""A progress bar on standard error: rich where it is installed, ten plain lines otherwise and in log files."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class Progress(Protocol):
-    """Receiver of the progress of a long computation."""
+class Progress:
+    """Receiver of the progress of a long computation, which shows nothing."""
 
     def advance(self, done: int, note: str = "") -> None:
         """Report the number of units finished so far, with a short note."""
-        ...
 
 
-class _Silent:
-    def advance(self, done: int, note: str = "") -> None:
-        pass
-
-
-class _Delayed:
+class _Delayed(Progress):
     """A bar that appears only once the work has taken a while."""
 
     def __init__(self, open_bar: Callable[[], Progress], after: float) -> None:
@@ -43,7 +33,7 @@ class _Delayed:
             self._bar.advance(done, note)
 
 
-class _Lines:
+class _Lines(Progress):
     """Ten lines in total, for log files and where rich is not installed."""
 
     def __init__(self, title: str, total: int) -> None:
@@ -63,7 +53,7 @@ class _Lines:
 def progress(title: str, total: int, *, show: bool = True, after: float = 0.0) -> Iterator[Progress]:
     """Show a bar with the time left while the block runs."""
     if not show:
-        yield _Silent()
+        yield Progress()
         return
     if after > 0:
         with contextlib.ExitStack() as stack:
@@ -90,7 +80,7 @@ def progress(title: str, total: int, *, show: bool = True, after: float = 0.0) -
     with RichProgress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=total, note="")
 
-        class _Bar:
+        class _Bar(Progress):
             def advance(self, done: int, note: str = "") -> None:
                 bar.update(task, completed=done, note=note)
 

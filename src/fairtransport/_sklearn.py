@@ -12,7 +12,8 @@ import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import ClassifierMixin, is_regressor
+from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils.sparsefuncs import min_max_axis
@@ -37,6 +38,30 @@ class BinaryClassifierMixin(ClassifierMixin):
         return tags
 
 
+class GroupedClassifierMixin(BinaryClassifierMixin):
+    """A classifier of two classes whose ``predict_proba`` may need groups."""
+
+    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[Any]:
+        """Return class 1 where its probability is above one half; see ``predict_proba`` for the parameters."""
+        options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
+        above = self.predict_proba(X, **options)[:, 1] > 0.5
+        return np.asarray(self.classes_[above.astype(int)])
+
+    def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+
+class GroupedRegressorMixin(RegressorMixin):
+    """A regressor whose ``predict`` may need groups."""
+
+    def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination (R2) of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+
 # Calls of ``fit`` and of predictions with ``sensitive_features``, for estimators and for pipelines of them.
 
 
@@ -59,30 +84,17 @@ def fit_model(
             f"{type(last).__name__}.fit takes no sensitive_features, so it cannot be trained towards parity; use an "
             "estimator of this package, or wrap it in QuantileRepairClassifier."
         )
+    if strata is not None and not _has_parameter(last.fit, "strata", default=True):
+        raise TypeError(f"{type(last).__name__}.fit takes no strata, so it cannot be trained for conditional parity.")
+    optional = {"strata": strata, "sample_weight": sample_weight}
     options = {f"{prefix}sensitive_features": sensitive_features}
-    if strata is not None:
-        if not _has_parameter(last.fit, "strata", default=True):
-            raise TypeError(
-                f"{type(last).__name__}.fit takes no strata, so it cannot be trained for conditional parity."
-            )
-        options[f"{prefix}strata"] = strata
-    if sample_weight is not None:
-        options[f"{prefix}sample_weight"] = sample_weight
+    options |= {prefix + name: value for name, value in optional.items() if value is not None}
     with config_context(enable_metadata_routing=False):  # options are passed by step name
         return model.fit(X, y, **options)
 
 
-def takes_groups(model: Any) -> bool:
-    """Return whether a model takes ``sensitive_features`` at prediction."""
-    return _takes(model, "sensitive_features")
-
-
-def takes_strata(model: Any) -> bool:
-    """Return whether a model takes ``strata`` at prediction."""
-    return _takes(model, "strata")
-
-
-def _takes(model: Any, name: str) -> bool:
+def takes(model: Any, name: str) -> bool:
+    """Return whether a model takes ``sensitive_features``, or ``strata``, at prediction."""
     last = last_step(model)[1]
     return _has_parameter(last.predict if is_regressor(last) else last.predict_proba, name)
 
@@ -90,11 +102,8 @@ def _takes(model: Any, name: str) -> bool:
 def model_scores(
     model: Any, X: Any, *, sensitive_features: Any = None, strata: Any = None, unknown_group: str = "error"
 ) -> NDArray[np.float64]:
-    """Return a regressor's predictions, or a classifier's probabilities of class 1, with groups and strata where given.
-
-    ``unknown_group`` is passed where groups are, unless it is ``"error"``. See `positive_scores` for what probabilities
-    have to be.
-    """
+    """Return a regressor's predictions, or a classifier's probabilities of class 1, with groups and strata if given."""
+    X = as_features(X, model)
     given = {"sensitive_features": sensitive_features, "strata": strata}
     options = {name: value for name, value in given.items() if value is not None}
     if sensitive_features is not None and unknown_group != "error":
@@ -103,6 +112,34 @@ def model_scores(
         if is_regressor(last_step(model)[1]):
             return np.asarray(model.predict(X, **options), dtype=np.float64)
         return positive_scores(model.predict_proba(X, **options))
+
+
+def as_features(X: Any, model: Any = None) -> Any:
+    """Return a table whose numbers every library takes: nullable and Arrow columns of pandas become NumPy's.
+
+    A table with the columns of a fitted model in another order raises ValueError, because not every library notices.
+    """
+    while isinstance(model, Pipeline):
+        model = model.steps[0][1]
+    names = None if type(model).__module__.startswith("sklearn.") else getattr(model, "feature_names_in_", None)
+    given = getattr(X, "column_names", getattr(X, "columns", None))
+    if names is not None and given is not None:
+        fitted, found = [*map(str, names)], [*map(str, given)]
+        if fitted != found and not set(fitted).isdisjoint(found):  # libraries invent names for arrays
+            raise ValueError(
+                "The feature names should match those that were passed during fit: X has other columns, or the same in "
+                "another order. Pass X[list(model.feature_names_in_)]."
+            )
+    if not hasattr(X, "iloc"):
+        return X
+    own = {
+        name: np.float64
+        for name, kind in X.dtypes.items()
+        if not isinstance(kind, np.dtype)
+        and kind.kind in "biuf"
+        and not hasattr(kind, "fill_value")  # of sparse columns
+    }
+    return X.astype(own) if own else X
 
 
 def positive_scores(probabilities: ArrayLike) -> NDArray[np.float64]:
@@ -149,10 +186,7 @@ def _has_parameter(method: Any, name: str, *, default: bool = False) -> bool:
 
 
 def fitted_summary_html(groups: Groups | None, describe: Callable[[], Sequence[str]]) -> str:
-    """Return an HTML paragraph that summarises a fitted estimator.
-
-    Estimators append it to the diagram in ``_html_repr``, which scikit-learn's ``ReprHTMLMixin`` displays.
-    """
+    """Return an HTML paragraph that estimators append to their diagram, in ``_html_repr``, once they are fitted."""
     if groups is None:
         return ""
     statements = [f"Fitted to {len(groups)} groups of {', '.join(groups.columns)}", *describe()]
@@ -188,14 +222,7 @@ def make_folds(
     weights: NDArray[np.float64] | None = None,
     remedy: str = "",
 ) -> list[Fold]:
-    """Split the rows such that every group is in the training and in the held-out rows of every fold.
-
-    Notes
-    -----
-    With a number of folds k, rows are sorted by group and label, in random order within each combination, and assigned
-    to the folds in turn. So every group, and every combination of group and label, is spread over the folds as evenly
-    as its number of rows allows, even with fewer than k rows.
-    """
+    """Split the rows such that every group is in the training and in the held-out rows of every fold."""
     cells = group_cells(groups)
     has_weight = np.ones(positive.size, dtype=bool) if weights is None else weights > 0
     if isinstance(cv, (int, np.integer, float, np.floating)):  # check_count rejects bool and float
@@ -232,7 +259,9 @@ def _stratified_folds(
             f"{len(groups)} groups are that small, and every fold needs held-out rows of every group. {fewer} such "
             f"groups with others, or drop their rows{remedy}."
         )
-    order = np.lexsort((rng.random(positive.size), positive, cells))
+    # Rows sorted by group and label, at random within each, are dealt in turn: as evenly as their numbers allow.
+    _, first, codes = np.unique(cells, return_index=True, return_inverse=True)
+    order = np.lexsort((rng.random(positive.size), positive, first[codes]))  # names of groups do not decide
     fold_of_row = np.empty(positive.size, dtype=np.int64)
     fold_of_row[order] = np.arange(positive.size) % n_folds
     return [Fold(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(n_folds)]
@@ -277,15 +306,9 @@ GROUPS_UNUSED = "groups are used in training only"
 
 
 def needs_groups(model: Any, X: Any = None, *, sensitive_features: Any = None) -> bool:
-    """Return whether a fitted model needs the group of a row to score it.
-
-    Notes
-    -----
-    The estimators of this package need groups where they end in a quantile repair (``repair_``) or have weights for
-    each group (``coef_`` with several rows).
-    """
+    """Return whether a fitted model needs the group of a row to score it: for a repair, or weights for each group."""
     last = last_step(model)[1]
-    if not hasattr(last, "predict") or not takes_groups(last):
+    if not hasattr(last, "predict") or not takes(last, "sensitive_features"):
         return not hasattr(last, "predict")  # a repair of scores
     if hasattr(last, "repair_"):
         return last.repair_ is not None
@@ -305,20 +328,13 @@ def score_with_groups(model: Any, X: Any, sensitive_features: Any, strata: Any =
     return model_scores(
         model,
         X,
-        sensitive_features=sensitive_features if takes_groups(model) else None,
-        strata=strata if strata is not None and takes_strata(model) else None,
+        sensitive_features=sensitive_features if takes(model, "sensitive_features") else None,
+        strata=strata if takes(model, "strata") else None,
     )
 
 
 def describe_group_features(X: Any, groups: Groups) -> str | None:
-    """Return how the features identify groups, in words; None where they seem not to.
-
-    Notes
-    -----
-    A column identifies groups when it has the name of a sensitive column, or when one threshold on its values separates
-    some groups exactly from the others: an indicator of a group does, and so does age where groups are ages below and
-    above 30. Columns that identify groups only together, or only approximately, are not found.
-    """
+    """Return how a feature identifies groups, by its name or by a threshold, in words; None where none does."""
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         named = [name for name in groups.columns if name in frame.columns]
@@ -327,17 +343,12 @@ def describe_group_features(X: Any, groups: Groups) -> str | None:
     cells = group_cells(groups)
     rows = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
     for lowest, highest in _ranges(X, rows):
-        if _has_threshold(lowest, highest).any():
+        order = np.argsort(lowest, axis=0, kind="stable")
+        ends = np.maximum.accumulate(np.take_along_axis(highest, order, axis=0), axis=0)
+        starts = np.take_along_axis(lowest, order, axis=0)
+        if (ends[:-1] < starts[1:]).any():
             return "a feature column separates groups exactly"
     return None
-
-
-def _has_threshold(lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return whether a threshold separates the groups' ranges, by column; both arrays are (n_groups, n_columns)."""
-    order = np.argsort(lowest, axis=0, kind="stable")
-    ends = np.maximum.accumulate(np.take_along_axis(highest, order, axis=0), axis=0)
-    starts = np.take_along_axis(lowest, order, axis=0)
-    return np.asarray((ends[:-1] < starts[1:]).any(axis=0))
 
 
 def _ranges(X: Any, rows: list[NDArray[np.int64]]) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:

@@ -5,31 +5,12 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 
-_NUMBERS = (
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
 def one_line(text: object) -> str:
-    """Return text as one line, without control characters, escape sequences or direction marks.
-
-    Notes
-    -----
-    Characters of the Unicode categories "other" (control, format, surrogate, private use, unassigned) and "separator"
-    become spaces, and runs of spaces become one.
-    """
+    """Return text as one line, without control characters, escape sequences or direction marks."""
+    # Unicode's "other" (control, format, surrogate, private use, unassigned) and "separator" become spaces.
     safe = (" " if unicodedata.category(character)[0] in "CZ" else character for character in str(text))
     return " ".join("".join(safe).split())
 

@@ -18,20 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "OTHER_RANGES",
-    "check_choice",
-    "check_column",
-    "check_count",
-    "check_flag",
-    "check_length",
-    "check_real",
-    "check_scores",
-    "check_vector",
-    "check_weights",
-    "describe_error",
-]
-
 # Kinds of dtypes that NumPy converts to floats: by dropping the imaginary part, or by counting time units.
 _NOT_REAL = {"c": "complex numbers", "M": "dates", "m": "durations"}
 
@@ -81,10 +67,7 @@ def check_column(array: NDArray[Any], *, name: str) -> NDArray[Any]:
 
 
 def check_scores(scores: ArrayLike, *, name: str = "scores") -> NDArray[np.float64]:
-    """Return ``scores`` as a finite vector within [0, 1].
-
-    The metrics of the paper are averages over thresholds in [0, 1].
-    """
+    """Return ``scores`` as a finite vector within [0, 1]."""
     array = check_vector(scores, name=name)
     outside = int(np.count_nonzero((array < 0) | (array > 1)))
     if outside:

@@ -24,7 +24,7 @@ from fairtransport._columns import (
     say_columns,
     short_type,
 )
-from fairtransport._validation import check_choice, check_count
+from fairtransport._validation import check_choice, check_count, check_flag
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,15 +34,14 @@ if TYPE_CHECKING:
 # Columns -> codes: which groups the rows of a table form, and which of them each row belongs to.
 
 
-def code_groups(
-    columns: Mapping[str, Any], *, grouping: str, missing: str, max_groups: float
-) -> tuple[tuple[GroupLabel, ...], tuple[NDArray[Any], ...]]:
-    """Return the labels of the groups and the memberships of the rows; see `Groups` for both."""
+def _build(columns: Mapping[str, Any], *, grouping: str, missing: str, max_groups: float) -> Groups:
+    """Return the groups that the rows of a table form; see `GroupPolicy` for ``missing``."""
     coded = {name: code_column(column, name, max_groups) for name, column in columns.items()}
     gaps = {name: codes == len(values) - 1 for name, (values, codes) in coded.items() if None in values}
     if gaps and missing == "error":
         counts = " and ".join(f"{np.count_nonzero(rows)} rows of column {name!r}" for name, rows in gaps.items())
         raise missing_values_error(counts)
+    labels: list[GroupLabel]
     if grouping == "crossed":
         labels, codes = _cross(list(coded.values()))
         memberships = [codes]
@@ -54,7 +53,8 @@ def code_groups(
     if gaps and missing == "set_aside":
         labels, memberships = _set_aside(labels, memberships, np.logical_or.reduce([*gaps.values()]))
     check_number(len(labels), columns, max_groups)
-    return tuple(labels), tuple(memberships)
+    names, of_new = name_groups(labels, grouping), "group" if missing == "group" else "error"
+    return Groups(tuple(labels), names, tuple(memberships), tuple(columns), grouping, of_new)
 
 
 def missing_values_error(rows: str) -> ValueError:
@@ -120,15 +120,9 @@ def _show(value: Any) -> str:
     return str(int(value) if isinstance(value, float) and value.is_integer() else value) or "(empty)"
 
 
-def pool_of(label: Any, pools: Sequence[Any], grouping: str) -> GroupLabel:
+def pool_of(label: Any, pools: Sequence[Any], grouping: str) -> Any:
     """Return the label of the pool that holds a pooled label."""
-    pool: GroupLabel = pools[0] if grouping == "crossed" else next(pool for pool in pools if pool[0] == label[0])
-    return pool
-
-
-def owner_columns(labels: Iterable[Any], grouping: str) -> set[Any]:
-    """Return the columns that the labels name, where ``grouping="each"``."""
-    return {label[0] for label in labels} if grouping == "each" else set()
+    return pools[0] if grouping == "crossed" else next(pool for pool in pools if pool[0] == label[0])
 
 
 # Groups of few rows: pooled into one group, or dropped.
@@ -177,8 +171,7 @@ class GroupPolicy:
     max_groups: int = 1000
 
     def __post_init__(self) -> None:
-        if not isinstance(self.crossed, (bool, np.bool_)):
-            raise TypeError(f"crossed must be True or False; got a {type(self.crossed).__name__}.")
+        check_flag(self.crossed, name="crossed")
         check_choice(self.missing, ("error", "group", "set_aside"), name="missing")
         check_choice(self.small, ("keep", "pool", "drop"), name="small")
         check_count(self.min_size, name="min_size")
@@ -267,20 +260,13 @@ class Groups:
         Whether several columns are crossed.
     missing : {"error", "group"}
         Whether :meth:`encode` raises for missing values or they are a group.
-    pooled : tuple, default=()
-        Labels of the groups that :meth:`settle` has pooled.
-    dropped : tuple, default=()
-        Labels of the groups that :meth:`settle` has dropped: their rows belong to no group.
-    pools : tuple, default=()
-        Labels of the groups that contain the ``pooled`` ones: one, or one for each column where ``grouping="each"``.
+    pooled, dropped, pools : tuple, default=()
+        Labels of the groups that :meth:`settle` has pooled or dropped, and of those that contain the pooled ones: one,
+        or one for each column where ``grouping="each"``.
 
     Notes
     -----
     Values that compare equal in Python belong to the same group: ``1``, ``1.0`` and ``True`` are one group.
-
-    See Also
-    --------
-    make_groups : Make groups from sensitive columns.
 
     Examples
     --------
@@ -311,13 +297,9 @@ class Groups:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Groups):
             return NotImplemented
-        if self._definition() != other._definition() or self.n_rows != other.n_rows:
-            return False
-        return all(map(np.array_equal, self.memberships, other.memberships))
-
-    def _definition(self) -> tuple[Any, ...]:
-        settled = (self.pooled, self.dropped, self.pools)
-        return (self.labels, self.columns, self.grouping, self.missing, settled)
+        fields = ("labels", "columns", "grouping", "missing", *_SETTLED)
+        same = all(getattr(self, name) == getattr(other, name) for name in fields)
+        return same and all(map(np.array_equal, self.memberships, other.memberships))
 
     __hash__ = None  # type: ignore[assignment]  # contains arrays
 
@@ -359,14 +341,7 @@ class Groups:
         return self.memberships[0].astype(np.int64)
 
     def index_of(self, label: GroupLabel) -> int:
-        """Return the index of a group with this label or name.
-
-        Examples
-        --------
-        >>> groups = make_groups([("B", "F"), ("W", "F"), ("W", "M")])
-        >>> groups.index_of(("W", "F")), groups.index_of("W, F")
-        (1, 1)
-        """
+        """Return the index of a group with this label or name."""
         key: Any = tuple(map(plain_value, label)) if isinstance(label, (list, tuple)) else plain_value(label)
         for known in (self.labels, self.names):
             if key in known:
@@ -386,15 +361,10 @@ class Groups:
         ----------
         sensitive_features : column, table or Groups
         unknown_group : {"error", "pooled", "common"}, default="error"
-            What to do with unknown values, in crossed groups unknown combinations of values, and with missing values
-            where they are no group: raise ValueError, assign these rows to no group (membership ``len(labels)``), or
-            to the largest group.
+            Whether unknown values (or combinations), and missing ones where they are no group, raise ValueError, belong
+            to no group (membership ``len(labels)``), or to the largest of ``sizes``.
         sizes : array-like of shape (n_groups,), optional
             Sizes of the groups; needed for ``"common"``.
-
-        Returns
-        -------
-        Groups
 
         Examples
         --------
@@ -414,13 +384,7 @@ class Groups:
         return replace(self, memberships=memberships)
 
     def is_known(self, sensitive_features: Any) -> NDArray[np.bool_]:
-        """Return which rows have values, or a combination of values, that `encode` knows.
-
-        Examples
-        --------
-        >>> make_groups(["F", "M", "F"]).is_known(["M", "D", None]).tolist()
-        [True, False, False]
-        """
+        """Return which rows have values, or a combination of values, that `encode` knows."""
         strays = self._locate(self._read(sensitive_features, missing="group"))[1]
         return ~np.any(strays, axis=0)
 
@@ -475,20 +439,12 @@ class Groups:
         Parameters
         ----------
         small : {"keep", "pool", "drop"}
-            ``"keep"`` returns these groups. ``"pool"`` merges the small groups, even a single one, into one group
-            called "(small groups)", which comes last; with ``grouping="each"``, into one for each column.
-            ``"drop"`` removes their rows from all groups: their membership is ``len(labels)``.
+            ``"pool"`` merges the small groups, even a single one, into one group called "(small groups)", which comes
+            last; with ``grouping="each"``, into one for each column. Rows of dropped groups have no group.
         min_size : int, default=30
             Groups with fewer rows are small.
         sizes : array-like of shape (n_groups,), optional
-            Sizes to compare with ``min_size``, such as effective sizes or rows of positive weight; ``counts``
-            when omitted.
-
-        Returns
-        -------
-        Groups
-            With ``pooled``, ``dropped`` and ``pools``, which :meth:`encode` also applies to new rows. Fewer than two
-            groups may be left; see :meth:`require`.
+            Sizes to compare with ``min_size``, such as rows of positive weight; ``counts`` when omitted.
 
         Examples
         --------
@@ -529,19 +485,7 @@ class Groups:
     ) -> Groups:
         """Return these groups for new rows, as `encode` does, followed by groups that only the new rows have.
 
-        Parameters
-        ----------
-        sensitive_features : column, table or Groups
-        unknown_group : {"error", "pooled", "common"}, default="error"
-            What to do with missing values where they are no group; see `encode`.
-        sizes : array-like of shape (n_groups,), optional
-            Sizes of these groups; needed for ``"common"``.
-        max_groups : int, default=1000
-            Largest number of groups.
-
-        Returns
-        -------
-        Groups
+        ``unknown_group`` applies to missing values where they are no group.
 
         Examples
         --------
@@ -597,23 +541,7 @@ class Groups:
         return [name for name in self.columns if name in owners]
 
     def select(self, mask_or_rows: ArrayLike) -> Groups:
-        """Return the groups of some rows; the labels stay the same.
-
-        Parameters
-        ----------
-        mask_or_rows : array-like
-            A boolean mask, or row indices in any order, which may repeat.
-
-        Returns
-        -------
-        Groups
-
-        Examples
-        --------
-        >>> groups = make_groups(["F", "M", "F"])
-        >>> groups.select([False, True, True]).codes.tolist(), groups.select([2, 2, 1]).codes.tolist()
-        ([1, 0], [0, 0, 1])
-        """
+        """Return the groups of some rows, given as a mask or as indices, which may repeat; the labels stay the same."""
         chosen = np.asarray(mask_or_rows)
         if chosen.ndim != 1 or (chosen.dtype.kind not in "biu" and chosen.size):
             raise TypeError("mask_or_rows must be a vector of booleans or of row indices (integers).")
@@ -625,25 +553,11 @@ class Groups:
         return replace(self, memberships=tuple(codes[chosen] for codes in self.memberships))
 
     def shuffled(self, rng: np.random.Generator) -> Groups:
-        """Return the groups with their rows permuted, which keeps sizes and overlaps.
-
-        Examples
-        --------
-        >>> groups = make_groups(["F", "M", "F", "M", "M"])
-        >>> groups.shuffled(np.random.default_rng(0)).counts.tolist()
-        [2, 3]
-        """
+        """Return the groups with their rows permuted, which keeps sizes and overlaps."""
         return self.select(rng.permutation(self.n_rows))
 
     def require(self, at_least: int = 2) -> None:
-        """Raise ValueError when fewer than ``at_least`` groups have rows.
-
-        Examples
-        --------
-        >>> make_groups(["F", "F"]).require(2)
-        Traceback (most recent call last):
-        ValueError: The rows fall into 1 group(s) of column 'sensitive_feature_0'; at least 2 needed...
-        """
+        """Raise ValueError when fewer than ``at_least`` groups have rows."""
         filled = np.count_nonzero(self.counts)
         if filled < check_count(at_least, name="at_least"):
             raise ValueError(
@@ -652,13 +566,7 @@ class Groups:
             )
 
     def to_spec(self) -> dict[str, Any]:
-        """Return the definition of the groups, without rows, as a dict that JSON can represent.
-
-        Examples
-        --------
-        >>> make_groups({"sex": ["F", "M"]}).to_spec()
-        {'labels': ['F', 'M'], 'columns': ['sex'], 'grouping': 'crossed', 'missing': 'error'}
-        """
+        """Return the definition of the groups, without rows, as a dict that JSON can represent."""
         lists = {
             name: [list(label) if isinstance(label, tuple) else label for label in getattr(self, name)]
             for name in ("labels", *_SETTLED)
@@ -677,16 +585,7 @@ class Groups:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
-        """Return groups without rows from the dict of :meth:`to_spec`; use :meth:`encode` to add rows.
-
-        ValueError is raised if the parts of the dict do not fit.
-
-        Examples
-        --------
-        >>> spec = make_groups({"sex": ["F", "M"]}).to_spec()
-        >>> Groups.from_spec(spec).encode(["M"]).counts.tolist()
-        [0, 1]
-        """
+        """Return groups without rows from the dict of :meth:`to_spec`; ValueError if its parts do not fit."""
         try:
             labels, pooled, dropped, pools = (
                 tuple(tuple(label) if isinstance(label, list) else label for label in spec.get(name, ()))
@@ -704,8 +603,8 @@ class Groups:
         widths = {len(label) if isinstance(label, tuple) else 0 for label in every}
         if not columns or widths != {width} or n_distinct < len(every):
             raise ValueError(f"The {len(labels)} labels of this spec do not fit its {len(columns)} column(s).")
-        same_owners = owner_columns(pooled, grouping) == owner_columns(pools, grouping)
-        if stray_pools or bool(pooled) != bool(pools) or not same_owners:
+        owners = [{label[0] if grouping == "each" else None for label in part} for part in (pooled, pools)]
+        if stray_pools or owners[0] != owners[1]:
             raise ValueError("The pooled labels of this spec do not fit its pools.")
         names = name_groups(labels, grouping, pools)
         no_rows = (np.empty(0, dtype=short_type(len(labels))),) * (len(columns) if grouping == "each" else 1)
@@ -775,27 +674,6 @@ def rows_of_groups(
     return made.select(rows), tuple(None if each is None else np.asarray(each)[rows] for each in vectors)
 
 
-def _build(columns: dict[str, Any], *, grouping: str, missing: str, max_groups: float) -> Groups:
-    labels, memberships = code_groups(columns, grouping=grouping, missing=missing, max_groups=max_groups)
-    names, of_new = name_groups(labels, grouping), "group" if missing == "group" else "error"
-    return Groups(labels, names, memberships, tuple(columns), grouping, of_new)
-
-
 def _rows_of(codes: NDArray[Any], n_groups: int) -> list[NDArray[np.int64]]:
     order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)  # NumPy uses a radix sort for short integers
     return np.split(order, np.cumsum(count_codes(codes, n_groups + 1))[:-1])[:-1]
-
-
-__all__ = [
-    "MIN_GROUP_SIZE",
-    "SMALL_GROUPS",
-    "UNKNOWN_GROUPS",
-    "GroupLabel",
-    "GroupPolicy",
-    "Groups",
-    "check_policy",
-    "make_groups",
-    "missing_values_error",
-    "read_groups",
-    "rows_of_groups",
-]

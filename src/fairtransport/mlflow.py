@@ -53,22 +53,16 @@ def save_model(
     path : path
         Folder to create.
     unknown_group : {"error", "pooled", "common"}, default="error"
-        What ``mlflow.pyfunc`` does with rows whose group the model has not seen; see `RowScorer`. It can be changed
-        when the model is loaded: ``mlflow.pyfunc.load_model(uri, model_config={"unknown_group": "pooled"})``.
+        What ``mlflow.pyfunc`` does with rows whose group the model has not seen; see `RowScorer`. A loaded model may
+        have another: ``mlflow.pyfunc.load_model(uri, model_config={"unknown_group": "pooled"})``.
     signature : mlflow.models.ModelSignature, optional
         By default derived from the columns that the model needs.
     input_example : DataFrame, optional
         By default one row with the first known category in each column of text, and 0 in each column of numbers.
     pip_requirements : list of str, optional
         By default fairtransport and the libraries that scoring needs, in the versions that are installed.
-    metadata : dict, optional
+    metadata, mlflow_model : dict and mlflow.models.Model, optional
         Passed on to MLflow.
-    mlflow_model : mlflow.models.Model, optional
-        To which the flavor is added; `log_model` passes it.
-
-    See Also
-    --------
-    log_model : The same into a run of MLflow's tracking.
 
     Examples
     --------

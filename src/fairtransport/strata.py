@@ -97,28 +97,14 @@ class Strata:
         return self.cells.rows
 
     def encode(self, strata: Any) -> Strata:
-        """Return the same strata for new rows; rows of another stratum have the code ``len(self)``.
-
-        Parameters
-        ----------
-        strata : column, table or Strata
-            The columns of these strata, or strata that are cut at the same points.
-
-        Examples
-        --------
-        >>> make_strata(["a", "b"]).encode(["b", "c"]).codes.tolist()
-        [1, 2]
-        """
+        """Return the same strata for new rows; rows of another stratum have the code ``len(self)``."""
         if isinstance(strata, Strata):
             if strata.columns != self.columns or not all(map(_same_cuts, strata.cuts, self.cuts)):
                 raise ValueError("strata must have the columns, and the cut points, of those that were seen in fit.")
-            new = strata.cells
+            new: Any = strata.cells
         else:
-            columns = _matched(_read(strata), self.columns)
-            new = make_groups(_cut(columns, self.cuts), GroupPolicy(missing="group", max_groups=10**9))
-        index = {label: number for number, label in enumerate(self.cells.labels)}
-        table = np.array([*(index.get(label, len(self)) for label in new.labels), len(self)], dtype=np.int64)
-        return replace(self, cells=replace(self.cells, memberships=(table[new.memberships[0]],)))
+            new = _cut(_matched(_read(strata), self.columns), self.cuts)
+        return replace(self, cells=self.cells.encode(new, unknown_group="pooled"))
 
     def select(self, rows: Any) -> Strata:
         """Return the strata of some rows."""
@@ -195,14 +181,7 @@ def make_strata(strata: Any, *, n_groups: int = 2, max_strata: int = 1000) -> St
 
 
 def cross_strata(first: Strata, second: Strata) -> Strata:
-    """Return the combinations of two strata that occur; the columns of the first come first.
-
-    Examples
-    --------
-    >>> both = cross_strata(make_strata({"job": ["a", "b", "a"]}), make_strata({"children": [0, 1, 0]}))
-    >>> both.names, both.codes.tolist()
-    (('a, 0', 'b, 1'), [0, 1, 0])
-    """
+    """Return the combinations of two strata that occur; the columns of the first come first."""
     shared = sorted(set(first.columns) & set(second.columns))
     if shared:
         raise ValueError(f"strata must not have a column named {shared[0]!r}: there is one already.")
@@ -211,18 +190,8 @@ def cross_strata(first: Strata, second: Strata) -> Strata:
 
 
 def count_ranges(n_rows: int, n_groups: int, *, n_cut: int = 1, n_others: int = 1) -> int:
-    """Return the number of ranges into which each of several columns of numbers is cut.
+    """Return the number of ranges of each of ``n_cut`` columns, beside ``n_others`` strata of columns that are not cut.
 
-    Parameters
-    ----------
-    n_rows, n_groups : int
-    n_cut : int, default 1
-        Number of columns that are cut.
-    n_others : int, default 1
-        Number of strata of the columns that are not cut.
-
-    Examples
-    --------
     >>> count_ranges(1000, 2), count_ranges(1000, 2, n_cut=2), count_ranges(100, 2)
     (10, 3, 2)
     """
@@ -236,25 +205,11 @@ def stratum_weights(
     masses: Sequence[float],
     stratum_weight: str | None = None,
 ) -> NDArray[np.float64]:
-    """Return the weights of the parts of a table within which groups are compared.
+    """Return the weights, of sum 1, of the parts of a table within which groups are compared.
 
-    Parameters
-    ----------
-    labels : sequence of int or None
-        The label of each part, where only rows with the same label are compared; None otherwise.
-    masses : sequence of float
-        Rows of each part, or their weight.
-    stratum_weight : {"equal", "share"}, optional
-        Whether each part counts the same or by its mass. By default labels count the same, or the rarer one would
-        hardly count, and the strata of a label by mass.
+    By default labels (None where they do not matter) count the same, or the rarer one would hardly count, and the
+    strata of a label by mass.
 
-    Returns
-    -------
-    ndarray of shape (n_parts,)
-        They sum to 1.
-
-    Examples
-    --------
     >>> stratum_weights([None, None], [30, 10]).tolist(), stratum_weights([0, 1], [30, 10]).tolist()
     ([0.75, 0.25], [0.5, 0.5])
     >>> stratum_weights([0, 0, 1], [30, 10, 5]).tolist()
@@ -365,15 +320,3 @@ def _range_names(points: NDArray[np.float64]) -> list[str]:
     if not bounds:
         return ["any"]
     return [f"below {bounds[0]}", *(f"{low} to {high}" for low, high in pairwise(bounds)), f"{bounds[-1]} or more"]
-
-
-__all__ = [
-    "MIN_STRATUM_ROWS",
-    "MOST_VALUES",
-    "STRATUM_WEIGHTS",
-    "Strata",
-    "count_ranges",
-    "cross_strata",
-    "make_strata",
-    "stratum_weights",
-]

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from fairtransport.auditing._confidence_intervals import PAIRS_TEST, DisparityNorm, Stratum, lower_tail, noise_floors
+from fairtransport.auditing._confidence_intervals import (
+    PAIRS_TEST,
+    DisparityNorm,
+    Stratum,
+    joint_noise_floors,
+    lower_tail,
+)
 from fairtransport.auditing._evidence import coarsen, variance_precision
 from fairtransport.histograms import count_scores
 
@@ -70,7 +76,7 @@ def test_without_a_difference_p_values_are_uniform(benchmark_module, name):
     p_values = []
     for _ in range(200):
         stratum = Stratum(coarsen(world.count(rng, 512), 32), (DisparityNorm("pairs", "pairs"),))
-        p_values.append(noise_floors(stratum, 99, rng)[PAIRS_TEST].p_value)
+        p_values.append(joint_noise_floors([stratum], 99, rng)[0][PAIRS_TEST].p_value)
     assert np.mean(np.array(p_values) <= 0.05) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
     if world.weights == "none" and "90%" not in name:
         # p = (1 + reaching) / 100 is uniform on 0.01, ..., 1; spread over its step it is uniform on [0, 1].

@@ -15,8 +15,8 @@ from fairtransport.auditing._confidence_intervals import (
     DisparityNorm,
     Stratum,
     confidence_distributions,
+    joint_noise_floors,
     make_norms,
-    noise_floors,
 )
 from fairtransport.auditing._evidence import coarsen
 from fairtransport.auditing._group_comparison import distribution_free_margins
@@ -48,7 +48,7 @@ def test_disparities_are_kept_by_coarse_bins(target, n):
     counted = count_scores(scores, sensitive_features=groups)
     exact = counted.disparities(target)
     stratum = stratum_of(counted, target)
-    floors = noise_floors(stratum, 20, np.random.default_rng(0))
+    floors, _ = joint_noise_floors([stratum], 20, np.random.default_rng(0))
     for name in METRICS:
         floor = floors[name]
         if n == 60 and (name != METRICS[0] or target in {"barycenter", "pooled"}):  # fewer scores than bins
@@ -80,7 +80,7 @@ def test_norms_are_sums_of_distances(n_groups):
 def test_floors_are_those_of_shuffled_rows(n):
     rng = np.random.default_rng(0)
     scores, groups = rng.beta(2, 3, n), rng.integers(0, 3, n)
-    result = noise_floors(stratum_of(count_scores(scores, sensitive_features=groups)), 1000, rng)
+    result = joint_noise_floors([stratum_of(count_scores(scores, sensitive_features=groups))], 1000, rng)[0]
     for name in METRICS:
         slow = metrics.noise_floor(
             getattr(metrics, name), scores, sensitive_features=groups, n_shuffles=150, random_state=1
@@ -95,7 +95,7 @@ def test_a_thousand_million_rows_have_a_floor():
     many = counted
     for _ in range(29):
         many = many + many
-    floors = noise_floors(stratum_of(many), 50, np.random.default_rng(0))
+    floors, _ = joint_noise_floors([stratum_of(many)], 50, np.random.default_rng(0))
     assert 0 < floors[METRICS[2]].mean < 1e-4
     assert floors[METRICS[2]].p_value == 1 / 51
 

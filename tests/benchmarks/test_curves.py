@@ -1,8 +1,6 @@
 """What the trade-offs of the benchmarks measure, against the library, and LinearPost's rule against its constraints."""
 
 import importlib
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,17 +14,9 @@ from fairtransport.metrics import (
     strong_pairwise_disparity,
 )
 
-ROOT = Path(__file__).parents[2]
 
-
-@pytest.fixture(scope="module")
-def load():
-    before = list(sys.path)
-    sys.path.insert(0, str(ROOT))
-    try:
-        yield lambda name: importlib.import_module(f"benchmarks.{name}")
-    finally:
-        sys.path[:] = before
+def load(name):
+    return importlib.import_module(f"benchmarks.{name}")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +35,7 @@ def task():
     )  # fmt: skip
 
 
-def test_measures_are_those_of_the_library(load, task):
+def test_measures_are_those_of_the_library(task):
     rows = load("_curves").TestRows(task, n_bootstrap=1)
     scores, labels, groups = task.scores[1], task.y_test, task.groups_test
     for number, weights in enumerate(rows.weights):
@@ -69,7 +59,7 @@ def test_measures_are_those_of_the_library(load, task):
     np.testing.assert_allclose(rows.measure(np.array([scores, scores])), rows.measure(scores), rtol=1e-9)
 
 
-def test_linear_post_keeps_its_constraints_and_costs_little(load, task):
+def test_linear_post_keeps_its_constraints_and_costs_little(task):
     joint = task.joint[1].reshape(len(task.y_test), -1)
     grid = (0.01, 0.05, 1.0)
     found = {bound: chance for bound, _, chance in load("_peers").linear_post(task, grid, criterion="equalized_odds")}
@@ -84,7 +74,7 @@ def test_linear_post_keeps_its_constraints_and_costs_little(load, task):
     assert strict[4] < free[4] / 3
 
 
-def test_a_curve_is_read_where_it_reaches(load):
+def test_a_curve_is_read_where_it_reaches():
     curve = load("_curves").Curve.through([0.1, 0.3, 0.2], [0.3, 0.2, 0.4])  # the last point is dominated
     np.testing.assert_allclose(curve.at([0.05, 0.2, 0.5]), [np.nan, 0.25, 0.2])
     assert curve.at(0.05, below=None) == 0.3

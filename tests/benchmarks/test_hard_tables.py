@@ -1,24 +1,15 @@
 """The tables of `benchmarks.hard_tables`: the same at every call, and as hard as they are meant to be."""
 
 import importlib
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
 def generator():
-    before = list(sys.path)
-    sys.path.insert(0, str(ROOT))
-    try:
-        return importlib.import_module("benchmarks._hard_tables")
-    finally:
-        sys.path[:] = before
+    return importlib.import_module("benchmarks._hard_tables")
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +38,7 @@ def test_a_table_is_the_same_at_every_call(generator, tables):
 @pytest.mark.parametrize("learner", ["continuous", "discrete"])
 def test_regressors_on_some_of_the_tables(learner):
     """`benchmarks/results/hard_tables.json` has all twenty."""
-    sys.path.insert(0, str(ROOT))
-    try:
-        tables = importlib.import_module("benchmarks.hard_tables")
-    finally:
-        sys.path.remove(str(ROOT))
+    tables = importlib.import_module("benchmarks.hard_tables")
     for name in ("single_aware", "few_blind", "heavy_tails", "no_difference", "two_rare_groups"):
         table = tables.make_table(name, n_fresh=3, task="regression")
         bars = tables.judge(tables.measure_regressor(table, learner))

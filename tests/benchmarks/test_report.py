@@ -8,8 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_has_required_ratios_and_notes(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT)
+def test_the_page_has_required_ratios_and_notes(tmp_path):
     module = importlib.import_module("benchmarks._report")
     report = module.Report("race", "Ours is as fast.", folder=tmp_path)
     report.add(module.compare("a case", [1.0, 1.0], "a peer", [2.0, 2.0], at_least=1.5))
@@ -25,8 +24,7 @@ def test_the_page_has_required_ratios_and_notes(tmp_path, monkeypatch):
     assert "## quality\n\nOurs is as good.\n\n- It is." in text
 
 
-def test_the_stored_page_is_that_of_the_stored_results(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT)
+def test_the_stored_page_is_that_of_the_stored_results():
     module = importlib.import_module("benchmarks._report")
     assert (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8") == module.page(ROOT / "benchmarks" / "results")
 

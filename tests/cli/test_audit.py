@@ -141,7 +141,7 @@ def test_ctrl_c_leaves_nothing_and_ends_with_130(run, here, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fairtransport.tables._entries._group", stop)
+    monkeypatch.setattr("fairtransport.tables.table_counts._group", stop)
     before = sorted(here.iterdir())
     result = call(run, "--json", "a.json")
     assert (result.exit_code, result.stderr) == (130, "stopped\n")

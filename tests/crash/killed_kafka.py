@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "stream"))
 
 from kafka_world import broker, committed_offsets, make_model, make_rows, messages, produce
-from killed_streams import killed, prepared
+from killed_streams import forked, killed, prepared
 
 from fairtransport.cli.app import app
 from fairtransport.storage import read_container
@@ -65,20 +65,6 @@ def outputs(kind, folder, number):
     if kind == "file":
         return ["--out", str(folder / "out.jsonl")]
     return ["--output-topic", f"scored-{number}", "--rejected-topic", f"rejected-{number}"]
-
-
-def forked(function, *arguments, **options):
-    """Call a function in a child; the end of what it returns is in its exit status."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            function(*arguments, **options)
-        except BaseException as error:  # noqa: BLE001 - the parent sees the status
-            os.write(1, f"{type(error).__name__}: {error}\n".encode())
-            os._exit(1)
-        os._exit(0)
-    return pid
 
 
 def done(pid):

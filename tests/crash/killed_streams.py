@@ -62,13 +62,15 @@ def run(kind, folder, model, rows, *more):
     app(["stream", *files, "--sensitive", "sex", "--resume", *how, *often], standalone_mode=False)
 
 
-def forked(*arguments):
+def forked(function, *arguments, **options):
+    """Call a function in a child."""
     pid = os.fork()
     if pid == 0:
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            run(*arguments)
-        except BaseException:  # noqa: BLE001 - the parent sees the status
+            function(*arguments, **options)
+        except BaseException as error:  # noqa: BLE001 - the parent sees the status
+            os.write(1, f"{type(error).__name__}: {error}\n".encode())
             os._exit(1)
         os._exit(0)
     return pid
@@ -77,7 +79,7 @@ def forked(*arguments):
 def seconds(kind, folder, model, rows):
     folder.mkdir()
     began = time.perf_counter()
-    os.waitpid(forked(kind, folder, model, rows), 0)
+    os.waitpid(forked(run, kind, folder, model, rows), 0)
     return time.perf_counter() - began
 
 
@@ -121,7 +123,7 @@ def growing(home, kind, model, n_kills, chance):
             n_lines = min(LINES, n_lines + chance.randint(5, 60))
             rows.write_bytes(b"".join(lines[:n_lines]))
             for _ in range(chance.randint(1, 3)):
-                pid = forked(kind, folder, model, rows, "--follow", "--wait", "0.01")
+                pid = forked(run, kind, folder, model, rows, "--follow", "--wait", "0.01")
                 ended, status = killed(pid, chance.uniform(0.0, takes))
                 kills, wrong = kills + ended, wrong + [f"exit status {status}"] * (not ended) + output.changed()
         run(kind, folder, model, rows, "--wait", "0.01")
@@ -170,7 +172,7 @@ def main():
         if not folder.exists():
             output = Output(prepared(folder))
         most = takes / 2 * (1 + unfinished / 20)  # a machine that has become slow needs more time to resume
-        ended, status = killed(forked(kind, folder, model, rows), chance.uniform(0.0, most))
+        ended, status = killed(forked(run, kind, folder, model, rows), chance.uniform(0.0, most))
         wrong += output.changed()
         if ended:
             kills, unfinished = kills + 1, unfinished + 1

@@ -8,8 +8,6 @@ since the last ``fsync`` of their folder.
 
 # ruff: noqa: PTH110, PTH112, PTH116, PTH120
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

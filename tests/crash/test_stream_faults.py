@@ -1,7 +1,5 @@
 """Each call of a stream that changes the disk fails once: the run ends with a clear message, and nothing is lost."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -5,8 +5,6 @@ and each state in which that run can be interrupted, too, until there are no new
 the explorer in all ways, as the clock of ``--wait`` might.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The three data sets against UCI's ``adult.names`` and ``communities.names``, and counts of the raw files."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

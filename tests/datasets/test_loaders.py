@@ -1,7 +1,5 @@
 """What all three loaders promise."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import sys

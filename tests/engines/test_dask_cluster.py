@@ -75,27 +75,12 @@ def test_counts_travel_and_rows_do_not(files, dask_client, monkeypatch):
 
     monkeypatch.setattr(Client, "gather", weigh)
     before = moved(dask_client)
-    found = ft.audit_table(
-        dd.read_parquet(files),
-        **COLUMNS,
-        label="y",
-        weight="w",
-        n_bins=128,
-        groups=ASIDE,
-        **QUICK,
-    )
+    options = {**COLUMNS, **QUICK, "label": "y", "weight": "w", "n_bins": 128, "groups": ASIDE}
+    found = ft.audit_table(dd.read_parquet(files), **options)
     assert len(received) >= 2
     assert max(received) < 300_000
     assert moved(dask_client) - before < 1_000_000
-    beside = ft.audit_table(
-        pl.scan_parquet(files),
-        **COLUMNS,
-        label="y",
-        weight="w",
-        n_bins=128,
-        groups=ASIDE,
-        **QUICK,
-    )
+    beside = ft.audit_table(pl.scan_parquet(files), **options)
     assert found.metrics == pytest.approx(beside.metrics, abs=1e-12)
     assert found.settings.set_aside == beside.settings.set_aside
     assert set(found.settings.set_aside) == {"no score", "no group"}
@@ -141,9 +126,8 @@ def test_a_worker_that_dies_costs_its_partitions_and_no_more(files, tmp_path):
             os._exit(1)
         return part
 
-    found = ft.audit_table(
-        table.map_partitions(die_once, meta=table._meta), **COLUMNS, n_bins=128, groups=ASIDE, **QUICK
-    )
+    options = {**COLUMNS, **QUICK, "n_bins": 128, "groups": ASIDE}
+    found = ft.audit_table(table.map_partitions(die_once, meta=table._meta), **options)
     assert Path(mark).exists()
-    beside = ft.audit_table(pl.scan_parquet(files), **COLUMNS, n_bins=128, groups=ASIDE, **QUICK)
+    beside = ft.audit_table(pl.scan_parquet(files), **options)
     assert found.metrics == pytest.approx(beside.metrics, abs=1e-12)

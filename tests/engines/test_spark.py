@@ -64,9 +64,6 @@ def by_id(native):
     return nw.from_native(native).lazy().collect().sort("id")
 
 
-# ----------------------------------------------------------------------------------------------------- what is sent
-
-
 def test_counts_are_sent_and_rows_are_not(spark, table, columns, monkeypatch):
     """To the driver: 6 groups of 65 nodes at most. From stage to stage: that many for each of the tasks."""
     received = []
@@ -114,12 +111,6 @@ def test_a_lookup_that_spark_finds_large_is_still_sent_to_all(spark, table, colu
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
 
 
-# ---------------------------------------------------------------------------------------------------- odd and missing
-
-
-# ----------------------------------------------------------------------------------------------------------- errors
-
-
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_spark_quotes_values_and_we_do_not(spark, ansi):
     """A text that is no number: with ANSI rules the query fails, and Spark's text says which value; else it is null."""
@@ -134,8 +125,7 @@ def test_spark_quotes_values_and_we_do_not(spark, ansi):
             assert "canary" not in str(caught.value)
             assert caught.value.__suppress_context__
         else:
-            assert ft.audit_table(numbers, score="s", sensitive_features="g", **QUICK).settings.set_aside == {
-                "no score": 1
-            }
+            found = ft.audit_table(numbers, score="s", sensitive_features="g", **QUICK)
+            assert found.settings.set_aside == {"no score": 1}
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)

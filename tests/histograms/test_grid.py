@@ -1,7 +1,5 @@
 """Where scores are counted: nodes, resolution, and one formula for every engine."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

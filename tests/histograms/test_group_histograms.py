@@ -1,7 +1,5 @@
 """Histograms: what they hold, how near their metrics are, and that they can be merged, forgotten and stored."""
 
-from __future__ import annotations
-
 import json
 import re
 

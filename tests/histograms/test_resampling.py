@@ -1,7 +1,5 @@
 """Draws of histograms against the distributions that they claim to have."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import permutations
 

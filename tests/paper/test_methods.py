@@ -1,14 +1,27 @@
-"""The methods on one small split of German Credit, with a few updates."""
+"""The methods on one small split of German Credit with a few updates, their training curves, and published figures."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.worlds import people
 
-from fairtransport.linear import TransportClassifier
-from fairtransport.metrics import strong_pairwise_disparity, wasserstein_disparity
+from fairtransport.linear import SgdSettings, TransportClassifier
+from fairtransport.metrics import error_rate, strong_pairwise_disparity, wasserstein_disparity
 from fairtransport.paper import _methods as methods
-from fairtransport.paper._methods import METHODS, fit_method, measure, prepare, shuffled_floor
+from fairtransport.paper._methods import (
+    METHODS,
+    METRICS,
+    PUBLISHED,
+    Evaluator,
+    fit_method,
+    measure,
+    prepare,
+    published_value,
+    record_training,
+    shuffled_floor,
+)
+from fairtransport.paper.finding import Stop
 from fairtransport.paper.splits import communities_splits, german_splits
 from fairtransport.transport.targets import resolve_target
 
@@ -65,3 +78,49 @@ def test_ctrl_c_ends_the_table(problem, monkeypatch):
     monkeypatch.setattr(TransportClassifier, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fit_method("COT (anchor)", problem)
+
+
+def test_sums_of_the_printed_columns():
+    # Added up by hand from Table 1, so that one mistyped digit shows.
+    sums = {
+        dataset: [round(sum(m[metric] for m in methods.values()), 3) for metric in METRICS]
+        for dataset, methods in PUBLISHED.items()
+    }
+    assert sums == {
+        "Adult": [0.662, 0.388, 0.486, 0.947],
+        "German": [1.020, 0.212, 0.173, 0.173],
+        "Communities": [1.094, 2.221, 1.941, 10.246],
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (("Adult", "COT (paper)", "SPDD"), 0.044),
+        (("Communities (each)", "DPP (W2)", "Wass1"), 0.356),
+        (("German", "DOT", "Err-.5"), 0.282),
+        (("German", "EquiPy", "Err-.5"), None),
+        (("Compas", "DOT", "Err-.5"), None),
+        (("Adult", "DOT", "AUC"), None),
+    ],
+)
+def test_value_of_a_variant(asked, expected):
+    assert published_value(*asked) == expected
+
+
+def test_records_measure_means_of_iterates():
+    X, y, groups = people(600)
+    settings = SgdSettings(parameter_step=0.05, batch_size=20, n_updates=40, random_state=0)
+    model = TransportClassifier(solver=settings)
+    trainer = model.make_trainer(X, y, sensitive_features=groups)
+    evaluator = Evaluator.build(X, y, groups, model.target_)
+    curve = record_training(trainer, evaluator, n_updates=40, every=10, stop=Stop())
+    np.testing.assert_array_equal(curve["update"], [0, 10, 20, 30, 40])
+    start = model.initial_estimator_.predict_proba(X)[:, 1]
+    wass1 = wasserstein_disparity(start, sensitive_features=groups, target=model.target_)
+    assert curve["wass1"][0] == pytest.approx(wass1)
+    assert curve["error"][0] == pytest.approx(error_rate(y, start))
+    # The final model is the mean of the second half: what the estimator returns.
+    fitted = TransportClassifier(solver=settings).fit(X, y, sensitive_features=groups)
+    np.testing.assert_allclose(curve["final_theta"][:, :-1], fitted.coef_, atol=1e-12)
+    assert curve["final_error"] == pytest.approx(error_rate(y, fitted.predict_proba(X)[:, 1]))

@@ -1,7 +1,5 @@
 """Files whose checksums are right and whose models are not: our own error, or a model, and nothing else."""
 
-from __future__ import annotations
-
 import copy
 import json
 

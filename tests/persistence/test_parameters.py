@@ -1,7 +1,5 @@
 """Parameters in model files: each is listed with its type and range; none names a file, a module or a function."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 

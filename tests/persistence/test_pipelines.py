@@ -21,7 +21,6 @@ from sklearn.preprocessing import (
     PowerTransformer,
     QuantileTransformer,
     RobustScaler,
-    SplineTransformer,
     TargetEncoder,
 )
 
@@ -123,11 +122,6 @@ def test_steps_that_cannot_be_stored_are_named(tmp_path):
     deep = Pipeline([("columns", ColumnTransformer([("numbers", inner, ["a", "b"])])), ("model", LogisticRegression())])
     with pytest.raises(TypeError, match=r"step 'knnimputer' of step 'numbers' of step 'columns' of the model is a"):
         ft.save(deep.fit(X, Y), tmp_path / "model.ft")
-    spline = make_pipeline(SplineTransformer(), LogisticRegression()).fit(X, Y)
-    with pytest.raises(
-        TypeError, match=r"step 'splinetransformer' of the model .*Replace a transformer by one of these"
-    ):
-        ft.save(spline, tmp_path / "model.ft")
 
 
 @pytest.mark.trust

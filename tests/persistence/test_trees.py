@@ -95,13 +95,27 @@ def test_a_closing_repair_is_summed_up_and_given_back(trees, tmp_path):
     np.testing.assert_array_equal(exact.predict_proba(X, **known), model.predict_proba(X, **known))
 
 
-@pytest.mark.parametrize("trees", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize(
+    "trees",
+    [
+        TREES["lightgbm"](),
+        TREES["xgboost"](),
+        RandomForestClassifier(n_estimators=10, min_samples_leaf=5, random_state=0),
+        RandomForestRegressor(n_estimators=10, min_samples_leaf=5, random_state=0),
+    ],
+    ids=lambda trees: type(trees).__name__,
+)
 def test_repairs_around_trees_can_be_saved_too(trees, tmp_path):
     X, y, group = data("table")
-    model = ft.QuantileRepairClassifier(TREES[trees]()).fit(X, (y == "yes").astype(int), sensitive_features=group)
+    is_forest, is_regressor = "Forest" in type(trees).__name__, type(trees) is RandomForestRegressor
+    X, known = X.drop(columns="kind") if is_forest else X, {"sensitive_features": group}
+    repair = ft.QuantileRepairRegressor if is_regressor else ft.QuantileRepairClassifier
+    model = repair(trees).fit(X, (y == "yes") * 1, **known)
     again = ft.load(ft.save(model, tmp_path / "model.ft", people_per_point=1))
-    known = {"sensitive_features": group}
-    np.testing.assert_array_equal(again.predict_proba(X, **known), model.predict_proba(X, **known))
+    predict = "predict" if is_regressor else "predict_proba"
+    np.testing.assert_array_equal(getattr(again, predict)(X, **known), getattr(model, predict)(X, **known))
+    assert isinstance(again.estimator_, TreeRegressor if is_regressor else TreeClassifier)
+    assert "that of one training row" in describe(tmp_path / "model.ft")["reveals"]
 
 
 @pytest.mark.parametrize("trees", TREES)
@@ -428,18 +442,6 @@ def test_arrays_that_predict_otherwise_are_not_saved(monkeypatch):
     monkeypatch.setattr(_trees, "_read_lightgbm", lambda one: {**read(one), "values": read(one)["values"] + 1e-6})
     with pytest.raises(TypeError, match="do not predict what its library predicts"):
         pack_model(model)
-
-
-@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
-def test_repairs_around_forests(kind, tmp_path):
-    X, y, group = data("table")
-    X, known = X.drop(columns="kind"), {"sensitive_features": group}
-    repair = ft.QuantileRepairClassifier if kind is RandomForestClassifier else ft.QuantileRepairRegressor
-    model = repair(kind(n_estimators=10, min_samples_leaf=5, random_state=0)).fit(X, (y == "yes") * 1, **known)
-    again = ft.load(ft.save(model, tmp_path / "model.ft", people_per_point=1))
-    np.testing.assert_array_equal(again.predict(X, **known), model.predict(X, **known))
-    assert isinstance(again.estimator_, TreeClassifier if kind is RandomForestClassifier else TreeRegressor)
-    assert "that of one training row" in describe(tmp_path / "model.ft")["reveals"]
 
 
 def test_rows_of_a_loaded_forest(tmp_path):

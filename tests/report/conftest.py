@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from itertools import combinations
+
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -43,11 +46,6 @@ def build(names=("Female", "Male"), methods=("LR", "COT"), **changes):
     return Comparison(**{**entries, **changes})
 
 
-@pytest.fixture(name="build")
-def _build():
-    return build
-
-
 @pytest.fixture(scope="session")
 def comparison():
     return build()
@@ -86,16 +84,45 @@ def audit_of(*args, sensitive="group", options=None, **changes):
     return ft.audit(scores, labels, sensitive_features={sensitive: groups}, **{**QUICK, **(options or {})})
 
 
-@pytest.fixture(scope="session", name="scored")
-def _scored():
-    return scored
-
-
-@pytest.fixture(scope="session", name="audit_of")
-def _audit_of():
-    return audit_of
-
-
 @pytest.fixture(scope="session")
 def audit():
     return audit_of()
+
+
+def draw_on_axes(constructor, *data, width, height=None, **options):
+    """Draw a display on axes of so many centimetres."""
+    figure, ax = plt.subplots(figsize=(width / 2.54, (height or width) / 2.54), layout="constrained")
+    display = constructor(*data, ax=ax, **options)
+    figure.draw_without_rendering()
+    assert display.figure_ is figure
+    assert display.ax_ is ax
+    return display
+
+
+def legend_words(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+def tick_labels(axis):
+    low, high = sorted(axis.get_view_interval())
+    return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high and tick.label1.get_text()]
+
+
+def assert_legible(display, least=6.0):
+    """All text is large enough and inside the figure, the legend above the axes, and no tick covers another."""
+    ax, bounds, legend = display.ax_, display.figure_.bbox, display.ax_.get_legend()
+    ticks = tick_labels(ax.xaxis)
+    texts = [ax.xaxis.label, ax.yaxis.label, *ticks, *tick_labels(ax.yaxis), *ax.texts]
+    for text in [*texts, *(legend.get_texts() if legend else ())]:
+        if not text.get_text():
+            continue
+        box = text.get_window_extent()
+        assert text.get_fontsize() >= least, text.get_text()
+        assert box.x0 >= -1, text.get_text()
+        assert box.x1 <= bounds.x1 + 1, text.get_text()
+        assert box.y1 <= bounds.y1 + 1, text.get_text()
+    if legend:
+        assert legend.get_window_extent().y0 >= ax.get_window_extent().y1 - 1
+        assert legend.get_window_extent().x1 <= bounds.x1
+    assert ax.get_window_extent().height > 0.3 * bounds.height
+    assert not any(one.get_window_extent().overlaps(other.get_window_extent()) for one, other in combinations(ticks, 2))

@@ -7,13 +7,12 @@ import hashlib
 import json
 import re
 import sys
-from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.report.conftest import QUICK
+from tests.report.conftest import QUICK, audit_of, scored
 from tests.report.html_page import HtmlPage
 
 import fairtransport as ft
@@ -27,12 +26,10 @@ from fairtransport.report.pages.comparison import audit_comparison_page, compari
 from fairtransport.report.pages.notebook import render_notebook_cell
 from fairtransport.report.pages.rendering import embedded_json
 
-WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
-
 
 @pytest.fixture(scope="module")
 def page(audit):
-    return audit_page(audit, written=WRITTEN)
+    return audit_page(audit)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +38,7 @@ def reader(page):
 
 
 @pytest.fixture(scope="module")
-def repaired(scored):
+def repaired():
     """The same rows after repair."""
     scores, labels, groups = scored()
     moved = ft.QuantileRepair().fit_transform(scores, sensitive_features=groups)
@@ -143,7 +140,7 @@ def small_page(names, column, other):
     histograms = GroupHistograms(Grid(n_bins=8), groups, masses, None, masses.sum(axis=(0, 2)).astype(np.int64))
     quick = Inference(n_bootstrap=20, n_permutations=20, random_state=0)
     audit = audit_histograms(histograms, strata={other: histograms}, set_aside={other: 3}, inference=quick)
-    return audit_page(audit, title=other, written=WRITTEN)
+    return audit_page(audit, title=other)
 
 
 HARMLESS = small_page(("a", "b", "c"), "group", "north")
@@ -167,10 +164,10 @@ def test_comparison_has_both_audits_and_what_changed(audit, repaired):
         assert f"{abs(change.value):.3f}" in reader.words or f"{100 * abs(change.value):.1f} points" in reader.words
     assert len(reader.data["audits"]) == 2
     assert reader.data["audits"][0]["groups"][0]["images"] is None  # no repair here
-    assert audit_comparison_page(comparison, title="Two", written=WRITTEN).count("<h1>Two</h1>") == 1
+    assert audit_comparison_page(comparison, title="Two").count("<h1>Two</h1>") == 1
 
 
-def test_groups_of_the_second_audit_are_put_in_the_order_of_the_first(scored):
+def test_groups_of_the_second_audit_are_put_in_the_order_of_the_first():
     scores, labels, groups = scored()
     one = ft.audit(scores, labels, sensitive_features=groups, **QUICK)
     counted = one.histograms
@@ -276,7 +273,7 @@ def test_shows_verdict_and_groups(audit):
     assert len(html) < 5000
 
 
-def test_names_are_escaped_and_many_groups_cut(audit_of):
+def test_names_are_escaped_and_many_groups_cut():
     html = audit_of(("<script>alert(1)</script>", "\u202eb", *(f"g{k}" for k in range(40))), 3000)._repr_html_()
     assert "<script" not in html
     assert "\u202e" not in html
@@ -295,7 +292,7 @@ def test_needs_no_extra(monkeypatch):
 # -------------------- Errors and calibration on the audit page, and the direction of the scores: words, tables and de
 
 
-def test_what_if_has_the_rates_of_the_audit(audit_of):
+def test_what_if_has_the_rates_of_the_audit():
     audit = audit_of(decimals=2, options={"thresholds": [0.25, 0.5, 0.75]})
     what_if = WhatIf.of(audit)
     for at in audit.error_rates:
@@ -338,7 +335,7 @@ def test_every_table_has_scoped_headers_and_every_picture_a_description(page):
     assert reliability[0]["aria-label"].startswith("Reliability curve of Everyone. Mean score and share")
 
 
-def test_words_follow_the_direction_of_the_scores(audit_of):
+def test_words_follow_the_direction_of_the_scores():
     high, low = (audit_of(options={"favourable": way}).to_html() for way in ("high", "low"))
     for page, word, other in ((high, "Selected", "Flagged"), (low, "Flagged", "Selected")):
         body = page[: page.index('<script type="application/json"')]

@@ -7,12 +7,12 @@ import csv
 import io
 import json
 import re
-from datetime import UTC, datetime
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy.integrate import trapezoid
+from tests.report.conftest import build
 from tests.report.html_page import HtmlPage
 
 from fairtransport import make_groups
@@ -26,26 +26,18 @@ from fairtransport.report import (
     verdict,
     write_comparison,
 )
-from fairtransport.report.pages.methods import (
-    collect_comparison_page,
-    render_comparison_page,
-    safe_cell,
-    to_csv,
-    to_json,
-)
+from fairtransport.report.pages.methods import comparison_page, safe_cell, to_csv, to_json
 from fairtransport.report.style.figures import THEMES, figure_bytes, group_styles
-
-WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
 def page(comparison):
-    return render_comparison_page(collect_comparison_page(comparison, written=WRITTEN))
+    return comparison_page(comparison)
 
 
 @pytest.fixture(scope="module")
 def hostile_page(hostile):
-    return render_comparison_page(collect_comparison_page(hostile, written=WRITTEN))
+    return comparison_page(hostile)
 
 
 def test_nothing_is_fetched(page):
@@ -177,7 +169,7 @@ def test_names_are_cleaned(hostile):
 
 @pytest.mark.parametrize("layout", ["wide", "tall"])
 @pytest.mark.parametrize("methods", [("LR",), ("LR", "COT"), tuple("abcdefg"), ("LR", "A long method name")])
-def test_two_panels_for_each_method_with_axes_in_words(build, layout, methods):
+def test_two_panels_for_each_method_with_axes_in_words(layout, methods):
     figure = distribution_figure(build(methods=methods), layout=layout)
     assert len(figure.axes) == 2 * len(methods)
     labels = {axis.get_ylabel().replace("\n", " ") for axis in figure.axes} - {""}
@@ -188,7 +180,7 @@ def test_two_panels_for_each_method_with_axes_in_words(build, layout, methods):
     assert titles == {name if len(name) < 15 or layout == "wide" else "A long method…" for name in methods}
 
 
-def test_panels_show_the_mean_over_pairs_that_the_page_names(build):
+def test_panels_show_the_mean_over_pairs_that_the_page_names():
     comparison = build(names=("a", "b", "c"))
     titles = {axis.get_title(loc="right") for axis in distribution_figure(comparison).axes} - {""}
     means = [outcome.metrics["strong_pairwise_disparity"] / 3 for outcome in comparison.outcomes]  # three pairs
@@ -218,7 +210,7 @@ def test_area_of_the_gaps_is_the_disparity(comparison):
 
 
 @pytest.mark.parametrize("theme", list(THEMES))
-def test_a_group_has_one_colour_everywhere(build, theme):
+def test_a_group_has_one_colour_everywhere(theme):
     comparison = build(names=("a", "b", "c"), methods=("LR", "DPP", "COT"))
     colours = [style.colour for style in group_styles(comparison.groups)]
     for axis in distribution_figure(comparison, theme=theme).axes:

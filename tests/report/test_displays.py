@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import combinations
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from tests.report.conftest import QUICK
+from tests.report.conftest import QUICK, assert_legible, audit_of, draw_on_axes, legend_words, scored
 
 import fairtransport as ft
 from fairtransport.metrics import pairwise_distances
@@ -29,13 +28,12 @@ from fairtransport.report._what_if import ERROR_RATES
 from fairtransport.report.style.figures import group_styles
 from fairtransport.transport.line import wasserstein
 
-CM = 1 / 2.54
 HOSTILE = ("$a_{$", "_hidden", "x" * 300, "\u05e9\u05dc\u05d5\u05dd")
 OF_SCORES = (GroupDistributionDisplay, CdfDisplay, PairwiseDisparityDisplay)
 
 
 @pytest.fixture(scope="module")
-def rows(scored):
+def rows():
     """Four groups and one of five rows."""
     scores, labels, groups = scored()
     return np.append(scores, np.linspace(0.9, 1, 5)), np.append(labels, [1] * 5), np.append(groups, ["few"] * 5)
@@ -55,10 +53,6 @@ def model(rows):
     keep = groups != "few"
     cot = ft.TransportClassifier(parity_weight=0.3)
     return cot.fit(X[keep], labels[keep], sensitive_features=groups[keep])
-
-
-def legend_words(display):
-    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
 
 
 # ------------------------------------------------------------------------------------------------ data that is drawn
@@ -205,7 +199,7 @@ def test_audit_plot_draws_each_kind_on_the_axes(audit, kind, display):
 # ------------------------------------------------------------------------------------------------------- as it looks
 
 
-def test_a_group_has_one_colour_everywhere(rows, audit_of):
+def test_a_group_has_one_colour_everywhere(rows):
     audit = audit_of(("a", "b", "c"))
     colours = [style.colour for style in group_styles(audit.histograms.groups, audit.histograms.group_rows)]
     for kind in ("distribution", "cdf", "map"):
@@ -216,48 +210,26 @@ def test_a_group_has_one_colour_everywhere(rows, audit_of):
     assert [line.get_color() for line in lines[:3]] == colours
 
 
-def drawings(rows, model):
-    scores, _, groups = rows
-    return {
-        "distribution": lambda ax: GroupDistributionDisplay.from_predictions(scores, sensitive_features=groups, ax=ax),
-        "cdf": lambda ax: CdfDisplay.from_predictions(scores, sensitive_features=groups, ax=ax),
-        "pairs": lambda ax: PairwiseDisparityDisplay.from_predictions(scores, sensitive_features=groups, ax=ax),
-        "map": lambda ax: TransportMapDisplay.from_predictions(scores, scores**2, sensitive_features=groups, ax=ax),
-        "dual": lambda ax: DualDisplay.from_estimator(model, ax=ax),
-    }
-
-
 @pytest.mark.parametrize("name", ["distribution", "cdf", "pairs", "map", "dual"])
 def test_all_text_is_legible_at_six_centimetres(rows, model, name):
-    figure, ax = plt.subplots(figsize=(6 * CM, 6 * CM), layout="constrained")
-    display = drawings(rows, model)[name](ax)
-    figure.draw_without_rendering()
-    texts = [ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels(), *ax.texts]
-    legend = ax.get_legend()
-    texts += legend.get_texts() if legend else []
-    shown = [text for text in texts if text.get_text()]
-    assert min(text.get_fontsize() for text in shown) >= 6.0
-    for text in shown:
-        box = text.get_window_extent()
-        assert box.x0 >= -1, text.get_text()
-        assert box.x1 <= figure.bbox.x1 + 1, text.get_text()
-        assert box.y1 <= figure.bbox.y1 + 1, text.get_text()
-    if legend:
-        assert legend.get_window_extent().y0 >= ax.get_window_extent().y1 - 1
-    assert ax.get_window_extent().height > 0.3 * figure.bbox.height
-    ticks = [tick.get_window_extent() for tick in ax.get_xticklabels() if tick.get_text()]
-    assert not any(one.overlaps(other) for one, other in combinations(ticks, 2))
-    assert display.figure_ is figure
+    scores, _, groups = rows
+    constructor, data, options = {
+        "distribution": (GroupDistributionDisplay.from_predictions, [scores], {"sensitive_features": groups}),
+        "cdf": (CdfDisplay.from_predictions, [scores], {"sensitive_features": groups}),
+        "pairs": (PairwiseDisparityDisplay.from_predictions, [scores], {"sensitive_features": groups}),
+        "map": (TransportMapDisplay.from_predictions, [scores, scores**2], {"sensitive_features": groups}),
+        "dual": (DualDisplay.from_estimator, [model], {}),
+    }[name]
+    assert_legible(draw_on_axes(constructor, *data, width=6, **options))
 
 
 @pytest.mark.parametrize("display", OF_SCORES)
 @pytest.mark.parametrize("size", [6, 14])
-def test_sixty_groups_stay_readable(scored, display, size):
+def test_sixty_groups_stay_readable(display, size):
     scores, _, groups = scored([f"Region {k:02d}, with a long name" for k in range(60)], 4000)
-    figure, ax = plt.subplots(figsize=(size * CM, size * CM), layout="constrained")
-    made = display.from_predictions(scores, sensitive_features=groups, ax=ax)
-    figure.draw_without_rendering()
-    assert ax.get_window_extent().height > 0.3 * figure.bbox.height
+    made = draw_on_axes(display.from_predictions, scores, sensitive_features=groups, width=size)
+    ax = made.ax_
+    assert ax.get_window_extent().height > 0.3 * made.figure_.bbox.height
     if display is PairwiseDisparityDisplay:
         assert made.image_.get_array().shape == (12, 12)
         assert "48 smaller groups left out" in ax.get_xlabel()
@@ -270,7 +242,7 @@ def test_sixty_groups_stay_readable(scored, display, size):
         assert sum(line.get_linewidth() > 1 for line in made.lines_) <= 12
 
 
-def test_hostile_names_are_text(scored):
+def test_hostile_names_are_text():
     scores, _, groups = scored(HOSTILE)
     for display in OF_SCORES:
         made = display.from_predictions(scores, sensitive_features=groups)
@@ -387,10 +359,8 @@ def history(batches=200, jump=100):
 
 
 def drawn(width=16.0, height=10.0, points=None, **options):
-    figure, ax = plt.subplots(figsize=(width * CM, height * CM), layout="constrained")
-    display = AdjustmentDisplay.from_history(history() if points is None else points, ax=ax, **options)
-    figure.draw_without_rendering()
-    return display
+    points = history() if points is None else points
+    return draw_on_axes(AdjustmentDisplay.from_history, points, width=width, height=height, **options)
 
 
 @pytest.mark.parametrize("y", ["disparity", "agreement", "moved", "updates"])
@@ -425,11 +395,9 @@ def test_missing_values_are_gaps():
     assert legend_words(display) == ["Disparity"]
 
 
-@pytest.mark.parametrize("attribute", ["history", "snapshot"])
-def test_from_adjuster(attribute):
+def test_from_adjuster():
     points = history(30)
-    attributes = {"history": points} if attribute == "history" else {"snapshot": lambda: {"history": points}}
-    display = AdjustmentDisplay.from_adjuster(SimpleNamespace(**attributes), y="moved")
+    display = AdjustmentDisplay.from_adjuster(SimpleNamespace(snapshot=lambda: {"history": points}), y="moved")
     assert display.line_.get_ydata().tolist() == [point["moved"] for point in points]
     other = plt.subplots()[1]
     assert display.plot(other).ax_ is other
@@ -438,15 +406,8 @@ def test_from_adjuster(attribute):
 @pytest.mark.parametrize(("width", "least"), [(6, 6.0), (16, 8.0)])
 def test_text_is_readable_and_does_not_overlap(width, least):
     display = drawn(width, 0.9 * width)
-    texts = [*display.ax_.get_legend().get_texts(), display.ax_.xaxis.label, *display.ax_.get_xticklabels()]
-    assert min(text.get_fontsize() for text in texts) >= least
-    legend = display.ax_.get_legend().get_window_extent()
-    inside = display.ax_.get_window_extent()
-    assert legend.y0 >= inside.y1 - 1
-    assert legend.x1 <= display.figure_.bbox.x1
-    assert inside.height > 0.45 * display.figure_.bbox.height
-    ticks = [tick.get_window_extent() for tick in display.ax_.get_xticklabels() if tick.get_text()]
-    assert not any(one.overlaps(other) for one, other in combinations(ticks, 2))
+    assert_legible(display, least)
+    assert display.ax_.get_window_extent().height > 0.45 * display.figure_.bbox.height
 
 
 @pytest.mark.parametrize(

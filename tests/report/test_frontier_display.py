@@ -8,12 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from tests.report.conftest import assert_legible, draw_on_axes, legend_words
 
 import fairtransport as ft
 from fairtransport.report import FrontierDisplay
 from fairtransport.selection.frontier_result import CURVE_METRICS, Frontier
 
-CM = 1 / 2.54
 ERROR, APART = [0.148, 0.150, 0.158, 0.168, 0.176, 0.183], [0.73, 0.62, 0.40, 0.22, 0.12, 0.08]
 
 
@@ -43,14 +43,7 @@ THREE = {
 
 
 def drawn(frontier, width=16.0, height=11.0, **options):
-    figure, ax = plt.subplots(figsize=(width * CM, height * CM), layout="constrained")
-    display = FrontierDisplay.from_frontier(frontier, ax=ax, **options)
-    figure.draw_without_rendering()
-    return display
-
-
-def words(display):
-    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    return draw_on_axes(FrontierDisplay.from_frontier, frontier, width=width, height=height, **options)
 
 
 def test_lines_bands_and_floor_are_the_measurements():
@@ -65,7 +58,6 @@ def test_lines_bands_and_floor_are_the_measurements():
         assert np.isclose(corners, corner).all(axis=1).any()
     assert display.floor_.get_window_extent().x1 == pytest.approx(display.ax_.transData.transform((0.03, 0))[0])
     assert display.ax_.get_xlim()[0] == 0.0
-    assert display.figure_ is display.ax_.figure
 
 
 @pytest.mark.parametrize("x", CURVE_METRICS)
@@ -82,13 +74,13 @@ def test_any_two_metrics_with_axes_in_words(x, y):
 
 def test_aware_and_blind_differ_in_label_and_dashes():
     display = drawn(THREE)
-    assert words(display)[:3] == ["COT, blind", "Quantile repair, aware", "Weights by group, aware"]
+    assert legend_words(display)[:3] == ["COT, blind", "Quantile repair, aware", "Weights by group, aware"]
     styles = [line.get_linestyle() for line in display.lines_]
     assert styles == ["--", "-", "-"]
     assert len({line.get_color() for line in display.lines_}) == 3
     assert len({line.get_marker() for line in display.lines_}) == 3
-    assert words(display)[3:] == ["Noise floor: chance alone", "Numbers: amount, parity_weight"]
-    assert words(drawn(made()))[0] == "Transport, blind"
+    assert legend_words(display)[3:] == ["Noise floor: chance alone", "Numbers: amount, parity_weight"]
+    assert legend_words(drawn(made()))[0] == "Transport, blind"
 
 
 @pytest.mark.parametrize("frontiers", [made(), THREE], ids=["one", "three"])
@@ -101,22 +93,16 @@ def test_nothing_overlaps(frontiers, width, height):
     for box in boxes:
         assert inside.x0 <= box.x0
         assert box.x1 <= inside.x1 + 1
-    for line in display.lines_:
-        for point in display.ax_.transData.transform(np.column_stack(line.get_data())):
-            assert not any(box.contains(*point) for box in boxes)
     points = np.concatenate(
         [display.ax_.transData.transform(np.column_stack(line.get_data())) for line in display.lines_]
     )
+    assert not any(box.contains(*point) for point in points for box in boxes)
     for label, box in zip(display.labels_, boxes, strict=True):  # a number stands nearest to its own point
         corners = np.array([[box.x0, box.y0], [box.x1, box.y1]])
         gaps = np.hypot(*np.maximum(0, np.maximum(corners[0] - points, points - corners[1])).T)
         assert points[gaps.argmin()] == pytest.approx(display.ax_.transData.transform(label.xy), abs=0.5)
-    legend = display.ax_.get_legend().get_window_extent()
-    assert legend.x1 <= display.figure_.bbox.x1
-    assert legend.y0 >= inside.y1 - 1
     assert inside.width > 0.6 * display.figure_.bbox.width  # the legend squeezes nothing
-    ticks = [tick.get_window_extent() for tick in display.ax_.get_xticklabels() if tick.get_text()]
-    assert not any(one.overlaps(other) for one, other in combinations(ticks, 2))
+    assert_legible(display)
 
 
 def test_from_estimator_and_plot_of_a_frontier():
@@ -139,7 +125,7 @@ def test_from_estimator_and_plot_of_a_frontier():
 def test_hostile_names_are_drawn_as_text():
     names = ("_hidden", "$a_{$", "\x1b[31mred", "x" * 90)
     display = drawn(dict.fromkeys(names, made()), 6, 8)
-    labels = words(display)
+    labels = legend_words(display)
     assert labels[0] == "_hidden, blind"
     assert labels[1] == "$a_{$, blind"
     assert all(word.isprintable() for word in labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.report.conftest import audit_of, scored
 
 import fairtransport as ft
 from fairtransport.auditing import Inference, audit_histograms
@@ -14,7 +15,7 @@ from fairtransport.report import WhatIf
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.07, 0.35, 0.5, 0.99, 1.0])
-def test_scores_with_two_decimals_are_counted_exactly_at_such_thresholds(scored, audit_of, threshold):
+def test_scores_with_two_decimals_are_counted_exactly_at_such_thresholds(threshold):
     scores, labels, groups = scored(decimals=2)
     outcome = WhatIf.of(audit_of(decimals=2)).at(threshold)
     for index, name in enumerate("abcd"):
@@ -35,7 +36,7 @@ def test_results_at_the_threshold_of_the_audit_are_those_of_the_audit(audit):
 
 @pytest.mark.parametrize("amount", [0.25, 1.0])
 @pytest.mark.parametrize("target", ["barycenter_w2", "barycenter", "a"])
-def test_repair_agrees_with_quantile_repair_of_the_rows(scored, amount, target):
+def test_repair_agrees_with_quantile_repair_of_the_rows(amount, target):
     scores, labels, groups = scored(decimals=2)
     counted = count_scores(scores, labels, sensitive_features=groups, n_bins=100)
     audit = audit_histograms(counted, inference=Inference(n_bootstrap=30, n_permutations=30))
@@ -61,7 +62,7 @@ def test_chosen_groups_are_compared(audit):
     assert outcome.ratio == ratio(low, high)
 
 
-def test_weights_ranges_and_no_labels(scored):
+def test_weights_ranges_and_no_labels():
     scores, _, groups = scored(decimals=2)
     weights = np.random.default_rng(1).integers(1, 5, size=scores.size).astype(float)
     options = {"sensitive_features": groups, "sample_weight": weights, "range": (300, 850), "n_bins": 550}
@@ -78,7 +79,7 @@ def test_weights_ranges_and_no_labels(scored):
         assert outcome.rates[index].low < expected < outcome.rates[index].high
 
 
-def test_invalid_input(audit, scored):
+def test_invalid_input(audit):
     what_if = WhatIf.of(audit)
     with pytest.raises(ValueError, match=r"outside \[0, 1\]"):
         what_if.at(1.5)

@@ -1,7 +1,5 @@
 """The readers under `make fuzz`, with hypothesis: seeds that are cut, mixed and overwritten, and bytes of any kind."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

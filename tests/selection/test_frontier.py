@@ -56,8 +56,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Parity cost most")
 class Shrinking(ClassifierMixin, BaseEstimator):
     """Logistic regression whose scores are drawn to their mean: a blind stand-in for training with parity."""
 
-    def __init__(self, parity_weight=1.0, *, fail_at=None, warn_at=None, random_state=None):
+    def __init__(self, parity_weight=1.0, *, fail_at=None, warn_at=None, random_state=None, criterion="gini"):
         self.parity_weight = parity_weight
+        self.criterion = criterion  # of another library
         self.fail_at = fail_at
         self.warn_at = warn_at
         self.random_state = random_state
@@ -98,9 +99,6 @@ def made(error, apart, values=(0.0, 1.0, 10.0), parameter="parity_weight", **cha
         "situation": "blind", "reason": "by hand", "threshold": 0.5, "n_rows": 100, "n_groups": 2,
     }  # fmt: skip
     return Frontier(**{**entries, **changes})
-
-
-# ------------------------------------------------------------------------------------------- the figures
 
 
 def test_every_metric_is_measured_on_held_out_rows():
@@ -218,8 +216,6 @@ def test_adult_error_rises_and_disparity_falls_towards_parity():
         assert apart[-1] < apart[0] / 2
         assert error[-1] > error[0]
 
-
-# ------------------------------------------------------------------------------------------- choosing
 
 FALLING = {"error": [0.1, 0.2, 0.3], "apart": [0.8, 0.4, 0.2]}  # at parity_weight 0, 1 and 10
 
@@ -371,15 +367,15 @@ def test_without_its_data_a_frontier_still_says_where():
         light.choose(max_error=1.0)
 
 
-# ------------------------------------------------------------------------------------------- aware or blind
-
-
 def test_situations():
     assert frontier(cv=2).situation == "aware"
     blind = frontier(COT, cv=2, parity_weights=[0, 1])
     assert (blind.situation, blind.reason) == ("blind", "groups are used in training only")
     each = frontier(clone(COT).set_params(group_specific=True), cv=2, parity_weights=[0, 1])
     assert (each.situation, each.reason) == ("aware", "the group is needed at prediction")
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(sex=(G == "secret_m").astype(int))
+    curve = frontier(COT, frame, Y, frame["sex"], cv=2, parity_weights=[0, 1])
+    assert (curve.situation, curve.reason) == ("aware", "the features include sensitive column 'sex'")
 
 
 def test_features_that_tell_the_group():
@@ -404,15 +400,6 @@ def test_features_that_tell_the_group():
         assert describe_group_features(frame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "y")}), groups) is None
     gaps = np.where(is_m > 0, np.nan, X[:, 0])
     assert "exactly" in describe_group_features(gaps[:, None], groups)
-
-
-def test_frames_with_a_sensitive_column_among_the_features_are_aware():
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(sex=(G == "secret_m").astype(int))
-    curve = frontier(COT, frame, Y, frame["sex"], cv=2, parity_weights=[0, 1])
-    assert (curve.situation, curve.reason) == ("aware", "the features include sensitive column 'sex'")
-
-
-# ------------------------------------------------------------------------------------------- folds
 
 
 @given(st.data())
@@ -467,18 +454,17 @@ def test_custom_splits_need_every_group_and_both_labels():
 
 
 @pytest.mark.parametrize(
-    ("cv", "error"),
+    ("option", "value", "error"),
     [
-        (1, ValueError), (0, ValueError), (True, TypeError), (2.5, TypeError), ("five", TypeError), (None, TypeError),
-        ([], ValueError), ([([0.5], [1.5])], ValueError), ([(np.arange(400), np.arange(500))], ValueError),
+        *(("cv", value, ValueError) for value in (1, 0, [], [([0.5], [1.5])], [(np.arange(400), np.arange(500))])),
+        *(("cv", value, TypeError) for value in (True, 2.5, "five", None)),
+        ("n_jobs", 0, ValueError),
+        *(("n_jobs", value, TypeError) for value in (1.5, True)),
     ],
-)  # fmt: skip
-def test_bad_cv(cv, error):
-    with pytest.raises(error, match="cv"):
-        frontier(Untrainable(), cv=cv)
-
-
-# ------------------------------------------------------------------------------------------- input of every kind
+)
+def test_bad_cv_and_n_jobs(option, value, error):
+    with pytest.raises(error, match=option):
+        frontier(Untrainable(), **{option: value})
 
 
 @pytest.mark.parametrize("kind", ["numpy", "list", "pandas", "polars", "pyarrow", "sparse", "sparse array", "Groups"])
@@ -528,9 +514,6 @@ def test_weights_are_copies():
         assert weighted[metric] == pytest.approx(copied[metric], abs=1e-3)
     plain = frontier(cv=splits, amounts=[0, 1]).table()
     assert weighted["log_loss"] != pytest.approx(plain["log_loss"], abs=1e-3)
-
-
-# ------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
@@ -594,20 +577,11 @@ def test_ctrl_c_stops_the_compiled_loops(n_jobs):
     assert threading.active_count() == before
 
 
-@pytest.mark.parametrize(("n_jobs", "error"), [(0, ValueError), (1.5, TypeError), (True, TypeError)])
-def test_bad_n_jobs(n_jobs, error):
-    with pytest.raises(error, match="n_jobs"):
-        frontier(REPAIR, n_jobs=n_jobs)
-
-
 def test_convergence_warnings_are_issued_once():
     with pytest.warns(ConvergenceWarning, match=r"did not settle \(One of 4 such warnings.\)") as caught:
         curve = frontier(Shrinking(warn_at=3.0), cv=4, parity_weights=[0, 3])
     assert len(caught) == 1
     assert np.isfinite(curve.mean("error_rate")).all()
-
-
-# ------------------------------------------------------------------------------------------- for people
 
 
 def test_a_frontier_reads_well():
@@ -623,7 +597,10 @@ def test_a_frontier_reads_well():
     assert [line.index("0.") for line in lines[5:]] == [lines[4].index("error")] * 3
 
 
-# ------------------------------------------------------------------------------------------------------ group awareness
+@pytest.mark.parametrize("criterion", ["gini", LogisticRegression])
+def test_a_parameter_of_another_library_with_the_same_name_is_no_criterion(criterion):
+    frame = frontier(Shrinking(criterion=criterion), parity_weights=[0.0, 1.0], cv=2).to_frame()
+    assert (frame["criterion_disparity"] == frame["pairwise_disparity"]).all()
 
 
 @pytest.mark.parametrize(("criterion", "strata"), [("equalized_odds", False), ("demographic_parity", True)])

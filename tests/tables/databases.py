@@ -1,7 +1,5 @@
 """Databases that run the scripts of `RepairLookup.to_sql`: two in this process, two as servers from Debian packages."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3
@@ -13,22 +11,29 @@ from pathlib import Path
 import duckdb
 import pytest
 
-__all__ = ["DATABASES", "start_database"]
 
+class Database:
+    """What creates tables, and runs a script there."""
 
-class Embedded:
-    """SQLite and DuckDB; values are passed as parameters, not as literals."""
-
-    def __init__(self, connection, mark='"'):
-        self.connection, self.mark = connection, mark
+    mark, dialect = '"', None
 
     def quoted(self, name):
         return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
 
-    def create(self, table, columns, rows):
-        """Create a table with an id and columns of given types."""
+    def definition(self, table, columns):
+        """Return the command that creates a table with an id and columns of given types."""
         defined = ", ".join(f"{self.quoted(name)} {kind}" for name, kind in columns.items())
-        self.connection.execute(f"CREATE TABLE {self.quoted(table)} (id INTEGER, {defined})")
+        return f"CREATE TABLE {self.quoted(table)} (id INTEGER, {defined});\n"
+
+
+class Embedded(Database):
+    """SQLite and DuckDB; values are passed as parameters, not as literals."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    def create(self, table, columns, rows):
+        self.connection.execute(self.definition(table, columns))
         marks = ", ".join("?" * (1 + len(columns)))
         self.connection.executemany(f"INSERT INTO {self.quoted(table)} VALUES ({marks})", rows)  # noqa: S608
 
@@ -47,12 +52,8 @@ class Embedded:
         self.connection.close()
 
 
-class Server:
+class Server(Database):
     """A server of its own, in a temporary folder, reached by a socket in it; not as root, which the servers refuse."""
-
-    package = ""
-    binaries: tuple[str, ...] = ()
-    mark = '"'
 
     def __init__(self):
         self.found = {name: _find(name) for name in self.binaries}
@@ -88,13 +89,9 @@ class Server:
                 time.sleep(0.1)
         raise RuntimeError((self.folder / "log").read_text(errors="replace")[-2000:])
 
-    def quoted(self, name):
-        return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
-
     def create(self, table, columns, rows):
-        defined = ", ".join(f"{self.quoted(name)} {kind}" for name, kind in columns.items())
         values = ",\n".join(f"({', '.join(map(self.literal, row))})" for row in rows)
-        self.send(f"CREATE TABLE {self.quoted(table)} (id INTEGER, {defined});\n")
+        self.send(self.definition(table, columns))
         self.send(f"INSERT INTO {self.quoted(table)} VALUES {values};\n")  # noqa: S608
 
     def literal(self, value):
@@ -125,7 +122,6 @@ def _find(name):
 
 class PostgreSql(Server):
     package, binaries = "postgresql", ("initdb", "postgres", "psql")
-    settings = ""
 
     def start(self):
         data = self.folder / "data"
@@ -135,7 +131,7 @@ class PostgreSql(Server):
 
     def send(self, text):
         command = ("-X", "-q", "-A", "-t", "-F", "|", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-U", "tester")
-        return self.call(self.found["psql"], *command, "-d", "postgres", text=self.settings + text)
+        return self.call(self.found["psql"], *command, "-d", "postgres", text=text)
 
     @staticmethod
     def hexed(digits):
@@ -145,7 +141,6 @@ class PostgreSql(Server):
 class MariaDb(Server):
     package, binaries = "mariadb-server", ("mariadb-install-db", "mariadbd", "mariadb")
     mark = "`"
-    settings = ""
 
     def start(self):
         data, self.socket = self.folder / "data", self.folder / "socket"
@@ -156,7 +151,7 @@ class MariaDb(Server):
 
     def send(self, text, database="d"):
         command = ("--no-defaults", f"--socket={self.socket}", "-N", "-B", "--default-character-set=utf8mb4")
-        told = self.call(self.found["mariadb"], *command, *([database] if database else []), text=self.settings + text)
+        told = self.call(self.found["mariadb"], *command, *([database] if database else []), text=text)
         return told.replace("\t", "|")
 
     @staticmethod
@@ -174,4 +169,6 @@ DATABASES = {
 
 def start_database(name):
     """Return a database, or skip the test where its server is not installed."""
-    return DATABASES[name]()
+    database = DATABASES[name]()
+    database.dialect = name
+    return database

@@ -1,7 +1,5 @@
 """Names of columns that some engine, format or our own code could take for something else."""
 
-from __future__ import annotations
-
 #: Names, each beside columns that it would match as a pattern, an expression or without regard to case.
 NASTY = (
     # patterns and expressions of polars, DuckDB, Spark, pandas and SQL

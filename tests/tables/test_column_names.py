@@ -1,6 +1,6 @@
 """Columns are addressed literally: a name is never a pattern, an expression, or another column's name in other case."""
 
-from __future__ import annotations
+from functools import cache
 
 import duckdb
 import numpy as np
@@ -12,6 +12,9 @@ import pytest
 import fairtransport as ft
 from fairtransport import GroupPolicy
 from fairtransport.tables import Columns, count_table, open_files, open_table
+from fairtransport.tables.files import table_writer
+from fairtransport.tabular import TableModel
+from fairtransport.tabular.column_plans import read_table
 
 from .conftest import table_repair
 from .nasty_names import DECOYS, NASTY
@@ -51,15 +54,10 @@ def summarized(counts):
     return counts.histograms.by_group.tolist(), counts.histograms.masses.tolist(), by_stratum, counts.set_aside
 
 
-EXPECTED = None
-
-
+@cache
 def expected():
-    global EXPECTED  # noqa: PLW0603 - once for all engines
-    if EXPECTED is None:
-        names = {role: role for role in ROLES}
-        EXPECTED = summarized(count_table(pa.table(tame_columns()), **names, n_bins=64))
-    return EXPECTED
+    names = {role: role for role in ROLES}
+    return summarized(count_table(pa.table(tame_columns()), **names, n_bins=64))
 
 
 def has_names(table, names):
@@ -162,8 +160,6 @@ def test_groups_of_frames(library):
 @pytest.mark.parametrize("library", [pl.DataFrame, pd.DataFrame, pa.table, dict])
 def test_raw_tables_with_nasty_names(library):
     """A model whose columns have nasty names scores as the model of the same columns with tame names."""
-    from fairtransport.tabular import TableModel  # noqa: PLC0415 - scikit-learn takes a while
-
     columns = tame_columns()
     tame = {"y": columns["label"], "g": columns["sensitive_features"], "x0": columns["score"], "x1": columns["weight"]}
     estimator = ft.TransportClassifier(distance="discrete", parity_weight=0.1)
@@ -177,14 +173,14 @@ def test_raw_tables_with_nasty_names(library):
 
 
 def test_names_that_are_equal_as_text_are_refused():
-    from fairtransport.tabular.column_plans import read_table  # noqa: PLC0415
-
-    with pytest.raises(ValueError, match="Two columns of the table are named '1'"):
-        read_table({1: [0.5], "1": [0.7]})
-    with pytest.raises(ValueError, match="Two columns of the table are named '1'"):
-        read_table(pd.DataFrame({1: [0.5], "1": [0.7]}))
-    with pytest.raises(ValueError, match="Two columns of sensitive_features are named '1'"):
-        ft.make_groups(pd.DataFrame({1: [0.5], "1": [0.7]}))
+    twice = {1: [0.5], "1": [0.7]}
+    for read, table, of in (
+        (read_table, twice, "the table"),
+        (read_table, pd.DataFrame(twice), "the table"),
+        (ft.make_groups, pd.DataFrame(twice), "sensitive_features"),
+    ):
+        with pytest.raises(ValueError, match=f"Two columns of {of} are named '1'"):
+            read(table)
 
 
 # ------------------------------------------------------------------------------------------------------------ files
@@ -234,8 +230,6 @@ def test_files_are_counted_by_the_named_columns(tmp_path, ending, step):
 
 @pytest.mark.parametrize("ending", FORMATS)
 def test_rows_of_files_keep_their_names(tmp_path, ending):
-    from fairtransport.tables.files.writers import table_writer  # noqa: PLC0415
-
     names = [name for name in NASTY if stored_name(name, ending) == name]
     names = list({name.casefold(): name for name in names}.values())
     frame = pl.DataFrame({name: [number, number + 1] for number, name in enumerate(names)})

@@ -1,7 +1,5 @@
 """Counts of a table on any engine equal those of NumPy; missing values are counted by reason."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import narwhals as nw

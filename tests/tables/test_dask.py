@@ -1,7 +1,5 @@
 """Dask tables without a cluster: partitions, index and divisions. tests/engines has the cluster."""
 
-from __future__ import annotations
-
 import dask
 import dask.dataframe as dd
 import numpy as np
@@ -37,29 +35,20 @@ def in_parts(frame, kind):
     if kind == "categories that differ by partition":
         parts = (frame.iloc[:100], frame.iloc[100:])
         return dd.concat([dd.from_pandas(part.astype({"race": "category"}), npartitions=1) for part in parts])
-    if kind == "known categories":
-        return dd.from_pandas(frame.astype({"race": "category"}), npartitions=3)
     table = dd.from_pandas(frame, npartitions=3)
-    if kind == "categorized":
-        return table.categorize("race")
-    if kind == "unknown categories":
-        return table.assign(race=table["race"].astype("category"))
-    if kind == "object":
-        return table.assign(race=table["race"].astype(object))
-    return table
+    return {
+        "text": lambda: table,
+        "known categories": lambda: dd.from_pandas(frame.astype({"race": "category"}), npartitions=3),
+        "categorized": lambda: table.categorize("race"),
+        "unknown categories": lambda: table.assign(race=table["race"].astype("category")),
+        "object": lambda: table.assign(race=table["race"].astype(object)),
+    }[kind]()
 
 
-KINDS = [
-    "text",
-    "known categories",
-    "categorized",
-    "unknown categories",
-    "categories that differ by partition",
-    "object",
-]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    ["text", "known categories", "categorized", "unknown categories", "categories that differ by partition", "object"],
+)
 def test_groups_of_any_kind_of_column(kind):
     frame = rows()
     frame.loc[frame.index[:4], "race"] = None

@@ -1,7 +1,5 @@
 """Excel workbooks: the same rows as in any other file."""
 
-from __future__ import annotations
-
 import datetime as dt
 import zipfile
 

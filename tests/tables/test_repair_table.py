@@ -1,7 +1,5 @@
 """TableRepair: equal to the repair of arrays for scores on the grid, within the stated bound for others."""
 
-from __future__ import annotations
-
 import json
 
 import narwhals as nw

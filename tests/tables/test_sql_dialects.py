@@ -1,11 +1,11 @@
 """The repair as SQL: databases return the scores of the library, whatever names and groups contain."""
 
-from __future__ import annotations
-
 import itertools
 import math
+from contextlib import closing
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import fairtransport as ft
@@ -26,24 +26,8 @@ GROUPS = (
 #: Groups that the repair has not seen, and that a loose comparison would find.
 UNSEEN = ("A", "a  ", "É", "SS", "Null", "TRUE", "00", "0.00", "X" * 300, "i", "b", "n")
 NAMES = (
-    "s",
-    "a b",
-    'q"q',
-    "b`b",
-    "c\\",
-    "%s",
-    "d;d",
-    "n\nn",
-    "é",
-    "--",
-    "group",
-    "select",
-    "x'x",
-    "a.b",
-    "$1",
-    "?",
-    "[x]",
-)
+    "s", "a b", 'q"q', "b`b", "c\\", "%s", "d;d", "n\nn", "é", "--", "group", "select", "x'x", "a.b", "$1", "?", "[x]",
+)  # fmt: skip
 
 
 @pytest.fixture(
@@ -51,10 +35,8 @@ NAMES = (
     params=[pytest.param(name, marks=pytest.mark.engines) if name in SERVERS else name for name in DIALECTS],
 )
 def database(request):
-    database = start_database(request.param)
-    database.dialect = request.param
-    yield database
-    database.close()
+    with closing(start_database(request.param)) as database:
+        yield database
 
 
 def fitted(groups, *, repeats=8, n_bins=64):
@@ -65,14 +47,8 @@ def fitted(groups, *, repeats=8, n_bins=64):
     scores = np.clip(0.5 * rng.random(len(group)) + 0.5 * shift, 0, 1)
     columns = {"s": scores.tolist(), "g": group}
     repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))
-    counts = count_table(_table(columns), score="s", sensitive_features="g", n_bins=n_bins)
+    counts = count_table(pa.table(columns), score="s", sensitive_features="g", n_bins=n_bins)
     return repair.fit_counts(counts), columns
-
-
-def _table(columns):
-    import pyarrow as pa  # noqa: PLC0415
-
-    return pa.table(columns)
 
 
 numbers = itertools.count()
@@ -83,16 +59,9 @@ def scored(database, repair, columns, kind, *, score="s", group="g", rows=None, 
     rows = rows or f"scores {next(numbers)}"
     kinds = {score: "DOUBLE PRECISION", group: kind}
     database.create(rows, kinds, [(i, *row) for i, row in enumerate(zip(*columns.values(), strict=True))])
-    script = repair.lookup().to_sql(
-        score=score,
-        sensitive_features=group,
-        rows=rows,
-        table=f"{rows} lookup"[-60:],
-        output="fair",
-        dialect=database.dialect,
-    )
-    options = {} if before is None else {"before": before}
-    found = database.run(script, "fair", **options)
+    names = {"score": score, "sensitive_features": group, "rows": rows, "table": f"{rows} lookup"[-60:]}
+    script = repair.lookup().to_sql(**names, output="fair", dialect=database.dialect)
+    found = database.run(script, "fair", **({} if before is None else {"before": before}))
     assert len(found) == len(columns["s"])  # a join that matches twice would repeat rows
     return [found[index] for index in range(len(found))]
 
@@ -160,18 +129,14 @@ def test_missing_and_extreme_scores(database):
 def test_any_name_of_a_column_and_a_table(database):
     repair, columns = fitted(["a", "b"])
     for number, name in enumerate(NAMES):
-        other = NAMES[number - 1]
-        check(
-            scored(database, repair, columns, text_kind(database), score=name, group=other, rows=f"{name} {number}"),
-            repair,
-            columns,
-        )
+        names = {"score": name, "group": NAMES[number - 1], "rows": f"{name} {number}"}
+        check(scored(database, repair, columns, text_kind(database), **names), repair, columns)
 
 
 def test_other_ranges(database):
     rng = np.random.default_rng(0)
     columns = {"s": (300 + 550 * rng.random(200)).tolist(), "g": rng.choice(["a", "b"], 200).tolist()}
-    counts = count_table(_table(columns), score="s", sensitive_features="g", range=(300, 850), n_bins=110)
+    counts = count_table(pa.table(columns), score="s", sensitive_features="g", range=(300, 850), n_bins=110)
     repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit_counts(counts)
     check(scored(database, repair, columns, text_kind(database)), repair, columns)
 
@@ -187,13 +152,9 @@ def test_other_ranges(database):
 )  # fmt: skip
 @pytest.mark.engines
 def test_settings_of_the_server_do_not_matter(dialect, setting):
-    database = start_database(dialect)
-    database.dialect = dialect
-    try:
+    with closing(start_database(dialect)) as database:
         repair, columns = fitted(GROUPS)
         check(scored(database, repair, columns, "VARCHAR(400)", before=setting), repair, columns)
-    finally:
-        database.close()
 
 
 # ------------------------------------------------------------------------------------------------------------ refused

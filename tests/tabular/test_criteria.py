@@ -1,7 +1,5 @@
 """Models of raw tables with other criteria than demographic parity, and with strata."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

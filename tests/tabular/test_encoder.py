@@ -1,7 +1,5 @@
 """TableEncoder: raw columns of any library become the expected numbers."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A column that gives the label away is named; an informative one, and many rare categories, are not."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """TableModel: scores of raw rows do not depend on the batch; rows without a known group have none."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

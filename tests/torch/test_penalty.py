@@ -195,9 +195,6 @@ def test_equal_groups_have_distance_zero(regularizer, opposite):
     assert np.abs(grad).sum() < 0.05  # it is 2 for groups without overlap
 
 
-# ------------------------------------------------------------------------------------------------ real-valued outputs
-
-
 @pytest.mark.parametrize("kind", ["continuous", "discrete"])
 def test_real_outputs_are_compared_in_units_of_four_standard_deviations(kind):
     """The same outputs in other units have the same penalty, and as probabilities would have it."""

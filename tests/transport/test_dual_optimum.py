@@ -45,21 +45,13 @@ def compiled(problem, x, y, *, same=False, ridge=DUAL_RIDGE, start=None):
 @pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
 def test_both_solvers_find_the_same(regularizer, opposite, strength):
     problem, (x, y) = make_problem(regularizer, opposite, strength=strength), samples()
-    plain = maximize_dual(problem, x, y)
-    values, c, x_slopes, y_slopes = compiled(problem, x, y)
-    np.testing.assert_allclose(values, plain.values, atol=1e-9)
-    np.testing.assert_allclose(x_slopes, plain.x_slopes, atol=1e-6)
-    np.testing.assert_allclose(y_slopes, plain.y_slopes, atol=1e-6)
-    np.testing.assert_allclose(c, plain.coefficients, atol=1e-6)
-
-
-@pytest.mark.parametrize("regularizer", ["l2", "entropy"])
-def test_both_solvers_find_the_same_for_a_sample_and_itself(regularizer):
-    problem, (x, _) = make_problem(regularizer, opposite=False), samples()
-    plain = maximize_dual(problem, x, x, same=True)
-    values, _, x_slopes, _ = compiled(problem, x, x, same=True)
-    np.testing.assert_allclose(values, plain.values, atol=1e-9)
-    np.testing.assert_allclose(x_slopes, plain.x_slopes, atol=1e-6)
+    for other, same in ((y, False), *([] if opposite else [(x, True)])):  # and of a sample and itself
+        plain = maximize_dual(problem, x, other, same=same)
+        values, c, x_slopes, y_slopes = compiled(problem, x, other, same=same)
+        np.testing.assert_allclose(values, plain.values, atol=1e-9)
+        np.testing.assert_allclose(x_slopes, plain.x_slopes, atol=1e-6)
+        np.testing.assert_allclose(y_slopes, plain.y_slopes, atol=1e-6)
+        np.testing.assert_allclose(c, plain.coefficients, atol=1e-6)
 
 
 def objective(problem, x, y, ridge):

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import ot
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -16,7 +16,6 @@ from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import pooled, resolve_target, w1_barycenter, w2_barycenter
 
 CANARY = 0.123454321
-patient = settings(deadline=None)  # a busy machine is no failure
 
 scores = st.floats(0, 1) | st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0])
 
@@ -58,32 +57,7 @@ def lp_optimum(samples, grid, weights, p):
     return total(samples, candidate, weights, p)
 
 
-# ---------------------------------------------------------------------------------------------- optimality
-
-
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_groups", [2, 3, 4])
-def test_no_distribution_has_a_smaller_sum_of_w1(n_groups, weighted):
-    rng = np.random.default_rng(n_groups)
-    for _ in range(10):
-        samples = random_samples(rng, n_groups)
-        weights = rng.dirichlet(np.ones(n_groups)) if weighted else None
-        best = w1_barycenter(samples, weights)
-        least = total(samples, best, weights)
-        rivals = [
-            *samples,
-            *random_samples(rng, 10),
-            pooled(samples, weights),
-            w2_barycenter(samples, weights),
-        ]
-        rivals += [
-            Sample.from_values(best.values + rng.normal(0, scale, len(best)), best.weights)
-            for scale in (1e-6, 1e-3, 0.1)
-        ]
-        assert all(least <= total(samples, rival, weights) + 1e-12 for rival in rivals)
-
-
-@pytest.mark.parametrize("n_groups", [3, 4])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_w1_barycenter_costs_what_the_linear_programme_costs(n_groups, weighted):
     # A median of grid values lies on the grid, so the grid costs nothing.
@@ -113,9 +87,6 @@ def test_no_distribution_has_a_smaller_sum_of_squared_w2(n_groups):
     least = total(samples, best, weights, p=2)
     rivals = [*samples, *random_samples(rng, 10), pooled(samples, weights), w1_barycenter(samples, weights)]
     assert all(least < total(samples, rival, weights, p=2) for rival in rivals)
-
-
-# ------------------------------------------------------------------------------------------ by hand, exact
 
 
 def test_equal_sizes_combine_rank_by_rank():
@@ -168,16 +139,12 @@ def test_pooled_by_size_is_all_rows():
     assert mixture.weights == pytest.approx(everyone.weights, abs=1e-15)
 
 
-@patient
 @given(several_samples())
 def test_means_and_ranges(drawn):
     samples, weights = drawn
     shares = np.ones(len(samples)) if weights is None else weights
     mean = np.average([sample.mean for sample in samples], weights=shares)
-    lowest, highest = (
-        min(sample.values[0] for sample in samples),
-        max(sample.values[-1] for sample in samples),
-    )
+    lowest, highest = min(sample.values[0] for sample in samples), max(sample.values[-1] for sample in samples)
     assert w2_barycenter(samples, weights).mean == pytest.approx(mean, abs=1e-9)
     assert pooled(samples, weights).mean == pytest.approx(mean, abs=1e-9)
     for make in (w1_barycenter, w2_barycenter, pooled):
@@ -214,9 +181,6 @@ def test_blocks_do_not_show(monkeypatch):
     for make, one in zip((w1_barycenter, w2_barycenter), whole, strict=True):
         assert make(samples).values == pytest.approx(one.values, abs=1e-16)
         assert np.array_equal(make(samples).levels, one.levels)
-
-
-# ---------------------------------------------------------------------------------------- resolve_target
 
 
 @pytest.fixture

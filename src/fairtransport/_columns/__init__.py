@@ -19,24 +19,6 @@ from fairtransport._columns.compilation import cached_njit
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = [
-    "Coded",
-    "by_name",
-    "check_number",
-    "code_column",
-    "code_rows",
-    "code_words",
-    "count_codes",
-    "cross_codes",
-    "default_names",
-    "distinct_values",
-    "plain_value",
-    "read_columns",
-    "recode",
-    "say_columns",
-    "short_type",
-]
-
 Coded: TypeAlias = tuple[list[Any], NDArray[Any]]
 """Distinct values, and each row's index among them, in the smallest unsigned type that can represent their number."""
 

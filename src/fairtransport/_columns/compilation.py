@@ -42,17 +42,13 @@ def cached_njit(**options: Any) -> Any:
 
     def decorate(function: Any) -> Any:
         dispatcher = njit(**options)(function)
-        dispatcher._cache = _open_cache(function)  # noqa: SLF001 - what `enable_caching` sets, from numba 0.60 on
+        try:  # what `enable_caching` sets, from numba 0.60 on
+            dispatcher._cache = _SafeCache(function)  # noqa: SLF001
+        except (RuntimeError, OSError):  # no locator found a folder
+            dispatcher._cache = _NoCache()  # noqa: SLF001
         return dispatcher
 
     return decorate
-
-
-def _open_cache(function: Any) -> Any:
-    try:
-        return _SafeCache(function)
-    except (RuntimeError, OSError):  # no locator found a folder
-        return _NoCache()
 
 
 class _NoCache(caching.NullCache):

@@ -86,15 +86,15 @@ def audit(
     favourable: str = "high",
     reference: Any = None,
 ) -> Audit:
-    r"""Measure the differences between groups' scores, with confidence intervals.
+    """Measure the differences between groups' scores, with confidence intervals.
 
     Parameters
     ----------
     scores : array-like of shape (n,)
-        Scores: probabilities, or any other real numbers, such as decile scores, logits or predictions of a regression.
+        Probabilities, or any other real numbers, such as decile scores, logits or predictions of a regression.
     y_true : array-like of shape (n,), optional
-        Labels: two classes, or real numbers. With classes, the audit includes error rates and areas under the ROC
-        curve; with real numbers, errors such as the root mean squared error of each group's predictions.
+        Labels: two classes, for error rates and areas under the ROC curve, or real numbers, for errors such as the root
+        mean squared error of each group's predictions.
     sensitive_features : column, table or Groups
         At least two groups; several columns are crossed.
     sample_weight : array-like of shape (n,), optional
@@ -114,20 +114,17 @@ def audit(
     target : str, label, array-like or Sample, default "barycenter"
         Target of the Wasserstein disparity; see `fairtransport.metrics.wasserstein_disparity`.
     inference : Inference, optional
-        Confidence level, numbers of bootstrap replicates and permutations (1000 each by default), and seed; the cost of
-        resampling does not depend on the number of rows.
+        Confidence level, numbers of bootstrap replicates and permutations, and seed.
     range : pair of float, optional
         Lowest and highest possible score; distances are shares of this range. When omitted, it is [0, 1] for scores
         within it. Other scores, and predictions of a regression, have no known bounds: see Notes.
     groups : GroupPolicy, optional
-        How sensitive columns become groups, and what becomes of small ones; ``settings.small_groups`` has the numbers.
-        Groups with an effective sample size below its ``min_size`` are shown, but not judged: neither the verdict nor
-        the disparities depend on them. Where fewer than two groups are left, the figures refer to all groups and the
-        verdict says so.
+        How sensitive columns become groups, and what becomes of small ones. Groups with an effective sample size below
+        its ``min_size`` are shown, but not judged: neither the verdict nor the disparities depend on them. Where fewer
+        than two groups are left, the figures refer to all groups and the verdict says so.
     materiality : float, default 0.02
         Smallest distance between two groups that matters: 0.02 is 2 percentage points of selection rates, averaged over
-        all thresholds or, where scores have no known bounds, over all shares of people selected. The verdict separates
-        differences that are established from those that also matter.
+        all thresholds or, where scores have no known bounds, over all shares of people selected.
     task : {"classification", "regression"}, optional
         Whether labels are classes or real numbers. By default it is recognised: two different labels are classes,
         fractions and many whole numbers are real; for a few whole numbers the task must be given.
@@ -147,11 +144,11 @@ def audit(
     --------
     fairtransport.audit_table : Audit a table on any engine, from histograms.
     fairtransport.compare : Compare two audits of the same groups.
-    fairtransport.metrics.disparities : The metrics alone.
 
     Notes
     -----
-    Metrics, quantiles, rates and areas are exact. Resampling uses histograms with at most 128 bins.
+    Metrics, quantiles, rates and areas are exact. Resampling uses histograms with at most 128 bins; its cost does not
+    depend on the number of rows.
 
     - *Intervals of disparities* are obtained by inversion of the bootstrap and correct for the upward bias of small
       groups. In simulations with 2 and 6 groups and 200 and 20,000 rows, 95% intervals have a coverage of 92% to 98%,
@@ -159,20 +156,17 @@ def audit(
     - *Noise floors and p-values* are those of an exact permutation test of group membership. With weights, groups are
       instead redrawn from the distribution of all rows with their effective sample sizes, which is approximate.
     - *Intervals of rates* are Wilson's; those of ratios and differences of rates are Donner and Zou's and Newcombe's;
-      those of areas under the ROC curve use DeLong's variance.
-    - *Weights* enter each variance through the sums of their squares.
+      those of areas under the ROC curve use DeLong's variance. Weights enter through the sums of their squares.
 
-    Scores without known bounds are compared by their *ranks* among all rows: the verdict, its p-value and the p-values
-    of pairs refer to the rank disparity, the difference between two groups' selection rates averaged over all shares of
-    people selected, which needs no scale and does not depend on a few extreme scores. Wasserstein distances are
-    reported in units of the score, and the Kolmogorov-Smirnov disparity, the largest difference between two groups'
-    selection rates at any threshold, beside them; its noise floor, on 128 bins, is about a tenth too low for many
-    different scores. The audit of ``1000 * scores + 5`` has the same verdict.
+    Scores without known bounds are compared by their *ranks* among all rows: the verdict and all p-values refer to the
+    rank disparity, the difference between two groups' selection rates averaged over all shares of people selected,
+    which does not change under increasing maps of the scores. Wasserstein distances are reported in units of the score,
+    and the Kolmogorov-Smirnov disparity, the largest difference between two groups' selection rates at any threshold,
+    beside them; its noise floor, on 128 bins, is about a tenth too low for many different scores.
 
     References
     ----------
-    Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section "Results": the three
-    disparities.
+    Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section "Results".
 
     Examples
     --------
@@ -224,7 +218,9 @@ def audit(
     if grid.positions:  # scores without known bounds are compared by their ranks
         scale, rows = RankScale.of(histograms), replace(rows, ranks=pooled_ranks(rows.scores, rows.weights))
     evidence = RowEvidence(histograms, scale, rows=rows)
-    _check_weighted(histograms)
+    n_empty = int(np.count_nonzero(~(histograms.weights > 0)))
+    if n_empty:
+        raise ValueError(f"sample_weight is zero in all rows of {n_empty} of {len(settled)} groups.")
     is_within = layers is not None or needs_labels(criterion)
     columns = () if strata is None or layers is None else tuple(c for c in layers.columns if c != LABEL_COLUMN)
     result = estimate_audit(
@@ -328,12 +324,6 @@ def _alike_histograms(
             rows = part if label is None else with_label(part, label)
             if rows.everyone.any():
                 yield AlikeRows(label, name, Evidence(rows.filled(), scale))
-
-
-def _check_weighted(histograms: GroupHistograms) -> None:
-    n_empty = int(np.count_nonzero(~(histograms.weights > 0)))
-    if n_empty:
-        raise ValueError(f"sample_weight is zero in all rows of {n_empty} of {len(histograms.groups)} groups.")
 
 
 def audit_counts(counts: TableCounts, **options: Any) -> Audit:

@@ -57,24 +57,17 @@ def audit_table(
         Sensitive columns; several are crossed.
     label : str, optional
         Column of labels: 0 and 1, or two others, of which the larger (for text, the alphabetically later) is the
-        positive class; or real numbers. With classes, the audit includes error rates and areas under the ROC curve;
-        with real numbers, errors such as the root mean squared error of each group's predictions.
+        positive class; or real numbers.
     strata : str or list of str, optional
-        Columns of a legitimate ground for differences, such as a region: people are compared only within strata
-        (conditional parity). Missing values form a stratum. Columns with more than 12 different numbers are cut at
-        quantiles, which the provenance of the audit lists.
+        Columns of a legitimate ground for differences, as in `fairtransport.audit`. Columns with more than 12 different
+        numbers are cut at quantiles, which the provenance of the audit lists.
     by : str, optional
         Column whose values, such as regions or months, are audited one by one, in one pass over the rows. Errors of
         real-valued labels are those of all rows. Not with ``strata`` or another criterion.
     weight : str, optional
         Column of row weights; equal when omitted.
-    thresholds, criterion, target, inference
+    thresholds, criterion, target, inference, range, groups, materiality, favourable, reference
         As in `fairtransport.audit`; criteria other than demographic parity need ``label``.
-    groups, materiality, favourable, reference
-        As in `fairtransport.audit`.
-    range : pair of float, optional
-        Lowest and highest possible score; distances are shares of this range. When omitted, as in
-        `fairtransport.audit`: [0, 1] for scores within it, while other scores have no known bounds.
     n_bins : int, default 16384
         Number of bins. The error of a distance is at most 1 / n_bins of the range, and 0 for scores on the grid;
         `Reading.resolution` has the bound for each metric. Rates and errors are exact for thresholds on the grid.
@@ -88,11 +81,6 @@ def audit_table(
     -------
     Audit, or AuditSeries with ``by``
         ``settings.set_aside`` has the number of rows without a score (null or NaN), group, label or weight.
-
-    See Also
-    --------
-    fairtransport.audit : Audit arrays of scores, exactly.
-    fairtransport.compare : Compare two audits of the same groups.
 
     Notes
     -----

@@ -1,27 +1,24 @@
 r"""Confidence intervals of disparities, by inversion of the bootstrap.
 
-A disparity of samples is biased upward: two samples of one distribution never agree exactly. Percentile bootstrap
-intervals double this bias and have poor coverage, in the extreme none. The intervals here are obtained by inversion
-instead: they consist of the true disparities under which the observed one would not be unusual.
+A disparity of samples is biased upward, and percentile bootstrap intervals double the bias. The intervals here consist
+of the true disparities under which the observed one would not be unusual.
 
 Let D be the observed deviations of the groups' curves from their common curve, h the noise of a bootstrap replicate and
-:math:`\|\cdot\|` the disparity, which is a norm of such deviations. The true deviations are taken to be a multiple
-:math:`\lambda D` of the observed ones, from no difference (0) through the observed difference (1) and beyond. With the
-noise h they would be observed as :math:`\|\lambda D + h\|`. For each replicate, the equation
+:math:`\|\cdot\|` the disparity, a norm of such deviations. The true deviations are taken to be a multiple
+:math:`\lambda D`. For each replicate, the equation
 
 .. math:: \|\lambda_b D + h_b\| = \|D\|, \qquad \theta_b = \lambda_b \|D\|,
 
-is solved for the true disparity :math:`\theta_b` that would have been observed as it was. The quantiles of the
-:math:`\theta_b` are the confidence limits. Where noise alone exceeds the observed disparity, :math:`\theta_b` is 0, so
-the interval includes 0 when the data show no difference; an audit ensures this with the test of no difference.
+is solved for the true disparity :math:`\theta_b` that would have been observed as it was; the quantiles of the
+:math:`\theta_b` are the confidence limits. Where noise alone exceeds the observed disparity, :math:`\theta_b` is 0.
 
 D itself contains noise. The part of it that is not a shift of the scores is shrunk (James and Stein) by the share that
-noise explains. The limits do not rely on that direction alone: the lower one is also computed for a sparse direction,
-with only the deviations of more than two standard errors, where noise adds most, and the upper one for a smooth
-direction, nearly a shift, whose size is the least certain. The lower limit is the smaller of the two; the upper one
-lies halfway between its two, of which one covers too rarely where the groups' true differences are hidden by noise, and
-the other too often where they are not (`benchmarks/coverage.py`). If the observed disparity is below the
-median under the null hypothesis, the upper limit is that of an observation at this median.
+noise explains. The lower limit is also computed for a sparse direction, with only the deviations of more than two
+standard errors, where noise adds most, and is the smaller of the two. The upper one is also computed for a smooth
+direction, nearly a shift, whose size is the least certain, and lies halfway between its two, of which one covers too
+rarely where true differences are hidden by noise, and the other too often where they are not
+(`benchmarks/coverage.py`). If the observed disparity is below the median under the null hypothesis, the upper limit is
+that of an observation at this median.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import TARGET_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -139,15 +136,9 @@ class ConfidenceDistribution:
 def lower_tail(p_value: float, confidence: float) -> float:
     r"""Return the probability in the lower tail of an interval for a quantity that cannot be negative.
 
-    Notes
-    -----
-    A central interval excludes 0 only if :math:`p \le (1 - c) / 2`. The unified intervals of Feldman and Cousins
+    A central interval excludes 0 only if :math:`p \le (1 - c) / 2`. The unified intervals of Feldman and Cousins (1998)
     exclude it if and only if :math:`p \le 1 - c`, and have the same coverage. This is the tail of their lower limit for
     a normal observation with that p-value.
-
-    References
-    ----------
-    Feldman and Cousins (1998), "Unified approach to the classical statistical analysis of small signals".
     """
     if p_value <= (1 - confidence) / _SMALL_P_VALUE:
         return (1 - confidence) / 2
@@ -174,15 +165,13 @@ def lower_tail(p_value: float, confidence: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Component:
-    """One norm on one stratum: its observed deviations, and the directions of the true ones that limits assume."""
+    """One norm on one stratum: its observed deviations, and directions of the true ones: direct, smooth and sparse."""
 
     norm: DisparityNorm
     stratum: Stratum
     widths: NDArray[np.float64]
     observed: NDArray[np.float64]
-    direction: NDArray[np.float64]
-    smooth_direction: NDArray[np.float64]
-    sparse_direction: NDArray[np.float64]
+    directions: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
     def total(self, curves: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.stratum.weight * self.norm.total(curves, self.widths)
@@ -211,20 +200,17 @@ def confidence_distributions(
                 components[name] = [_make_component(*each) for each in zip(norms, strata, draws, strict=True)]
             terms = components[name]
             noise = [term.noise(*draw) for term, draw in zip(terms, draws, strict=True)]
+            direct, smooth, sparse = zip(*(term.directions for term in terms), strict=True)
             observed = sum(float(term.total(term.observed)[0]) for term in terms)
             if name not in nulls:
-                under_null = _measure(terms, noise)
-                nulls[name] = observed, float(np.median(under_null))
-            values = _solve(terms, noise, observed)
+                nulls[name] = observed, float(np.median(_measure(terms, direct, noise, np.zeros(n_drawn))))
+            lower = values = _solve(terms, direct, noise, observed)
             largest = max(nulls[name])
-            upper = values if observed == largest else _solve(terms, noise, largest)
-            lower = values
-            if any(term.smooth_direction is not term.direction for term in terms):
-                smooth = [replace(term, direction=term.smooth_direction) for term in terms]
-                upper = (upper + np.maximum(upper, _solve(smooth, noise, largest))) / 2
+            upper = values if observed == largest else _solve(terms, direct, noise, largest)
+            if any(one is not other for one, other in zip(direct, smooth, strict=True)):
+                upper = (upper + np.maximum(upper, _solve(terms, smooth, noise, largest))) / 2
                 if significant:
-                    sparse = [replace(term, direction=term.sparse_direction) for term in terms]
-                    lower = np.minimum(lower, _solve(sparse, noise, observed))
+                    lower = np.minimum(lower, _solve(terms, sparse, noise, observed))
             parts[name].append(ConfidenceDistribution(values, lower, upper))
     n_groups = max(len(stratum.histograms.group_shares) for stratum in strata)
     return {
@@ -257,7 +243,7 @@ def _make_component(
     curves = norm.prepare(histograms.curves(), histograms)
     deviations = curves - norm.centre(curves, histograms)
     widths = norm.widths(histograms)
-    component = _Component(norm, stratum, widths, deviations, deviations, deviations, deviations)
+    component = _Component(norm, stratum, widths, deviations, (deviations,) * 3)
     noise = component.noise(*draw)
     if norm.target is None:
         noise = noise - noise[-1]
@@ -278,7 +264,7 @@ def _make_component(
     sparse = _threshold(deviations, noise)
     if float(component.total(sparse)[0]) <= _EQUAL:
         sparse = direction
-    return _Component(norm, stratum, widths, deviations, direction, smooth, sparse)
+    return replace(component, directions=(direction, smooth, sparse))
 
 
 def smooth_direction(
@@ -329,42 +315,39 @@ def _alternating_shift(n_curves: int, shares: NDArray[np.float64], shift: NDArra
 
 
 def _measure(
-    components: Sequence[_Component],
+    terms: Sequence[_Component],
+    directions: Sequence[NDArray[np.float64]],
     noise: Sequence[NDArray[np.float64]],
-    multiples: NDArray[np.float64] | None = None,
+    multiples: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the disparity of each replicate at its multiple of the direction; None for noise alone."""
-    if multiples is None:
-        parts = [component.total(one) for component, one in zip(components, noise, strict=True)]
-    else:
-        factors = multiples[None, :, None]
-        parts = [
-            component.total(factors * component.direction + one)
-            for component, one in zip(components, noise, strict=True)
-        ]
-    total: NDArray[np.float64] = np.sum(parts, axis=0)
-    return total
+    """Return the disparity of each replicate at its multiple of the direction."""
+    factors = multiples[None, :, None]
+    parts = (factors * direction + one for direction, one in zip(directions, noise, strict=True))
+    return _sum(term.total(part) for term, part in zip(terms, parts, strict=True))
 
 
 def _solve(
-    components: Sequence[_Component], noise: Sequence[NDArray[np.float64]], observed: float
+    terms: Sequence[_Component],
+    directions: Sequence[NDArray[np.float64]],
+    noise: Sequence[NDArray[np.float64]],
+    observed: float,
 ) -> NDArray[np.float64]:
     r"""Return the true disparity at the largest root :math:`\lambda \ge 0` for each replicate; 0 where there is none.
 
     The disparity is a convex function of lambda whose slope is at most the norm of the direction.
     """
-    scale = sum(float(component.total(component.direction)[0]) for component in components)
+    scale = sum(float(term.total(direction)[0]) for term, direction in zip(terms, directions, strict=True))
     size = noise[0].shape[1]
     if not scale > 0:
         return np.zeros(size)
     # Few replicates at a time: arrays that fit into the processor's cache are several times faster.
     step = max(1, _CACHE_ENTRIES // sum(one.shape[0] * one.shape[2] for one in noise))
-    slices = [slice(start, start + step) for start in range(0, size, step)]
     roots = []
-    for at in slices:
-        part = [one[:, at] for one in noise]
-        start = (observed + _measure(components, part)) / scale  # right of the root, by the triangle inequality
-        roots.append(largest_roots(partial(_measure, components, part), observed, start, scale))
+    for first in range(0, size, step):
+        part = [one[:, first : first + step] for one in noise]
+        measure = partial(_measure, terms, directions, part)
+        start = (observed + measure(np.zeros(part[0].shape[1]))) / scale  # right of the root: triangle inequality
+        roots.append(largest_roots(measure, observed, start, scale))
     return scale * np.concatenate(roots)
 
 
@@ -427,9 +410,8 @@ class DisparityNorm:
         return curves[-1] if self.target is None else histograms.average_cdf(self.target)[None]
 
 
-def make_rank_norms() -> tuple[DisparityNorm, ...]:
-    """Return the norms of the disparities of ranks."""
-    return DisparityNorm(RANK_METRICS[0], "pairs"), DisparityNorm(RANK_METRICS[1], "largest")
+#: The norms of the disparities of ranks.
+RANK_NORMS = DisparityNorm(RANK_METRICS[0], "pairs"), DisparityNorm(RANK_METRICS[1], "largest")
 
 
 def make_norms(histograms: GroupHistograms, target: Any, *, scale: float = 1.0) -> tuple[DisparityNorm, ...]:
@@ -449,11 +431,8 @@ def make_norms(histograms: GroupHistograms, target: Any, *, scale: float = 1.0) 
 
 def _is_scores(target: Any, histograms: GroupHistograms) -> bool:
     """Return whether a target is a list of scores rather than the label of a group."""
-    if isinstance(target, tuple) and target in histograms.groups.labels:
-        return False
-    if np.ndim(target) == 0:
-        return False
-    return np.asarray(target).dtype.kind in "biuf"
+    is_label = isinstance(target, tuple) and target in histograms.groups.labels
+    return not is_label and np.ndim(target) > 0 and np.asarray(target).dtype.kind in "biuf"
 
 
 def _sort_curves(curves: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -522,15 +501,11 @@ class PairIndex:
 
     def mean(self, strata: Sequence[Stratum], distances: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return the mean distance of each pair over its strata, from the distances in each stratum."""
-        total: NDArray[np.float64] | None = None
-        for stratum, positions, each in zip(strata, self.positions, distances, strict=True):
-            if total is None:
-                total = np.zeros((len(self.pairs), *each.shape[1:]))
+        parts = list(distances)
+        total = np.zeros((len(self.pairs), *parts[0].shape[1:]))
+        for stratum, positions, each in zip(strata, self.positions, parts, strict=True):
             total[positions] += stratum.weight * each
-        if total is None:
-            raise ValueError("There are no strata.")
-        weights = self.weights.reshape(-1, *[1] * (total.ndim - 1))
-        return np.asarray(total / weights)
+        return total / self.weights[:, None]
 
     def scales(self, strata: Sequence[Stratum]) -> NDArray[np.float64]:
         r"""Return what the sum of each pair's distances over strata is proportional to without any difference.
@@ -574,10 +549,8 @@ def compare_pairs(
     pairs = index.pairs
     histograms = [stratum.histograms for stratum in strata]
     distances = index.mean(strata, (pair_distances(each.curves()[:-1], each.widths) for each in histograms))[:, 0]
-    if len(pairs) == 1:
-        count = n_replicates
-    else:
-        count = int(np.clip(_MAX_REPLICATES_TIMES_PAIRS // len(pairs), min(200, n_replicates), n_replicates))
+    most = n_replicates if len(pairs) == 1 else _MAX_REPLICATES_TIMES_PAIRS // len(pairs)
+    count = int(np.clip(most, min(200, n_replicates), n_replicates))
     drawn = index.mean(strata, (pair_distances(each.noise(rng, count)[:-1], each.widths) for each in histograms))
     limits = np.quantile(drawn, confidence, axis=1)
     if len(pairs) == 1:
@@ -597,21 +570,15 @@ def pair_distances(curves: NDArray[np.float64], widths: NDArray[np.float64]) -> 
     if n_blocks < widths.size:
         areas = np.add.reduceat(areas, np.linspace(0, widths.size, n_blocks, endpoint=False).astype(np.intp), axis=-1)
     result = np.empty((n_pairs, curves.shape[1]))
-    for at, part in _chunks(areas):
-        start = 0
+    step = max(1, _CACHE_ENTRIES // (n_groups * areas.shape[2]))
+    for first in range(0, areas.shape[1], step):
+        at, start = slice(first, first + step), 0
+        part = areas[:, at]
         for group in range(n_groups - 1):
             stop = start + n_groups - 1 - group
             result[start:stop, at] = np.abs(part[group + 1 :] - part[group]).sum(axis=-1)
             start = stop
     return result
-
-
-def _chunks(areas: NDArray[np.float64]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Yield few replicates at a time: arrays that fit into the processor's cache are several times faster."""
-    step = max(1, (1 << 16) // (areas.shape[0] * areas.shape[2]))
-    for start in range(0, areas.shape[1], step):
-        at = slice(start, start + step)
-        yield at, areas[:, at]
 
 
 def pair_scales(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -644,19 +611,14 @@ def _p_value(distance: float, noise: NDArray[np.float64]) -> float:
 PAIRS_TEST = "largest_ratio"
 
 
-def noise_floors(stratum: Stratum, n_permutations: int, rng: np.random.Generator) -> dict[str, NoiseFloor]:
-    """Measure every disparity after each permutation of group membership.
+def joint_noise_floors(
+    strata: Sequence[Stratum], n_permutations: int, rng: np.random.Generator
+) -> tuple[dict[str, NoiseFloor], list[dict[str, NoiseFloor]]]:
+    """Measure every disparity after each permutation of group membership within strata: of all, and of each stratum.
 
     Rows keep their scores and groups their sizes: counts are drawn without replacement, which has the distribution of
     permuted rows at a cost that does not depend on their number.
     """
-    return joint_noise_floors([stratum], n_permutations, rng)[0]
-
-
-def joint_noise_floors(
-    strata: Sequence[Stratum], n_permutations: int, rng: np.random.Generator
-) -> tuple[dict[str, NoiseFloor], list[dict[str, NoiseFloor]]]:
-    """Measure every disparity after each permutation of group membership within strata."""
     index = index_pairs(strata)
     scales = index.scales(strata)
     names = [norm.name for norm in strata[0].norms]

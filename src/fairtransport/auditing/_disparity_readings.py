@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +15,10 @@ from fairtransport.auditing._confidence_intervals import (
     confidence_distributions,
     joint_noise_floors,
     make_norms,
-    make_rank_norms,
 )
 from fairtransport.auditing._evidence import EVERYONE, MAX_NODES, coarsen
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import PairSummary, Reading
-from fairtransport.transport.line import wasserstein
-from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,19 +34,17 @@ _MIN_NODES = 16
 _SMALLEST = 1e-9  # a lower limit that excludes 0
 
 
-def make_stratum(histograms: GroupHistograms, target: Any, *, n_strata: int = 1, scale: float = 1.0) -> Stratum:
+def make_stratum(
+    histograms: GroupHistograms,
+    norms: tuple[DisparityNorm, ...],
+    *,
+    n_strata: int = 1,
+    scale: float = 1.0,
+    **settings: Any,
+) -> Stratum:
     """Return coarse histograms with the disparities to measure; many groups or strata get fewer bins each."""
-    coarse = coarsen(histograms, _max_nodes(histograms, n_strata), scale=scale)
-    return Stratum(coarse, make_norms(histograms, target, scale=scale))
-
-
-def make_rank_stratum(histograms: GroupHistograms, *, n_strata: int = 1) -> Stratum:
-    """Return coarse histograms of ranks with the disparities to measure."""
-    return Stratum(coarsen(histograms, _max_nodes(histograms, n_strata)), make_rank_norms())
-
-
-def _max_nodes(histograms: GroupHistograms, n_strata: int) -> int:
-    return int(np.clip(_MAX_ENTRIES // (len(histograms.rows) * n_strata), _MIN_NODES, MAX_NODES))
+    n_nodes = int(np.clip(_MAX_ENTRIES // (len(histograms.rows) * n_strata), _MIN_NODES, MAX_NODES))
+    return Stratum(coarsen(histograms, n_nodes, scale=scale), norms, **settings)
 
 
 def disparity_readings(
@@ -99,20 +93,17 @@ def pair_estimate(
 ) -> Estimate:
     """Return the bias-corrected distance between two groups, with its interval."""
     norm = DisparityNorm(METRICS[2], "pairs")
-    max_nodes = int(np.clip(_MAX_ENTRIES // (2 * len(histograms)), _MIN_NODES, MAX_NODES))
     strata = [
-        Stratum(coarsen(each, max_nodes), (norm,), weight, noise_factor=noise_factor)
+        make_stratum(each, (norm,), n_strata=len(histograms), weight=weight, noise_factor=noise_factor)
         for each, weight in zip(histograms, weights, strict=True)
     ]
     significant = p_value <= 1 - options.inference.confidence
-    distribution = confidence_distributions(strata, options.inference.n_bootstrap, rng, significant=significant)[
-        norm.name
-    ]
+    distributions = confidence_distributions(strata, options.inference.n_bootstrap, rng, significant=significant)
     observed = sum(
         stratum.weight * float(norm.total(stratum.histograms.curves(), stratum.histograms.widths)[0])
         for stratum in strata
     )
-    return _estimate(distribution, p_value, distance - observed, options.inference.confidence)
+    return _estimate(distributions[norm.name], p_value, distance - observed, options.inference.confidence)
 
 
 def _estimate(
@@ -149,12 +140,17 @@ def score_readings(
     grid = whole.histograms.grid
     spread = _spread(whole)
     strata = [
-        replace(make_stratum(evidence.histograms, options.target, n_strata=len(parts), scale=1 / spread), weight=weight)
+        make_stratum(
+            evidence.histograms,
+            make_norms(evidence.histograms, options.target, scale=1 / spread),
+            n_strata=len(parts),
+            scale=1 / spread,
+            weight=weight,
+        )
         for evidence, weight in parts
     ]
     values = [
-        {name: value / spread for name, value in disparities_of(evidence, options.target).items()}
-        for evidence, _ in parts
+        {name: value / spread for name, value in evidence.disparities(options.target).items()} for evidence, _ in parts
     ]
     floors, _ = joint_noise_floors(strata, options.inference.n_permutations, rng)
     unit = spread * (grid.high - grid.low)
@@ -174,27 +170,6 @@ def _spread(evidence: Evidence) -> float:
         return float(high - low)
     deviation = float(np.abs(sample.values - middle) @ sample.weights)
     return deviation if deviation > 0 else 1.0
-
-
-def disparities_of(evidence: Evidence, target: Any) -> dict[str, float]:
-    """Return the three disparities of the groups that have rows, from their distributions."""
-    histograms = evidence.histograms
-    weights = histograms.weights
-    samples = [evidence.sample(group) for group in range(weights.size)]
-    everyone = evidence.sample(EVERYONE)
-    resolved = resolve_target(
-        histograms.unit_target(target),
-        samples,
-        weights,
-        labels=histograms.groups.labels,
-        names=histograms.groups.names,
-        everyone=everyone,
-    )
-    return {
-        METRICS[0]: sum(wasserstein(sample, resolved) for sample in samples),
-        METRICS[1]: sum(wasserstein(sample, everyone) for sample in samples),
-        METRICS[2]: sum(wasserstein(one, other) for one, other in combinations(samples, 2)),
-    }
 
 
 # The scores at which two groups differ.

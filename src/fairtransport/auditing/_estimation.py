@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairtransport.auditing._confidence_intervals import PAIRS_TEST, RANK_METRICS, joint_noise_floors, make_norms
-from fairtransport.auditing._disparity_readings import disparities_of, make_stratum, score_readings
+from fairtransport.auditing._disparity_readings import make_stratum, score_readings
 from fairtransport.auditing._evidence import EVERYONE, groups_to_compare
 from fairtransport.auditing._group_comparison import (
     ComparedPart,
@@ -125,13 +125,7 @@ def summarise_threshold(
     )
 
 
-_TARGET_DESCRIPTIONS = dict(
-    zip(
-        TARGET_WORDS,
-        ("the groups' Wasserstein-1 barycenter", "the groups' Wasserstein-2 barycenter", "everyone"),
-        strict=True,
-    )
-)
+_TARGETS = ("the groups' Wasserstein-1 barycenter", "the groups' Wasserstein-2 barycenter", "everyone")
 
 
 def estimate_audit(
@@ -161,8 +155,18 @@ def estimate_audit(
     if residuals is not None:
         ends, names = (grid.low, grid.high), histograms.groups.names
         regression = estimate_regression(residuals, names, judged, reference, confidence=confidence, score_range=ends)
+    errors: dict[str, Any] = {"error_rates": (), "separation": None, "calibration": None, "cross_auc": None}
     if histograms.has_labels:
         readings = {"error_rate": _error_reading(evidence, options), **readings}
+        known = _known_separation(within, options, strata)
+        errors = {
+            "error_rates": tuple(
+                estimate_error_rates(evidence, cut, options, reference, rng) for cut in options.thresholds
+            ),
+            "separation": estimate_separation(evidence, options, rng, known=known),
+            "calibration": estimate_calibration(evidence, options, compared.tolist(), rng),
+            "cross_auc": estimate_cross_auc(evidence, options, rng),
+        }
     return Audit(
         groups=tuple(summarise_group(evidence, i, options, judged=bool(judged[i])) for i in range(judged.size)),
         readings=readings,
@@ -176,7 +180,7 @@ def estimate_audit(
         largest_distance=comparison.largest_distance,
         metrics_all_groups={name: unit * value for name, value in evidence.disparities(options.target).items()},
         auc=estimate_auc(evidence, EVERYONE, options) if histograms.has_labels else None,
-        **_errors(evidence, options, compared, reference, rng, known=_known_separation(within, options, strata)),
+        **errors,
         within=within,
         histograms=histograms,
         rank_distances=None if evidence.rank_scale is None else evidence.ranked().distances(),
@@ -193,7 +197,7 @@ def estimate_audit(
             weighted=histograms.squares is not None,
             null="permuted" if comparison.permuted else "resampled",
             n_nodes=comparison.n_nodes,
-            materiality=options.materiality,
+            materiality=float(options.materiality),
             set_aside=dict(set_aside or {}),
             small_groups=small_groups or SmallGroups(),
             favourable=options.favourable,
@@ -216,28 +220,6 @@ def _known_separation(
     return {key: readings["rank_disparity" if "rank_disparity" in readings else "strong_pairwise_disparity"]}
 
 
-def _errors(
-    evidence: Evidence,
-    options: Options,
-    compared: NDArray[np.intp],
-    reference: int,
-    rng: np.random.Generator,
-    *,
-    known: dict[int | None, Reading],
-) -> dict[str, Any]:
-    """Return the figures that need labels."""
-    if not evidence.histograms.has_labels:
-        return {"error_rates": (), "separation": None, "calibration": None, "cross_auc": None}
-    return {
-        "error_rates": tuple(
-            estimate_error_rates(evidence, cut, options, reference, rng) for cut in options.thresholds
-        ),
-        "separation": estimate_separation(evidence, options, rng, known=known),
-        "calibration": estimate_calibration(evidence, options, compared.tolist(), rng),
-        "cross_auc": estimate_cross_auc(evidence, options, rng),
-    }
-
-
 def _error_reading(evidence: Evidence, options: Options) -> Reading:
     tally = evidence.wrong(options.unit_thresholds[0], EVERYONE)
     error = share(tally, options.inference.confidence)
@@ -247,8 +229,8 @@ def _error_reading(evidence: Evidence, options: Options) -> Reading:
 
 
 def _describe_target(target: Any, names: Sequence[str], group: int) -> str:
-    if isinstance(target, str) and target in _TARGET_DESCRIPTIONS:
-        return _TARGET_DESCRIPTIONS[target]
+    if isinstance(target, str) and target in TARGET_WORDS:
+        return _TARGETS[TARGET_WORDS.index(target)]
     if group >= 0:
         return f"the scores of {names[group]}"
     if isinstance(target, (Sample, list, np.ndarray)):
@@ -345,10 +327,11 @@ def _measure(evidence: Evidence, index: dict[Any, int], options: Options, n_part
     if evidence.rank_scale is not None:
         return rank_part(evidence, groups, n_parts=n_parts)
     try:
-        stratum = make_stratum(evidence.histograms, options.target, n_strata=n_parts)
+        norms = make_norms(evidence.histograms, options.target)
     except ValueError:
         return None
-    return ComparedPart(evidence, replace(stratum, groups=groups), disparities_of(evidence, options.target))
+    stratum = make_stratum(evidence.histograms, norms, n_strata=n_parts, groups=groups)
+    return ComparedPart(evidence, stratum, evidence.disparities(options.target))
 
 
 def _score_readings(

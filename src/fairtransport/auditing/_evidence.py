@@ -64,12 +64,11 @@ class Evidence:
 
     def ranked(self) -> Evidence:
         """Return the same rows with ranks instead of scores."""
-        return Evidence(self._ranked_histograms())
+        return Evidence(self._scale.of_histograms(self.histograms))
 
-    def _ranked_histograms(self) -> GroupHistograms:
-        if self.rank_scale is None:
-            raise ValueError("The scores have known bounds.")
-        return self.rank_scale.of_histograms(self.histograms)
+    @property
+    def _scale(self) -> RankScale:
+        return self.rank_scale or RankScale.of(self.histograms)
 
     def only(self, groups: NDArray[np.intp]) -> Evidence:
         """Return the evidence of some groups alone: rows that belong to none of them are left out."""
@@ -184,8 +183,8 @@ class RowEvidence(Evidence):
 
     def ranked(self) -> RowEvidence:
         """Return the same rows with ranks instead of scores."""
-        histograms = self._ranked_histograms()
-        return RowEvidence(histograms, rows=replace(self.rows, scores=np.asarray(self.rows.ranks)))
+        ranks = replace(self.rows, scores=np.asarray(self.rows.ranks))
+        return RowEvidence(self._scale.of_histograms(self.histograms), rows=ranks)
 
     def only(self, groups: NDArray[np.intp]) -> RowEvidence:
         """Return the evidence of some groups alone: rows that belong to none of them are left out."""
@@ -225,22 +224,19 @@ class RowEvidence(Evidence):
 
     def class_sample(self, label: int, group: int) -> Sample | None:
         """Return the distribution of a group's scores with one label; None where it has no such rows."""
-        if (label, group) not in self._class_samples:
-            self._class_samples[label, group] = self._class_sample(label, group)
-        return self._class_samples[label, group]
+        positive, weights, known = self.rows.positive, self.rows.weights, self._class_samples
+        if positive is None:
+            raise ValueError("The audit has no labels.")
+        if (label, group) not in known:
+            members = np.arange(self._scores.size)[self._rows_of(group)]
+            rows = members[positive[members] == bool(label)]
+            empty = not rows.size if weights is None else not weights[rows].sum() > 0
+            known[label, group] = None if empty else self._sample(rows)
+        return known[label, group]
 
     @cached_property
     def _class_samples(self) -> dict[tuple[int, int], Sample | None]:
         return {}
-
-    def _class_sample(self, label: int, group: int) -> Sample | None:
-        if self.rows.positive is None:
-            raise ValueError("The audit has no labels.")
-        members = np.arange(self._scores.size)[self._rows_of(group)]
-        rows = members[self.rows.positive[members] == bool(label)]
-        if not rows.size or (self.rows.weights is not None and not self.rows.weights[rows].sum() > 0):
-            return None
-        return self._sample(rows)
 
     def decisions(self, threshold: float, group: int) -> Decisions:
         """Return the weight of a group's rows by label and by whether they are strictly above a threshold."""
@@ -411,7 +407,7 @@ class CoarseHistograms:
 
     def _share_of_smallest_group(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the share of each cell in its smallest group, so that a group of several cells gets one pseudo-row."""
-        members = np.ones((1, totals.size), dtype=np.bool_) if self.members is None else self.members
+        members = np.asarray(self.members)
         sizes = np.where(members, (members @ totals)[:, None], np.inf)
         smallest = np.minimum(sizes.min(axis=0), totals.sum())
         return np.divide(totals, smallest, out=np.zeros_like(totals), where=smallest > 0)

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from fairtransport.auditing._confidence_intervals import METRICS, PAIRS_TEST, RANK_METRICS, compare_pairs, noise_floors
+from fairtransport.auditing._confidence_intervals import (
+    METRICS,
+    PAIRS_TEST,
+    RANK_METRICS,
+    RANK_NORMS,
+    compare_pairs,
+    joint_noise_floors,
+    make_norms,
+)
 from fairtransport.auditing._disparity_readings import (
     disparity_readings,
-    make_rank_stratum,
     make_stratum,
     pair_estimate,
     score_readings,
@@ -54,20 +61,18 @@ def distribution_free_margins(
     n_groups = sizes.size
     radius = np.minimum(1.0, np.sqrt(np.log(2 * n_groups / (1 - confidence)) / (2 * np.maximum(sizes, 1e-9))))
     total, pooled = float(radius.sum()), float(weights @ radius / weights.sum())
-    margins = {}
-    for norm in norms:
-        if norm.kind == "pairs":
-            margin = (n_groups - 1) * total
-        elif norm.kind in {"everyone", "mean"}:
-            margin = total + n_groups * pooled
-        elif norm.kind == "largest":
-            margin = float(np.sort(radius)[-2:].sum())
-        elif norm.kind == "group":
-            margin = total + (n_groups - 2) * float(radius[norm.group])
-        else:
-            margin = total
-        margins[norm.name] = margin
-    return margins
+    margins = {
+        "pairs": (n_groups - 1) * total,
+        "everyone": total + n_groups * pooled,
+        "mean": total + n_groups * pooled,
+        "largest": float(np.sort(radius)[-2:].sum()),
+    }
+    return {
+        norm.name: total + (n_groups - 2) * float(radius[norm.group])
+        if norm.kind == "group"
+        else margins.get(norm.kind, total)
+        for norm in norms
+    }
 
 
 class ComparedPart(NamedTuple):
@@ -109,18 +114,19 @@ def compare_groups(
     wider, own_options = None, options
     if target >= 0 and target not in groups:
         wider, own_options = evidence.only(np.append(groups, target)), replace(options, target="barycenter")
+    beside: dict[str, Reading] = {}
+    to_target: dict[str, Reading] = {}
     if evidence.rank_scale is None:
-        readings = {} if wider is None else _compare(wider, range(n_groups), options, rng, n_groups)[0].readings
+        if wider is not None:
+            to_target = _compare(wider, range(n_groups), options, rng, n_groups)[0].readings
         comparison, _ = _compare(compared, groups.tolist(), own_options, rng, n_groups)
-        beside: dict[str, Reading] = {}
     else:
         comparison, p_value = _compare(compared, groups.tolist(), own_options, rng, n_groups)
         beside = score_readings([(compared, 1.0)], own_options, rng, p_value=p_value, whole=evidence)
-        readings = {}
         if wider is not None:
-            readings = score_readings([(wider, 1.0)], options, rng, p_value=p_value, whole=evidence)
-    to_target = {METRICS[0]: readings[METRICS[0]]} if readings else {}
-    return replace(comparison, readings={**beside, **comparison.readings, **to_target})
+            to_target = score_readings([(wider, 1.0)], options, rng, p_value=p_value, whole=evidence)
+    readings = {**beside, **comparison.readings}
+    return replace(comparison, readings=readings | {name: to_target[name] for name in METRICS[:1] if name in to_target})
 
 
 def _compare(
@@ -133,10 +139,10 @@ def _compare(
     if evidence.rank_scale is not None:
         part = rank_part(evidence, own)
     else:
-        stratum = replace(make_stratum(histograms, options.target), groups=own)
+        stratum = make_stratum(histograms, make_norms(histograms, options.target), groups=own)
         part = ComparedPart(evidence, stratum, evidence.disparities(options.target))
         resolution = {} if evidence.exact else histograms.bounds()
-    floors = noise_floors(part.stratum, options.inference.n_permutations, rng)
+    floors, _ = joint_noise_floors([part.stratum], options.inference.n_permutations, rng)
     comparison = compare_parts([part], floors, n_groups, options, rng)
     margins = distribution_free_margins(
         part.stratum.norms, histograms.effective_sizes, histograms.weights, options.inference.confidence
@@ -152,12 +158,8 @@ def _compare(
 def rank_part(evidence: Evidence, groups: tuple[int, ...], *, n_parts: int = 1) -> ComparedPart:
     """Return the rows of groups with ranks instead of scores, and the disparities of the ranks."""
     ranked = evidence.ranked()
-    stratum = replace(make_rank_stratum(ranked.histograms, n_strata=n_parts), groups=groups)
-    distances = ranked.distances()
-    values = {
-        RANK_METRICS[0]: float(np.triu(distances, 1).sum()),
-        RANK_METRICS[1]: evidence.largest_gap(),
-    }
+    stratum = make_stratum(ranked.histograms, RANK_NORMS, n_strata=n_parts, groups=groups)
+    values = dict(zip(RANK_METRICS, (float(np.triu(ranked.distances(), 1).sum()), evidence.largest_gap()), strict=True))
     return ComparedPart(ranked, stratum, values, evidence)
 
 
@@ -206,7 +208,9 @@ def _farthest(
     shared = [part for part in parts if {*pair} <= {*part.groups}]
     total = sum(part.stratum.weight for part in shared)
     weights = [part.stratum.weight / total for part in shared]
-    alone = [part.evidence.only(np.array([part.groups.index(group) for group in pair])) for part in shared]
+    places = [np.array([part.groups.index(group) for group in pair]) for part in shared]
+    alone = [part.evidence.only(at) for part, at in zip(shared, places, strict=True)]
+    histograms = [each.histograms for each in alone]
     p_value = float(tests.p_values[index])
     factor = 1.0
     if len(tests.pairs) == 1:
@@ -216,38 +220,27 @@ def _farthest(
     else:
         factor = selection_factor(tests.n_rivals(index), np.unique(tests.pairs).size, options.inference.confidence)
         distance = sum(weight * float(each.distances()[0, 1]) for weight, each in zip(weights, alone, strict=True))
-        histograms = [each.histograms for each in alone]
         estimate = pair_estimate(
             histograms, options, rng, distance=distance, p_value=p_value, noise_factor=factor, weights=weights
         )
-    summary = summarise_pair(_standardised([each.histograms for each in alone], weights), 0, 1, distance)
-    higher = 0 if summary.higher == alone[0].histograms.groups.names[0] else 1
-    difference = mean_difference(
-        [each.histograms for each in alone], weights, higher, options.inference.confidence, factor
-    )
+    summary = summarise_pair(_standardised(histograms, weights), 0, 1, distance)
+    higher = 0 if summary.higher == histograms[0].groups.names[0] else 1
+    difference = mean_difference(histograms, weights, higher, options.inference.confidence, factor)
     summary = replace(summary, estimate=estimate, p_value=p_value, mean_difference=difference)
     scores = [part.scores for part in shared if part.scores is not None]
-    return _in_score_units(summary, scores, pair, weights, shared) if scores else summary
-
-
-def _in_score_units(
-    summary: PairSummary,
-    scores: Sequence[Evidence],
-    pair: Sequence[int],
-    weights: Sequence[float],
-    parts: Sequence[ComparedPart],
-) -> PairSummary:
-    """Return a pair whose ranks were compared, with scores for ranks and the distance between the scores."""
-    grid, scale = scores[0].histograms.grid, scores[0].rank_scale
-    distance = 0.0
-    for each, part, weight in zip(scores, parts, weights, strict=True):
-        two = each.only(np.array([part.groups.index(group) for group in pair]))
-        distance += weight * float(two.distances()[0, 1]) * (grid.high - grid.low)
-    if scale is None:
+    if not scores or (scale := scores[0].rank_scale) is None:
         return summary
-    first, last = scale.to_scores(summary.most_between).tolist()
-    threshold = float(scale.to_scores(summary.threshold))
-    return replace(summary, most_between=(first, last), threshold=threshold, score_distance=distance)
+    two = (each.only(at) for each, at in zip(scores, places, strict=True))
+    grid = scores[0].histograms.grid
+    return replace(
+        summary,
+        most_between=tuple(scale.to_scores(summary.most_between).tolist()),
+        threshold=float(scale.to_scores(summary.threshold)),
+        score_distance=sum(
+            weight * float(each.distances()[0, 1]) * (grid.high - grid.low)
+            for weight, each in zip(weights, two, strict=True)
+        ),
+    )
 
 
 def _standardised(histograms: Sequence[GroupHistograms], weights: Sequence[float]) -> GroupHistograms:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fairtransport.auditing.proportions import Estimate
-    from fairtransport.auditing.records import Reading, ThresholdSummary
 
 
 @dataclass(frozen=True)
@@ -39,12 +38,10 @@ class Change:
 
     Parameters
     ----------
-    before, after : float
-        The values; of disparities, corrected for the upward bias of small groups.
-    value : float
-        ``after`` minus ``before``.
+    before, after, value : float
+        The values (of disparities, corrected for the upward bias of small groups), and ``after`` minus ``before``.
     low, high : float
-        Confidence interval of the difference between the true values, at the confidence level of the audits.
+        Confidence interval of the difference between the true values.
     beyond_noise : bool
         Whether the interval excludes 0.
     """
@@ -64,12 +61,10 @@ class ThresholdChange:
     Parameters
     ----------
     threshold : float
-    rates : tuple of Change
-        Selection rate of each group.
+    rates, errors : tuple of Change
+        Selection and error rate of each group; ``errors`` is None unless both audits have labels.
     ratios : pair of float or None
         Ratio of the lowest to the highest rate, before and after; None where nobody is selected.
-    errors : tuple of Change, or None
-        Error rate of each group; None unless both audits have labels.
     """
 
     threshold: float
@@ -113,7 +108,7 @@ class AuditComparison:
     def mean_changes(self) -> dict[str, Change]:
         """The changes with sums over groups, or over pairs of groups, as means: what text and pages show."""
         before, after = self.before.mean_readings, self.after.mean_readings
-        return {name: _reading_change(before[name], after[name]) for name in self.changes}
+        return {name: _change(before[name].estimate, after[name].estimate) for name in self.changes}
 
     def to_dict(self) -> dict[str, Any]:
         """Return both audits and their differences as plain values that JSON can represent."""
@@ -134,19 +129,7 @@ class AuditComparison:
         return render("pages.comparison.audit_comparison_page", self, path=path, **options)
 
     def to_frame(self, table: str = "metrics", *, library: str | None = None) -> Any:
-        """Return the changes as a data frame; requires pandas, polars or pyarrow.
-
-        Parameters
-        ----------
-        table : {"metrics", "thresholds"}, default "metrics"
-            The changes of the metrics, or of each group's selection and error rates.
-        library : {"pandas", "polars", "pyarrow"}, optional
-            By default pandas, or polars where pandas is not installed.
-
-        Returns
-        -------
-        DataFrame or Table
-        """
+        """Return the changes of ``"metrics"``, or of rates at ``"thresholds"``, as a frame; see `Audit.to_frame`."""
         check_choice(table, tuple(COMPARISON_TABLES), name="table")
         return make_frame(COMPARISON_TABLES[table](self), library)
 
@@ -182,10 +165,7 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
     Returns
     -------
     AuditComparison
-
-    See Also
-    --------
-    fairtransport.audit : Audit arrays of scores.
+        The distance to the target is omitted where the two audits have different targets.
 
     Notes
     -----
@@ -195,11 +175,8 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
     .. math:: e_2 - e_1 - \sqrt{(e_2 - l_2)^2 + (u_1 - e_1)^2}
               \quad\text{to}\quad e_2 - e_1 + \sqrt{(u_2 - e_2)^2 + (e_1 - l_1)^2} .
 
-    The errors of two sets of scores of the same rows are usually positively correlated; the interval is then
-    conservative. Intervals are not adjusted for multiple comparisons: among many groups, a few may seem to change by
-    chance.
-
-    The distance to the target is omitted where the two audits have different targets.
+    It is conservative for two sets of scores of the same rows, whose errors are usually positively correlated.
+    Intervals are not adjusted for multiple comparisons: among many groups, a few may seem to change by chance.
 
     Examples
     --------
@@ -222,7 +199,7 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
         raise TypeError("names must be two strings, such as ('Before', 'After').")
     positions = _match_groups(before, after)
     changes = {
-        name: _reading_change(reading, after.readings[name])
+        name: _change(reading.estimate, after.readings[name].estimate)
         for name, reading in before.readings.items()
         if name in after.readings
     }
@@ -230,7 +207,7 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
         del changes["wasserstein_disparity"]
     auc = None
     if before.auc is not None and after.auc is not None:
-        auc = _estimate_change(before.auc, after.auc)
+        auc = _change(before.auc, after.auc)
     thresholds = tuple(_threshold_changes(before, after, positions))
     return AuditComparison(before, after, titles, positions, changes, auc, thresholds)
 
@@ -257,38 +234,26 @@ def _match_groups(before: Audit, after: Audit) -> tuple[int, ...]:
     return tuple(labels_after.index(label) for label in labels_before)
 
 
-def _reading_change(one: Reading, other: Reading) -> Change:
-    return _change((one.corrected, one.low, one.high), (other.corrected, other.low, other.high))
-
-
-def _estimate_change(one: Estimate, other: Estimate) -> Change:
-    return _change((one.value, one.low, one.high), (other.value, other.low, other.high))
-
-
-def _change(one: tuple[float, float, float], other: tuple[float, float, float]) -> Change:
-    """Return the change from ``one`` to ``other``, each an estimate with its interval; see the Notes of `compare`."""
-    middle = other[0] - one[0]
-    low = middle - math.hypot(max(0.0, other[0] - other[1]), max(0.0, one[2] - one[0]))
-    high = middle + math.hypot(max(0.0, other[2] - other[0]), max(0.0, one[0] - one[1]))
-    return Change(one[0], other[0], middle, low, high, low > 0 or high < 0)
+def _change(before: Estimate, after: Estimate) -> Change:
+    """Return the change between two estimates with their intervals; see the Notes of `compare`."""
+    value = after.value - before.value
+    low = value - math.hypot(max(0.0, after.value - after.low), max(0.0, before.high - before.value))
+    high = value + math.hypot(max(0.0, after.high - after.value), max(0.0, before.value - before.low))
+    return Change(before.value, after.value, value, low, high, low > 0 or high < 0)
 
 
 def _threshold_changes(before: Audit, after: Audit, positions: tuple[int, ...]) -> Iterator[ThresholdChange]:
     later = {threshold.top_share or threshold.threshold: threshold for threshold in after.thresholds}
 
     def changes(before: Sequence[Estimate], after: Sequence[Estimate]) -> tuple[Change, ...]:
-        return tuple(_estimate_change(one, after[at]) for one, at in zip(before, positions, strict=True))
+        return tuple(_change(one, after[at]) for one, at in zip(before, positions, strict=True))
 
     for one in before.thresholds:
         other = later.get(one.top_share or one.threshold)
         if other is not None:
             errors = None if one.errors is None or other.errors is None else changes(one.errors, other.errors)
-            ratios = _ratio(one), _ratio(other)
-            yield ThresholdChange(one.threshold, changes(one.rates, other.rates), ratios, errors)
-
-
-def _ratio(threshold: ThresholdSummary) -> float | None:
-    return None if threshold.four_fifths is None else float(threshold.ratio.value)
+            first, second = (None if at.four_fifths is None else float(at.ratio.value) for at in (one, other))
+            yield ThresholdChange(one.threshold, changes(one.rates, other.rates), (first, second), errors)
 
 
 def comparison_tables(comparison: AuditComparison) -> list[Table]:

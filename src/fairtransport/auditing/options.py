@@ -92,11 +92,11 @@ class Options:
     ``unit_thresholds`` are rescaled to [0, 1]; ``top_shares`` has the share of rows that each was chosen for, if any.
     """
 
-    target: Any
     requested: tuple[float | TopShare, ...]
     inference: Inference
-    materiality: float
     groups: GroupPolicy
+    target: Any = "barycenter"
+    materiality: float = MATERIALITY
     favourable: str = "high"
     reference: Any = None
     criterion: str = "demographic_parity"
@@ -104,33 +104,23 @@ class Options:
     unit_thresholds: tuple[float, ...] = ()
     top_shares: tuple[float | None, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_real(self.materiality, name="materiality", most=1.0)
+        check_choice(self.favourable, FAVOURABLE, name="favourable")
+        check_choice(self.criterion, CRITERIA, name="criterion")
+
 
 def check_options(
     grid: Grid | None = None,
     *,
-    target: Any = "barycenter",
     thresholds: Any = None,
     inference: Inference | None = None,
-    materiality: float = MATERIALITY,
     groups: GroupPolicy | None = None,
-    favourable: str = "high",
-    reference: Any = None,
-    criterion: str = "demographic_parity",
+    **others: Any,
 ) -> Options:
-    """Validate the options of an audit; parameters as in `fairtransport.audit`.
-
-    ``grid`` is the range of scores, where it is known; thresholds must lie within it.
-    """
-    return Options(
-        target=target,
-        requested=() if thresholds is None else _parse_thresholds(thresholds, grid),
-        inference=check_inference(inference, least=20),
-        materiality=check_real(materiality, name="materiality", most=1.0),
-        groups=check_policy(groups),
-        favourable=check_choice(favourable, FAVOURABLE, name="favourable"),
-        reference=reference,
-        criterion=check_choice(criterion, CRITERIA, name="criterion"),
-    )
+    """Validate the options of an audit; thresholds must lie within the range of scores, where it is known."""
+    requested = () if thresholds is None else _parse_thresholds(thresholds, grid)
+    return Options(requested, check_inference(inference, least=20), check_policy(groups), **others)
 
 
 def _parse_thresholds(thresholds: Any, grid: Grid | None) -> tuple[float | TopShare, ...]:

@@ -21,17 +21,7 @@ _LIBRARIES = ("fairtransport", "numpy", "scipy", "scikit-learn", "numba")
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file that an audit was made from.
-
-    Parameters
-    ----------
-    name : str
-        Name of the file, without its folders.
-    bytes : int
-        Its size.
-    sha256 : str
-        Hash of its content.
-    """
+    """A file that an audit was made from: its name without folders, its size, and the hash of its content."""
 
     name: str
     bytes: int
@@ -51,20 +41,16 @@ class Provenance:
         Number of rows of the table, including those that were set aside.
     columns : dict of str to tuple of str
         Names of the columns by role: ``score``, ``sensitive_features``, ``label``, ``strata``, ``weight``.
-    positive : str or None
-        The label that counts as positive.
+    positive, command : str or None
+        The label that counts as positive, and the command line.
     filters : tuple of str
         Which rows were selected before the audit, in words.
     strata_cuts : dict of str to tuple of float
         Points at which columns of the strata are cut: quantiles of the column.
-    command : str or None
-        The command line.
     seed : int or None
-        Seed of the bootstrap and of the permutations; None where it is not known.
-    date : str or None
-        When the audit was made: ISO 8601, UTC.
-    versions : dict of str to str
-        Versions of the software.
+        Of the bootstrap and of the permutations; None where it is not known.
+    date, versions
+        When the audit was made (ISO 8601, UTC), and the versions of the software.
     """
 
     title: str | None = None
@@ -109,20 +95,11 @@ class Provenance:
             yield "Positive label", self.positive
         for text in self.filters:
             yield "Selected", text
-        yield from _cut_lines(self.strata_cuts)
-        if self.command is not None:
-            yield "Command", self.command
-        if self.seed is not None:
-            yield "Seed", str(self.seed)
-        if self.date is not None:
-            yield "Date", self.date
-        if self.versions:
-            yield "Software", ", ".join(f"{name} {number}" for name, number in self.versions.items())
-
-
-def _cut_lines(cuts: Mapping[str, tuple[float, ...]]) -> Iterable[tuple[str, str]]:
-    for name, points in cuts.items():
-        yield f"Strata of {name}", f"cut at the quantiles {', '.join(f'{point:.6g}' for point in points)}"
+        for name, points in self.strata_cuts.items():
+            yield f"Strata of {name}", f"cut at the quantiles {', '.join(f'{point:.6g}' for point in points)}"
+        software = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        last = {"Command": self.command, "Seed": self.seed, "Date": self.date, "Software": software or None}
+        yield from ((name, str(value)) for name, value in last.items() if value is not None)
 
 
 def software_versions() -> dict[str, str]:

@@ -37,20 +37,15 @@ class StratumSummary:
     name : str
         ``"north"``, ``"positive"`` or ``"positive, north"``.
     label : int or None
-        0 or 1 where only rows with this label are compared; None otherwise.
-    rows : int
+        0 or 1 where only rows with this label are compared.
+    rows, n_groups, n_judged : int
+        Numbers of rows, of groups with rows, and of groups with enough rows to be judged. Only these are compared; all
+        groups are where no stratum has two that are judged.
     weight : float
-        Its weight in the mean over all strata that are compared, which sum to 1: labels count the same, and strata by
-        their share of the rows. 0 when set aside.
-    n_groups : int
-        Number of groups with rows in the stratum.
-    n_judged : int
-        Number of these groups that have enough rows to be judged. Only they are compared; all groups are where no
-        stratum has two that are judged.
+        In the mean over strata: labels count the same, and strata by their share of the rows. 0 when set aside.
     metrics, floors, p_values : dict of str to float
-        The paper's sums, and the ``rank_disparity``, a mean over pairs. Empty when the stratum is set aside: it has
-        fewer than two groups to compare, or lacks the group that is the target. P-values are adjusted for the number of
-        strata (Holm).
+        The paper's sums, and the ``rank_disparity``, a mean over pairs; p-values are adjusted for the number of strata
+        (Holm). Empty when set aside: fewer than two groups to compare, or no rows of the group that is the target.
     """
 
     name: str
@@ -78,16 +73,11 @@ class WithinStrata:
     strata : tuple of StratumSummary
         The labels, the strata, or the strata of each label.
     readings : dict of str to Reading
-        The disparities, averaged over strata by weight; see `Audit.readings`. Groups are permuted within strata for
-        noise floors and p-values.
-    distances : array of shape (n_groups, n_groups)
-        Distance between every two groups, averaged over the strata where both are compared; NaN where there is none.
-    pair_p_values : array of shape (n_groups, n_groups)
-        P-values of no difference between every two groups in any stratum, adjusted for the number of pairs (Holm).
-    farthest : PairSummary
-        The two groups whose difference is certain to be largest, with figures averaged over strata.
-    largest_distance : float
-        Upper confidence limit of the mean distance between any two groups.
+        The disparities as in `Audit.readings`, averaged over strata by weight, with groups permuted within strata.
+    distances, pair_p_values : array of shape (n_groups, n_groups)
+        As in `Audit`, averaged over the strata where both groups are compared; NaN where there is none.
+    farthest, largest_distance
+        As in `Audit`, averaged over strata.
     groups : tuple of int
         Indices of the groups that are compared in some stratum.
     judged : bool
@@ -142,21 +132,18 @@ class Reading:
     Parameters
     ----------
     value : float
-        The metric of the data, as observed.
+        As observed.
     low, high : float
-        Confidence interval. The disparity of samples is biased upward, the more so the smaller the groups. The interval
-        corrects for this, so the observed value may lie in its upper part or even above it.
+        Confidence interval. It corrects for the upward bias of small groups, so the observed value may lie above it.
     corrected : float
         The value after correction for that bias.
     margin : float
-        Distribution-free bound on the difference between the observed and the true value, with the same confidence
-        (Dvoretzky-Kiefer-Wolfowitz; Hoeffding for the error). Wide, but valid for samples of any size.
+        Distribution-free bound on the error of the value (Dvoretzky-Kiefer-Wolfowitz; Hoeffding for the error rate).
     floor : float or None
-        Noise floor: the mean of the metric when group membership is permuted. None for the error.
+        Noise floor: the mean when group membership is permuted. None for the error rate, like ``p_value``.
     p_value : float or None
-        P-value of the test of no difference between the groups. It is the same for all disparities, which are 0 under
-        the same hypothesis, except for the distance to a fixed distribution. The interval includes 0 if and only if it
-        exceeds 1 - confidence. None for the error.
+        Of no difference between the groups, the same for all disparities but the distance to a fixed distribution. The
+        interval includes 0 if and only if it exceeds 1 - confidence.
     resolution : float
         Largest error of the value due to binning; 0 where it was computed from rows.
     """
@@ -191,22 +178,18 @@ class PairSummary:
     lower, higher : str
         Names of the groups; ``higher`` has the higher mean score.
     distance : float
-        Wasserstein-1 distance, as a share of the range of scores; of scores without known bounds, the distance between
-        ranks.
+        Wasserstein-1 distance as a share of the range of scores, or between ranks where scores have no known bounds.
     most_between : pair of float
         The shortest interval of scores that accounts for half of the distance.
     threshold : float
-        The threshold at which the groups' selection rates differ most.
+        Where the groups' selection rates differ most.
     shares_above : pair of float
-        The selection rates of ``lower`` and ``higher`` at that threshold.
+        The selection rates of ``lower`` and ``higher`` there.
     p_value : float or None
-        Of no difference between the two, adjusted for the number of pairs (Holm); None for a group that is not judged.
-    estimate : Estimate or None
-        The distance, corrected for its upward bias, with an interval that accounts for the selection of the pair. Only
-        for `Audit.farthest`.
-    mean_difference : Estimate or None
-        Mean score of ``higher`` minus that of ``lower``, as a share of the range of scores, or mean rank. Only for
-        `Audit.farthest`.
+        Of no difference, adjusted for the number of pairs (Holm); None for a group that is not judged.
+    estimate, mean_difference : Estimate or None
+        The distance, corrected for its bias and for the selection of the pair, and the mean score (or rank) of
+        ``higher`` minus that of ``lower``. Only for `Audit.farthest`.
     score_distance : float or None
         Wasserstein-1 distance in units of the score; None where scores have known bounds.
     """
@@ -279,22 +262,16 @@ class GroupSummary:
     Parameters
     ----------
     name : str
-    rows : int
-    weight : float
-        Total weight; the number of rows where there are no weights.
-    effective_rows : float
-        Effective sample size (Kish): the number of rows of equal weight with the same precision.
+    rows, weight, effective_rows
+        Number of rows, total weight, and effective sample size (Kish).
     judged : bool
         Whether the group has enough rows to be judged.
-    mean : float
-        Mean score.
-    quantiles : tuple of float
-        Quantiles of the scores at `QUANTILE_LEVELS`.
+    mean, quantiles
+        Mean score, and quantiles at `QUANTILE_LEVELS`.
     distance_to_everyone : float
         Wasserstein-1 distance between the scores of the group and those of all rows.
     error, auc : Estimate or None
-        Error rate at the first threshold and area under the ROC curve. None without labels; the area also where the
-        group has only one class.
+        Error rate at the first threshold and area under the ROC curve; None without labels, or without both of them.
     """
 
     name: str
@@ -317,30 +294,27 @@ class ThresholdSummary:
     ----------
     threshold : float
         Scores strictly above it are selected.
-    rates : tuple of Estimate
-        Selection rate of each group.
-    overall : float
-        Selection rate of all rows.
+    rates, overall
+        Selection rate of each group, and of all rows.
     ratios : tuple of float or None
-        Each group's rate of the favourable outcome divided by the highest; None where nobody has it. The favourable
-        outcome is to be selected or, where low scores are favourable, not to be.
+        Each group's rate of the favourable outcome (to be selected, or not to be where low scores are favourable)
+        divided by the highest; None where nobody has it.
     lowest, highest : int
-        Indices of the groups with the lowest and highest rate, among those large enough to be judged (among all, where
-        fewer than two are).
+        Indices of the groups with the lowest and highest rate, among those that are judged (all, if fewer than two
+        are).
     difference, ratio : Estimate
-        The highest rate minus the lowest, and the lower rate of the favourable outcome divided by the higher. The
-        intervals account for the selection of the two among several groups.
+        The highest rate minus the lowest, and the lower rate of the favourable outcome divided by the higher. Intervals
+        account for the selection of the two.
     four_fifths : bool or None
         Whether the ratio is at least 0.8; None where nobody has the favourable outcome.
     conclusive : bool
-        Whether the confidence interval of the ratio excludes 0.8.
+        Whether the interval of the ratio excludes 0.8.
     errors : tuple of Estimate, or None
         Error rate of each group; None without labels.
     favourable : {"high", "low"}
         Which scores are to a person's advantage.
     top_share : float or None
-        The share of all rows that the threshold was chosen for; None where it is a score that the user named. The
-        share above it, ``overall``, differs where scores are tied.
+        The share of rows that the threshold was chosen for, if it was; ``overall`` differs where scores are tied.
     """
 
     threshold: float
@@ -375,40 +349,32 @@ class Settings:
     Parameters
     ----------
     target : str
-        Description of the target distribution of the Wasserstein disparity.
-    confidence : float
-        Confidence level of all intervals.
-    n_bootstrap, n_permutations : int
+        Description of the target of the Wasserstein disparity.
+    confidence, n_bootstrap, n_permutations
+        As in `Inference`.
     exact : bool
-        Whether metrics were computed from rows. If not, they were computed from histograms with ``n_bins`` bins.
-    n_bins : int
+        Whether metrics were computed from rows, and not from histograms with ``n_bins`` bins.
+    n_bins, n_nodes : int
+        Numbers of bins of the histograms, and of those that are resampled.
     range : pair of float
-        Range of the scores. Distances are shares of it, where ``bounded``.
-    columns : tuple of str
-        Names of the sensitive columns.
+        Of the scores. Distances are shares of it, where ``bounded``.
+    columns, strata : tuple of str
+        Names of the sensitive columns, and of those of the strata.
     weighted : bool
         Whether rows have weights.
-    null : str
-        How the null distribution was drawn: ``"permuted"`` (an exact permutation test), or ``"resampled"``: the
-        distribution of all rows plus the noise of each group (with weights, or very many rows).
-    n_nodes : int
-        Number of bins of the resampled histograms.
+    null : {"permuted", "resampled"}
+        An exact permutation test, or the distribution of all rows plus the noise of each group (with weights, or very
+        many rows).
     materiality : float
-        Smallest distance between two groups that matters, as a share of the range of scores.
+        Smallest distance between two groups that matters.
     set_aside : dict of str to int
         Number of rows left out, by reason.
     small_groups : SmallGroups
-        How small groups were treated, and how many were pooled or left out. Groups with fewer effective rows than its
-        ``min_size`` are not judged.
-    favourable : {"high", "low"}
-        Which scores are to a person's advantage.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}
-        What the verdict is about; with strata, among people in the same stratum.
-    strata : tuple of str
-        Names of the columns of the strata; empty without strata.
+        How small groups were treated; those with fewer effective rows than its ``min_size`` are not judged.
+    favourable, criterion
+        As in `fairtransport.audit`.
     bounded : bool
-        Whether scores have known bounds: [0, 1], or those that the user gave. If not, distances are in units of the
-        score, and the verdict refers to the ranks of the scores.
+        Whether scores have known bounds. If not, distances are in units of the score, and the verdict refers to ranks.
     task : {"classification", "regression"} or None
         What the labels are; None without labels.
     """
@@ -557,10 +523,7 @@ def threshold_heading(audit: AuditData, at: ThresholdSummary) -> str:
 
 
 def unit_points(audit: AuditData) -> Iterator[str]:
-    """Yield sentences on the distance in units of the score and on the largest difference of selection rates.
-
-    Only for scores without known bounds, whose verdict refers to ranks.
-    """
+    """Yield the distance in units of the score and the largest difference of selection rates, without known bounds."""
     within = audit.within
     readings, pair = (audit.readings, audit.farthest) if within is None else (within.readings, within.farthest)
     if audit.settings.bounded or pair.score_distance is None:
@@ -657,22 +620,15 @@ class RateComparison:
     ----------
     threshold : float
     group, reference : str
-        Names of the group, and of the group with the highest rate.
-    rate : Estimate
-        Rate of the favourable outcome: of selection, or of not being flagged with ``favourable="low"``.
-    ratio : Estimate
-        Of the rate to that of the reference.
+        Names of the group, and of the one with the highest rate.
+    rate, ratio, difference : Estimate
+        Rate of the favourable outcome, divided by that of the reference, and subtracted from it.
     four_fifths : bool
-        Whether the ratio is at least 0.8: the rule of thumb of the Uniform Guidelines on Employee Selection Procedures
-        (1978). It takes no account of the number of rows.
-    difference : Estimate
-        The rate of the reference minus that of the group.
+        Whether the ratio is at least 0.8 (Uniform Guidelines on Employee Selection Procedures, 1978).
     p_value : float
         Two-sided, of equal rates; adjusted for the number of groups by Holm's method.
-    significant : bool
-        Whether ``p_value`` is at most 1 - confidence: statistical significance.
-    material : bool
-        Whether ``difference`` is at least the materiality of the audit: practical significance.
+    significant, material : bool
+        Whether ``p_value`` is at most 1 - confidence, and ``difference`` at least the materiality of the audit.
     """
 
     threshold: float
@@ -689,15 +645,6 @@ class RateComparison:
 
 def compare_rates(audit: AuditData) -> tuple[RateComparison, ...]:
     """Compare the rates of the groups that are judged with the highest, at each threshold.
-
-    Parameters
-    ----------
-    audit : AuditData
-
-    Returns
-    -------
-    tuple of RateComparison
-        Empty at thresholds where nobody has the favourable outcome.
 
     Examples
     --------

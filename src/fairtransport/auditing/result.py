@@ -8,6 +8,7 @@ import math
 import types
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -99,36 +100,38 @@ def _refuse_constant(name: str) -> float:
 
 def decode_record(kind: Any, value: Any, namespace: Mapping[str, Any], path: str = "audit") -> Any:
     """Return a value of JSON as an instance of a type: a dataclass, a tuple, a mapping, an array or a plain value."""
-    origin = get_origin(kind)
+    origin, kinds = get_origin(kind), get_args(kind)
     if origin in {Union, types.UnionType}:
-        return _decode_union(get_args(kind), value, namespace, path)
+        return _decode_union(kinds, value, namespace, path)
     if is_dataclass(kind):
         return _decode_dataclass(kind, value, namespace, path)
-    if origin is tuple:
-        return _decode_tuple(get_args(kind), value, namespace, path)
-    if kind is np.ndarray or origin is np.ndarray:
+    if np.ndarray in {kind, origin}:
         try:
             return np.asarray(value, dtype=np.float64)  # None becomes NaN
         except (TypeError, ValueError):
             raise _mismatch(path) from None
+    if origin is tuple:
+        if isinstance(value, list) and kinds[1:] == (Ellipsis,):
+            kinds = kinds[:1] * len(value)
+        if not isinstance(value, list) or len(kinds) != len(value):
+            raise _mismatch(path)
+        items = enumerate(zip(kinds, value, strict=True))
+        return tuple(decode_record(each, item, namespace, f"{path}[{index}]") for index, (each, item) in items)
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(value, dict):
             raise _mismatch(path)
-        part = get_args(kind)[1]
-        return {name: decode_record(part, item, namespace, f"{path}.{name}") for name, item in value.items()}
+        return {name: decode_record(kinds[1], item, namespace, f"{path}.{name}") for name, item in value.items()}
     return _decode_plain(kind, value, path)
 
 
 def _decode_union(kinds: tuple[Any, ...], value: Any, namespace: Mapping[str, Any], path: str) -> Any:
     if value is None and type(None) in kinds:
         return None
-    others = [kind for kind in kinds if kind is not type(None)]
-    for kind in others[:-1]:
-        try:
+    *others, last = (kind for kind in kinds if kind is not type(None))
+    for kind in others:
+        with suppress(ValueError):
             return decode_record(kind, value, namespace, path)
-        except ValueError:
-            continue
-    return decode_record(others[-1], value, namespace, path)
+    return decode_record(last, value, namespace, path)
 
 
 def _decode_dataclass(kind: Any, value: Any, namespace: Mapping[str, Any], path: str) -> Any:
@@ -142,19 +145,6 @@ def _decode_dataclass(kind: Any, value: Any, namespace: Mapping[str, Any], path:
         elif part.default is MISSING and part.default_factory is MISSING:
             raise ValueError(f"The audit has no {path.partition('.')[2]}.{part.name}.".replace(" .", " "))
     return kind(**values)
-
-
-def _decode_tuple(kinds: tuple[Any, ...], value: Any, namespace: Mapping[str, Any], path: str) -> Any:
-    if not isinstance(value, list):
-        raise _mismatch(path)
-    if len(kinds) == 2 and kinds[1] is Ellipsis:
-        kinds = (kinds[0],) * len(value)
-    if len(kinds) != len(value):
-        raise _mismatch(path)
-    return tuple(
-        decode_record(kind, item, namespace, f"{path}[{index}]")
-        for index, (kind, item) in enumerate(zip(kinds, value, strict=True))
-    )
 
 
 def _decode_plain(kind: Any, value: Any, path: str) -> Any:
@@ -233,17 +223,13 @@ class Audit(AuditData):
     ----------
     groups : tuple of GroupSummary
     readings : dict of str to Reading
-        The metrics with their confidence intervals. The disparities are those of the groups that are judged; where
-        fewer than two are, of all groups. Those of the paper are sums over groups or pairs; ``mean_readings`` has them
-        as means. Scores without known bounds also have ``rank_disparity``, a mean over pairs which the verdict refers
-        to, and ``kolmogorov_smirnov_disparity``, the largest difference between two groups' shares above any
-        threshold; their other disparities are in units of the score.
+        The metrics of the groups that are judged; where fewer than two are, of all groups. Those of the paper are sums
+        over groups or pairs; ``mean_readings`` has them as means. Scores without known bounds also have
+        ``rank_disparity``, a mean over pairs which the verdict refers to, and ``kolmogorov_smirnov_disparity``.
     thresholds : tuple of ThresholdSummary
-    distances : array of shape (n_groups, n_groups)
-        Wasserstein-1 distance between every two groups.
-    pair_p_values : array of shape (n_groups, n_groups)
-        P-values of no difference between every two groups, adjusted for the number of pairs (Holm); NaN where a group
-        is not judged.
+    distances, pair_p_values : array of shape (n_groups, n_groups)
+        Wasserstein-1 distance between every two groups, and p-values of no difference, adjusted for the number of pairs
+        (Holm); NaN where a group is not judged.
     farthest : PairSummary
         The two judged groups whose difference is certain to be largest, by the lower confidence limit of their
         distance. Where no difference is established, the two with the largest upper limit.
@@ -251,16 +237,9 @@ class Audit(AuditData):
         Upper confidence limit of the distance between any two groups that are judged.
     metrics_all_groups : dict of str to float
         The three disparities of all groups, with those that are not judged.
-    auc : Estimate or None
-        Area under the ROC curve of all rows; None without labels.
-    error_rates : tuple of ErrorRates
-        Selection and error rates by group, for each threshold; empty without labels.
-    separation : Separation or None
-        Equalized odds over all thresholds; None without labels.
-    calibration : Calibration or None
-        Reliability curves and calibration errors by group; None without labels.
-    cross_auc : CrossAuc or None
-        Areas under the ROC curve between groups; None without labels.
+    auc, error_rates, separation, calibration, cross_auc
+        With labels of classes: area under the ROC curve, error rates by group for each threshold, equalized odds over
+        all thresholds, calibration, and areas between groups. None (``error_rates`` empty) without.
     within : WithinStrata or None
         Groups compared among people with the same label (``criterion="equalized_odds"`` or ``"equal_opportunity"``) or
         in the same stratum; None where all people are compared. ``strata`` and ``conditional`` are parts of it.
@@ -275,9 +254,7 @@ class Audit(AuditData):
 
     See Also
     --------
-    fairtransport.audit : Audit arrays of scores.
-    fairtransport.audit_table : Audit a table on any engine.
-    fairtransport.compare : Compare two audits of the same groups.
+    fairtransport.audit, fairtransport.audit_table, fairtransport.compare
     """
 
     @cached_property
@@ -286,32 +263,14 @@ class Audit(AuditData):
         return form_verdict(self)
 
     def cdf(self, points: ArrayLike) -> NDArray[np.float64]:
-        """Return the share of each group at or below each point.
-
-        Parameters
-        ----------
-        points : array-like of shape (n_points,)
-            Scores within the range of the audit.
-
-        Returns
-        -------
-        array of shape (n_groups, n_points)
-        """
+        """Return the share of each group at or below each point, of shape (n_groups, n_points)."""
         return 1.0 - self.histograms.shares_above(points).T
 
     def error_curves(self, points: ArrayLike) -> dict[str, NDArray[np.float64]]:
-        """Return the true and false positive rate of each group at each threshold.
+        """Return ``true_positive_rate`` and ``false_positive_rate`` of each group at each threshold.
 
-        Parameters
-        ----------
-        points : array-like of shape (n_points,)
-            Thresholds within the range of the audit.
-
-        Returns
-        -------
-        dict of str to array of shape (n_groups, n_points)
-            ``true_positive_rate`` and ``false_positive_rate``, from the histograms: exact for thresholds on nodes. NaN
-            where a group has no rows with that label; empty without labels.
+        Arrays of shape (n_groups, n_points), exact for thresholds on nodes of the histograms; NaN where a group has no
+        rows with that label, and empty without labels.
         """
         if not self.histograms.has_labels:
             return {}
@@ -324,16 +283,7 @@ class Audit(AuditData):
         return curves
 
     def pair(self, one: Any, other: Any) -> PairSummary:
-        """Return the distance between two groups, and the scores at which they differ.
-
-        Parameters
-        ----------
-        one, other : label
-            Labels or names of the groups.
-
-        Returns
-        -------
-        PairSummary
+        """Return the distance between two groups, given by label or name, and the scores at which they differ.
 
         Examples
         --------
@@ -377,7 +327,7 @@ class Audit(AuditData):
         )
 
     def to_json(self, path: Any = None, *, indent: int | None = None) -> Any:
-        """Write the audit as JSON, from which `from_json` restores it.
+        """Write the audit as JSON, from which `from_json` restores it: `to_dict`, and the histograms.
 
         Parameters
         ----------
@@ -389,7 +339,6 @@ class Audit(AuditData):
         Returns
         -------
         Path or str
-            `to_dict`, with the histograms as compressed arrays. NaN is null, and infinity the text "Infinity".
         """
         content = {
             "format": FORMAT,
@@ -398,23 +347,11 @@ class Audit(AuditData):
             "histograms": encode_histograms(self.histograms),
         }
         text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
-        if path is None:
-            return text
-        write_atomically(Path(path), f"{text}\n".encode())
-        return Path(path)
+        return text if path is None else write_atomically(path, f"{text}\n".encode())
 
     @classmethod
     def from_json(cls, source: Any) -> Audit:
-        """Restore an audit from JSON.
-
-        Parameters
-        ----------
-        source : path or str
-            A file that `to_json` or ``fairtransport audit --json`` wrote, or its text.
-
-        Returns
-        -------
-        Audit
+        """Restore an audit from a file that `to_json` or ``fairtransport audit --json`` wrote, or from its text.
 
         Raises
         ------
@@ -456,38 +393,12 @@ class Audit(AuditData):
         return make_frame(AUDIT_TABLES[table](self), library)
 
     def to_markdown(self, path: Any = None, *, title: str | None = None) -> Any:
-        """Write the audit as Markdown, for a model card or a report.
-
-        Parameters
-        ----------
-        path : path, optional
-            File to write; an existing file is replaced atomically. Without a path the text is returned.
-        title : str, optional
-
-        Returns
-        -------
-        Path or str
-        """
+        """Write the audit as Markdown, for a model card or a report; without a path the text is returned."""
         text = str(render("pages.markdown.audit_markdown", self, title=title))
-        if path is None:
-            return text
-        write_atomically(Path(path), text.encode())
-        return Path(path)
+        return text if path is None else write_atomically(path, text.encode())
 
     def with_provenance(self, provenance: Provenance | None = None, **values: Any) -> Audit:
-        """Return the audit with what is known about its origin, for its page and its files.
-
-        Parameters
-        ----------
-        provenance : Provenance, optional
-            Replaces what is known so far.
-        **values
-            Parts to add to it, such as ``title="March"`` or ``filters=("region = north",)``.
-
-        Returns
-        -------
-        Audit
-        """
+        """Return the audit with what is known about its origin, such as ``title="March"``; see `Provenance`."""
         return replace(self, provenance=replace(provenance or self.provenance, **values))
 
     def plot(self, kind: str = "distribution", **options: Any) -> Any:
@@ -496,19 +407,16 @@ class Audit(AuditData):
         Parameters
         ----------
         kind : {"distribution", "cdf", "pairs", "map", "separation", "errors", "reliability"}, default "distribution"
-            The distributions of the groups' scores; their distribution functions, with the distance between the
-            farthest pair as the area between them; the matrix of pairwise distances; the maps of a repair; or, with
-            labels, the distribution functions among people with the same outcome, the error rates at a threshold and
-            the reliability curves.
+            Distributions of the groups' scores; distribution functions, with the farthest pair; the matrix of pairwise
+            distances; the maps of a repair; or, with labels, distribution functions among people with the same outcome,
+            the error rates at a threshold and the reliability curves.
         **options
             ``ax=``, and the other parameters of the display's ``from_audit``.
 
         Returns
         -------
         Display
-            `fairtransport.report.GroupDistributionDisplay`, `CdfDisplay`, `PairwiseDisparityDisplay`,
-            `TransportMapDisplay`, `SeparationDisplay`, `ErrorRateDisplay` or `ReliabilityDisplay`, with ``ax_`` and
-            ``figure_``.
+            One of those in `fairtransport.report`, with ``ax_`` and ``figure_``.
         """
         return render("displays.plot_audit", self, kind=kind, **options)
 
@@ -518,8 +426,7 @@ class Audit(AuditData):
         Parameters
         ----------
         path : path, optional
-            File to write, in an existing folder. An existing file is replaced atomically. Without a path the page is
-            returned as text.
+            File to write, replaced atomically where it exists. Without a path the page is returned as text.
         title : str, optional
             Heading of the page.
         repair_target : str, label or array, default "barycenter_w2"

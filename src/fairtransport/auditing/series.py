@@ -39,20 +39,17 @@ class SeriesPoint:
 
     Parameters
     ----------
-    value : str
-        The value of the column.
-    rows : int
+    value, rows : str, int
+        The value of the column, and the number of its rows.
     distance, low, high : float
         Mean Wasserstein-1 distance between two groups, corrected for its upward bias, with its confidence interval.
-    lower_limit, upper_limit : float
-        Control limits: three standard errors of this point from the mean distance of all rows.
-    outside : bool
-        Whether ``distance`` lies outside the control limits: the value differs from the others by more than chance.
+    lower_limit, upper_limit, outside
+        Control limits, three standard errors of this point from the mean distance of all rows, and whether ``distance``
+        lies outside them: the value differs from the others by more than chance.
     p_value : float
         Of no difference between groups, adjusted for the number of values by Holm's method.
     status : str
-        Status of the verdict on the audit of this value; ``"cannot_tell"`` where its difference is not established
-        after the adjustment of the p-value.
+        Of the verdict on this value; ``"cannot_tell"`` where no difference is established after the adjustment.
     """
 
     value: str
@@ -144,17 +141,7 @@ class AuditSeries:
         return f"{text} Outside the control limits: {names}{more}."
 
     def to_frame(self, *, library: str | None = None) -> Any:
-        """Return the points as a data frame; requires pandas, polars or pyarrow.
-
-        Parameters
-        ----------
-        library : {"pandas", "polars", "pyarrow"}, optional
-            By default pandas, or polars where pandas is not installed.
-
-        Returns
-        -------
-        DataFrame or Table
-        """
+        """Return the points as a data frame of pandas, polars or pyarrow; see `Audit.to_frame`."""
         return make_frame(map(asdict, self.points), library)
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,22 +163,10 @@ class AuditSeries:
 
     def plot(self, **options: Any) -> Any:
         """Draw the control chart; requires the extra ``report``. Options as in `report.AuditSeriesDisplay`."""
-        return render("displays.plot_series", self, **options)
+        return render("AuditSeriesDisplay.from_series", self, **options)
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
-        """Write the series as one HTML page with a control chart and small multiples; requires the extra ``report``.
-
-        Parameters
-        ----------
-        path : path, optional
-            File to write; without a path the page is returned as text.
-        title : str, optional
-            Heading of the page.
-
-        Returns
-        -------
-        Path or str
-        """
+        """Write the series as one HTML page with a control chart; requires the extra ``report``. As `Audit.to_html`."""
         return render("pages.series.series_page", self, path=path, **options)
 
     def _repr_html_(self) -> str:

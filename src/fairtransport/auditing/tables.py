@@ -188,7 +188,8 @@ def _points(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _signed_points(share: float) -> str:
+def signed_points(share: float) -> str:
+    """Format a difference of shares in percentage points."""
     return f"{100 * share:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
@@ -612,7 +613,7 @@ def _reference_table(audit: AuditData) -> Table:
         rows.append(Row(group.name, tuple(each for one in estimates for each in (one, _limits(one))), index, note))
     reference = shorten(first.reference, 40)
     columns = [
-        Column(name, _signed_points, wide=name == interval_head(audit))
+        Column(name, signed_points, wide=name == interval_head(audit))
         for rate in shown
         for name in (RATE_NAMES[rate][0], interval_head(audit))
     ]

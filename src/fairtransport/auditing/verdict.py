@@ -45,33 +45,25 @@ class Verdict:
     Parameters
     ----------
     status : str
-        ``"matters"``: a difference is established, and it is at least ``materiality``. ``"small"``: one is established,
-        and none reaches ``materiality``. ``"different"``: one is established, whose size may be on either side.
+        ``"matters"``: a difference is established, of at least ``materiality``. ``"small"``: one is established, and
+        none reaches ``materiality``. ``"different"``: one is established, whose size may be on either side.
         ``"alike"``: none is established, and none can reach ``materiality``. ``"cannot_tell"``: none is established,
-        but one of ``materiality`` or more cannot be ruled out. ``"too_few_rows"``: fewer than two groups have
-        enough rows. ``"constant"``: all scores are equal.
-    sentence : str
-        The verdict in words. Names of groups stand between U+2068 and U+2069, which pages turn into markup.
-    points : tuple of str
-        Further sentences: selection rates, the mean over pairs, groups that were set aside.
-    judged : tuple of str
-        Names of the groups that the verdict refers to.
-    set_aside : dict of str to str
-        Names of the groups that it does not refer to, with the reason.
+        and one that matters cannot be ruled out. ``"too_few_rows"``: fewer than two groups have enough rows.
+        ``"constant"``: all scores are equal.
+    sentence, points : str, tuple of str
+        The verdict in words, and further sentences. Names of groups stand between U+2068 and U+2069.
+    judged, set_aside : tuple of str, dict of str to str
+        Names of the groups that the verdict refers to, and of the others, with the reason.
     different : bool
-        Whether a difference between groups is established: whether the p-value is at most 1 - confidence.
+        Whether a difference is established: whether the p-value is at most 1 - confidence.
     matters : bool or None
-        Whether a difference of at least ``materiality`` is established; False where there is none, with confidence,
-        between any two groups, and None where neither is certain.
-    higher, lower : str or None
-        The two groups whose difference is most certain. ``higher`` has the higher mean score.
-    ordered : bool
-        Whether it is established that ``higher`` has the higher mean score.
-    difference : Estimate or None
-        The distance between these two, with its interval: the difference between their shares above a threshold,
-        averaged over all thresholds (with ``ranks``, over all shares of people selected), as a share of 1.
-    mean_difference : Estimate or None
-        The mean distance between two groups, over all pairs.
+        Whether a difference of at least ``materiality`` is established; False where there is none, with confidence, and
+        None where neither is certain.
+    higher, lower, ordered
+        The two groups whose difference is most certain, and whether it is established that ``higher`` is scored higher.
+    difference, mean_difference : Estimate or None
+        The distance between these two, and the mean over all pairs: the difference between shares above a threshold,
+        averaged over all thresholds (with ``ranks``, over all shares of people selected).
     p_value : float or None
         Of no difference between any of the groups.
     n_pairs : int
@@ -79,11 +71,9 @@ class Verdict:
     materiality, confidence : float
         As in the settings of the audit.
     criterion : str
-        What the verdict is about: ``"demographic parity"``, ``"equalized odds"``, ``"equal opportunity"`` or
-        ``"conditional parity"``, the first three also with ``" within strata"``.
+        In words, such as ``"equalized odds"`` or ``"conditional parity"``.
     ranks : bool
-        Whether differences are those of ranks, averaged over all shares of people selected: for scores without known
-        bounds.
+        Whether differences are those of ranks: for scores without known bounds.
     """
 
     status: Status

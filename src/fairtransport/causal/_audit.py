@@ -173,7 +173,7 @@ class CounterfactualAudit:
 
     def plot(self, *, group: Any = None, ax: Any = None) -> Any:
         """Draw the graph with the effect of each path, for one group (the largest by default)."""
-        return render("displays.plot_effects", self, group=group, ax=ax)
+        return render("CausalEffectsDisplay.from_effects", self, group=group, ax=ax)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))

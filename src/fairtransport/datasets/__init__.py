@@ -244,8 +244,8 @@ def load_communities(*, task: str = "classification", as_frame: bool = True, ret
 
     Notes
     -----
-    The medians and the percentile are taken over all rows, as the paper ("Fixed Level of Unfairness") seems
-    to do. Values come in steps of 0.01, so many communities lie exactly at a median; they count as ``"low"``.
+    The medians and the percentile are those of all rows, as the paper ("Fixed Level of Unfairness") seems to take
+    them. Values come in steps of 0.01; communities exactly at a median count as ``"low"``.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def load_communities(*, task: str = "classification", as_frame: bool = True, ret
     library, columns = _choose_library(as_frame=as_frame), _read_columns("communities")
     codes = {name: _strings(columns.pop(name)) for name in ("state", "county", "community", "communityname")}
     codes["fold"] = _integers(columns.pop("fold"))
-    features = {name: _decimals(values) for name, values in columns.items()}
+    features = {name: np.array([float(cell or "nan") for cell in cells]) for name, cells in columns.items()}
     rate = features.pop("ViolentCrimesPerPop")
     shares = ("racepctblack", "racePctWhite", "racePctAsian", "racePctHisp")
     regression = task == "regression"
@@ -298,10 +298,6 @@ def _strings(values: Iterable[str]) -> NDArray[Any]:
 
 def _integers(values: Iterable[str]) -> NDArray[Any]:
     return np.array([int(value) for value in values], dtype=np.int64)
-
-
-def _decimals(values: Iterable[str]) -> NDArray[Any]:
-    return np.array([float(value) if value else np.nan for value in values], dtype=np.float64)
 
 
 def _choose_library(*, as_frame: bool) -> Library:
@@ -414,8 +410,8 @@ def shift_class_rate(
     Returns
     -------
     sklearn.utils.Bunch
-        A new one with the same entries, each with the kept rows only, and ``indices``: the positions of the kept
-        rows in ``dataset``, in random order. No row appears twice. Pandas frames keep their row labels.
+        A new one with the same entries, each with the kept rows only, and ``indices``: their different positions in
+        ``dataset``, in random order. Pandas frames keep their row labels.
 
     Raises
     ------
@@ -424,11 +420,9 @@ def shift_class_rate(
 
     Notes
     -----
-    A group that is brought to rate r keeps all rows of the class that is too rare, and as many of the other
-    class as come closest to r. With a size n, floor(r n + 1/2) of the n rows are positive. Either way the rate
-    is met to within half a row. Within group and class the rows are a uniform sample without replacement, so
-    that p(X | A, Y) is unchanged. The paper changes the level of unfairness in this way (section "Changing
-    Level of Unfairness").
+    A group that is brought to rate r keeps all rows of the class that is too rare, and as many of the other class as
+    come closest to r; with a size n, floor(r n + 1/2) rows are positive. Within group and class the rows are a uniform
+    sample without replacement, so that p(X | A, Y) is unchanged, as in the paper's "Changing Level of Unfairness".
 
     Examples
     --------

@@ -36,8 +36,10 @@ def _read_arrays(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
     try:
         spec = from_json(str(arrays["spec"]).encode(), name="spec")
         grid = Grid.over(spec["range"], spec["n_bins"])
-        if "nodes" in arrays:
-            grid = _explicit(grid, arrays["nodes"])
+        if "nodes" in arrays:  # they must fit the range and the number of bins
+            grid = replace(grid, positions=tuple(np.asarray(arrays["nodes"], dtype=np.float64).tolist()))
+            if not grid.positions:
+                raise ValueError  # noqa: TRY301
         groups, n_classes = Groups.from_spec(spec["groups"]), spec["n_classes"]
         members = np.asarray(arrays["members"], dtype=np.bool_) if "members" in arrays else None
         n_cells = len(groups) if members is None else members.shape[1]
@@ -78,14 +80,6 @@ def _filled(values: Any, indices: NDArray[np.int64] | None, size: int) -> NDArra
     filled = np.zeros(size)
     filled[indices] = _weights(values, indices.size)
     return filled
-
-
-def _explicit(grid: Grid, nodes: Any) -> Grid:
-    """Return a grid with these nodes, which must fit its range and its number of bins."""
-    positions = np.asarray(nodes, dtype=np.float64)
-    if positions.shape != (grid.n_nodes,):
-        raise ValueError
-    return Grid(grid.low, grid.high, grid.n_bins, tuple(positions.tolist()))
 
 
 def _whole_numbers(values: Any) -> NDArray[np.int64]:
@@ -180,7 +174,10 @@ class GroupHistograms:
     def __add__(self, other: object) -> GroupHistograms:
         if not isinstance(other, GroupHistograms):
             return NotImplemented
-        if not self._is_mergeable(other):
+        ours, theirs = self.members, other.members
+        same_cells = ours is theirs or (ours is not None and theirs is not None and np.array_equal(ours, theirs))
+        same_groups = (self.groups.labels, self.groups.columns) == (other.groups.labels, other.groups.columns)
+        if not (same_cells and same_groups and self.grid == other.grid and self.masses.shape == other.masses.shape):
             raise ValueError(
                 f"{self!r} and {other!r} differ in grid, groups or labels and cannot be merged; use the same grid and "
                 "the same groups (with_groups)."
@@ -188,16 +185,6 @@ class GroupHistograms:
         unweighted = self.squares is None and other.squares is None
         squares = None if unweighted else self._squares + other._squares
         return replace(self, masses=self.masses + other.masses, squares=squares, rows=self.rows + other.rows)
-
-    def _is_mergeable(self, other: GroupHistograms) -> bool:
-        ours, theirs = self.members, other.members
-        same_cells = ours is theirs or (ours is not None and theirs is not None and np.array_equal(ours, theirs))
-        return (
-            self.grid == other.grid
-            and (self.groups.labels, self.groups.columns) == (other.groups.labels, other.groups.columns)
-            and self.masses.shape == other.masses.shape
-            and same_cells
-        )
 
     @property
     def _squares(self) -> NDArray[np.float64]:

@@ -1,18 +1,7 @@
 """The paper's ablation on Adult: Fourier features, kernel variance, regularizer and the constraint on the duals.
 
-The paper reports it in two sentences: similar performance for 50 Fourier features or more, kernel variances of
-.01, .1 and 1, entropy and L2; and some instability during training, which opposite duals could in some cases
-alleviate. Everything is as in Figure 2 with race and sex, at batch size 20, but updates times step is 50 here:
-enough for Wass1 to level off. The paper's objective does not contain the labels, so that longer runs drift along the
-set of fair models, and those with a variance of 1, whose duals are the smoothest, drift furthest: with steps twice
-as long, Figure 2's budget, their test Wass1 was .036 and that of the other variances .025, a spread of .012. The
-shorter budget was chosen after seeing this; on training rows its spread was .004.
-
-Strength and dual step cannot be the same for all four kinds of dual problem. Without the constraint a strength of
-.1 draws every group towards the target's median (the regularized distance is least there), and entropy needs a
-strength of .03 or more and short dual steps, or its weights explode. So each kind has its own, chosen on training
-rows with a seed that is not used here, among strengths from .003 to .1 and dual steps from .1 to 10 times the
-strength; one pair serves all numbers of features and all variances. A second figure shows that whole range.
+Everything is as in Figure 2 with race and sex, at batch size 20 and half of its length. Each kind of dual problem has
+its own strength and dual step; a second figure shows what others do. ``docs/reproduction/settings.md`` says why.
 """
 
 from __future__ import annotations
@@ -91,9 +80,6 @@ _STYLES = {
 }
 
 
-# ---------------------------------------------------------------- computing
-
-
 def _features(quick: bool) -> tuple[int, ...]:
     return _QUICK_FEATURES if quick else _FEATURES
 
@@ -134,10 +120,7 @@ def _part(
 
 
 def parts(*, quick: bool) -> list[Part]:
-    """Return one training run for each kind of dual problem, number of features, variance and seed, and the sweep.
-
-    With ``quick``: fewer numbers of features, one seed, fewer updates.
-    """
+    """Return one training run for each kind of dual problem, number of features, variance and seed, and the sweep."""
     seeds = range(_QUICK_SEEDS if quick else _SEEDS)
     grid = [
         _part(f"{_name(kind, features, variance)}-seed{seed}", kind, quick, features, variance, seed=seed)
@@ -150,42 +133,32 @@ def parts(*, quick: bool) -> list[Part]:
     return grid + sweep
 
 
-# ---------------------------------------------------------------- results
-
-
 @dataclass(frozen=True, eq=False)
 class _Outcomes:
-    """The outcomes of all runs.
+    """The outcomes of all runs, by kind.
 
-    ``wass1`` and ``error``: kind -> array (features, variances, seeds). ``late``: kind -> array (strengths, ratios,
-    records), Wass1 over the second half of a run.
+    ``final``: arrays (Wass1 and error, features, variances, seeds) of the grid. ``late``: (strengths, ratios, records)
+    of the sweep, Wass1 over the second half of a run.
     """
 
     features: tuple[int, ...]
     strengths: tuple[float, ...]
     ratios: tuple[float, ...]
-    wass1: Mapping[_Kind, NDArray[np.float64]]
-    error: Mapping[_Kind, NDArray[np.float64]]
+    final: Mapping[_Kind, NDArray[np.float64]]
     late: Mapping[_Kind, NDArray[np.float64]]
 
     @classmethod
     def gather(cls, results: Mapping[str, Result], *, quick: bool) -> _Outcomes:
         features, (strengths, ratios) = _features(quick), _sweep(quick)
-
-        def final(what: str) -> dict[_Kind, NDArray[np.float64]]:
-            return {
-                kind: np.array(
-                    [[stack_seeds(results, _name(kind, f, v))[f"final_{what}"] for v in _VARIANCES] for f in features]
-                )
-                for kind in _KINDS
-            }
-
-        def second_half(kind: _Kind) -> NDArray[np.float64]:
+        final: dict[_Kind, NDArray[np.float64]] = {}
+        late: dict[_Kind, NDArray[np.float64]] = {}
+        for kind in _KINDS:
+            cells = [[stack_seeds(results, _name(kind, f, v)) for v in _VARIANCES] for f in features]
+            measures = [[(cell["final_wass1"], cell["final_error"]) for cell in row] for row in cells]
+            final[kind] = np.moveaxis(np.array(measures), 2, 0)
             runs = [[results[_sweep_name(kind, s, r)] for r in ratios] for s in strengths]
-            return np.array([[run["wass1"][run["update"] > run["update"][-1] / 2] for run in row] for row in runs])
-
-        late = {kind: second_half(kind) for kind in _KINDS}
-        return cls(features, strengths, ratios, final("wass1"), final("error"), late)
+            late[kind] = np.array([[r["wass1"][r["update"] > r["update"][-1] / 2] for r in row] for row in runs])
+        return cls(features, strengths, ratios, final, late)
 
     def worst(self, kind: _Kind) -> NDArray[np.float64]:
         """Return the highest Wass1 over the second half of each run: (strengths, ratios)."""
@@ -195,19 +168,19 @@ class _Outcomes:
         """Return the number of runs whose Wass1 stays low over their second half."""
         return int(np.count_nonzero(self.worst(kind) <= _FINE))
 
-    def enough(self, kind: _Kind, what: str) -> NDArray[np.float64]:
-        """Return the mean over seeds with enough features: (features, variances)."""
-        values: NDArray[np.float64] = getattr(self, what)[kind].mean(axis=2)
-        return values[np.array(self.features) >= _ENOUGH]
+    def enough(self, kind: _Kind) -> NDArray[np.float64]:
+        """Return the means over seeds with enough features: (Wass1 and error, features, variances)."""
+        means: NDArray[np.float64] = self.final[kind].mean(axis=3)
+        return means[:, np.array(self.features) >= _ENOUGH]
 
 
 def _table(outcomes: _Outcomes) -> Table:
     rows = []
     for kind in _KINDS:
         for (i, features), (j, variance) in product(enumerate(outcomes.features), enumerate(_VARIANCES)):
-            wass1, error = outcomes.wass1[kind][i, j], outcomes.error[kind][i, j]
+            final = outcomes.final[kind][:, i, j]
             settings = (kind.regularizer, kind.opposite, kind.strength, kind.dual_step, features, variance)
-            rows.append((*settings, wass1.size, *spread_of(wass1, error)))
+            rows.append((*settings, final.shape[1], *spread_of(*final)))
     head = ("regularizer", "opposite_duals", "strength", "dual_step", "fourier_features", "kernel_variance", "seeds")
     return Table((*head, *SPREAD), tuple(rows))
 
@@ -227,14 +200,11 @@ def _short_table(outcomes: _Outcomes) -> Table:
     """Return lowest to highest over features and variances, for the page."""
     rows = []
     for kind in _KINDS:
-        wass1, error = outcomes.enough(kind, "wass1"), outcomes.enough(kind, "error")
         fine = f"{outcomes.fine(kind)} of {outcomes.worst(kind).size}"
-        rows.append((kind.title, f"{kind.strength:g}", f"{kind.dual_step:g}", _span(wass1), _span(error), fine))
+        spans = map(_span, outcomes.enough(kind))
+        rows.append((kind.title, f"{kind.strength:g}", f"{kind.dual_step:g}", *spans, fine))
     head = ("Duals", "Strength", "Dual step", "Wass1, D >= 50", "Err-.5, D >= 50", "Steps that stay below .05")
     return Table(head, tuple(rows))
-
-
-# ---------------------------------------------------------------- claims
 
 
 def _span(values: NDArray[np.float64]) -> str:
@@ -243,11 +213,11 @@ def _span(values: NDArray[np.float64]) -> str:
 
 def _claims(outcomes: _Outcomes) -> tuple[Claim, ...]:
     l2, entropy = _KINDS[:2]  # with opposite duals
-    wass1, error = outcomes.enough(l2, "wass1"), outcomes.enough(l2, "error")
+    wass1, error = outcomes.enough(l2)
     by_features = [np.ptp(values, axis=0).max() for values in (wass1, error)]
-    few = np.ptp(outcomes.wass1[l2].mean(axis=2), axis=0).max()
+    few = np.ptp(outcomes.final[l2][0].mean(axis=2), axis=0).max()
     spread = [np.ptp(values) for values in (wass1, error)]
-    means = np.array([[outcomes.enough(kind, what).mean() for what in ("wass1", "error")] for kind in (l2, entropy)])
+    means = np.array([outcomes.enough(kind).mean(axis=(1, 2)) for kind in (l2, entropy)])
     figures = [
         f"{kind.word}: Wass1 {three_digits(mean[0])}, Err-.5 {three_digits(mean[1])}"
         for kind, mean in zip((l2, entropy), means, strict=True)
@@ -295,14 +265,11 @@ def _constraint_claim(outcomes: _Outcomes) -> Claim:
     )
 
 
-# ---------------------------------------------------------------- figures
-
-
 @drawing.default_style()
 def _figure(outcomes: _Outcomes) -> Any:
     figure, axes = drawing.start_figure(len(_KINDS), 2, (7.6, 9.4), sharex=True, sharey="col")
     for kind, row in zip(_KINDS, axes, strict=True):
-        for axis, values in zip(row, (outcomes.wass1[kind], outcomes.error[kind]), strict=True):
+        for axis, values in zip(row, outcomes.final[kind], strict=True):
             for j, variance in enumerate(_VARIANCES):
                 style, marker = _STYLES[variance]
                 line = {"marker": marker, "markersize": 5, "linewidth": 1.6, "label": f"kernel variance {variance:g}"}
@@ -352,7 +319,7 @@ def _sweep_figure(outcomes: _Outcomes) -> Any:
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw the ablation and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
+    """Draw the ablation and check the paper's claims about it."""
     outcomes, seeds = _Outcomes.gather(results, quick=quick), _QUICK_SEEDS if quick else _SEEDS
     return Finding(
         "ablation",

@@ -1,10 +1,7 @@
 """Figure 1: the optimal dual variables of N(-1, 1) and N(1, 1), free and with opposite duals.
 
-Both regularizations, with fresh samples of the two Gaussians in every update. The Wasserstein-1 distance of the two is
-2, the difference of their means. A regularized distance is not: its divergence is least, phi(1), when the coupling is
-independent, so it is at least 2 + strength * phi(1), with phi(1) = 1 for L2 and -1 for the entropy. The
-coupling that W1 calls for is close to independent here (nearly all of X lies left of Y, and then every coupling
-costs the same), so the bound is almost met.
+Both regularizations, with fresh samples of the two Gaussians in every update. Their Wasserstein-1 distance is 2; a
+regularized distance is at least 2 + strength * phi(1), with phi(1) = 1 for L2 and -1 for the entropy.
 """
 
 from __future__ import annotations
@@ -48,9 +45,6 @@ _MARKERS = {"X": "o", "Y": "s"}
 _DASHES: Mapping[str, Any] = {"l2": "solid", "entropy": (0, (4.0, 1.6))}
 
 
-# ---------------------------------------------------------------- computing
-
-
 def _sampler(mean: float, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return rng.normal(mean, 1.0, n)
 
@@ -72,10 +66,7 @@ def _solve(settings: Mapping[str, Any], stop: Stop) -> Result:
 
 
 def parts(*, quick: bool) -> list[Part]:
-    """Return one dual problem for each regularizer, with and without the constraint, and seed.
-
-    With ``quick``: one seed and fewer updates.
-    """
+    """Return one dual problem for each regularizer, with and without the constraint, and seed."""
     n_updates, n_seeds = (_QUICK_UPDATES, _QUICK_SEEDS) if quick else (_UPDATES, _SEEDS)
     runs = []
     for regularizer, (constraint, opposite) in product(_REGULARIZERS, _CONSTRAINTS.items()):
@@ -83,9 +74,6 @@ def parts(*, quick: bool) -> list[Part]:
         name = f"figure1-{regularizer}-{constraint}"
         runs += seeded_parts(name, settings, _solve, n_seeds=n_seeds, cost=3e-4 * n_updates)
     return runs
-
-
-# ---------------------------------------------------------------- results
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +136,6 @@ def _value_table(curves: _AllCurves) -> Table:
     return Table(head, tuple(rows))
 
 
-# ---------------------------------------------------------------- claims
-
-
 def _two_digits(value: float | np.floating[Any]) -> str:
     return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
 
@@ -192,9 +177,6 @@ def _claims(curves: _AllCurves) -> tuple[Claim, ...]:
             paper="W1 = 2",
         ),
     )
-
-
-# ---------------------------------------------------------------- the figure
 
 
 @drawing.default_style()
@@ -243,7 +225,7 @@ def _draw_duals(axis: Any, curves: _AllCurves, constraint: str) -> None:
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw Figure 1 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
+    """Draw Figure 1 and check the paper's claims about it."""
     kinds = product(_REGULARIZERS, _CONSTRAINTS)
     curves = {kind: _Curves.gather(stack_seeds(results, "figure1-" + "-".join(kind))) for kind in kinds}
     rng = np.random.default_rng(0)

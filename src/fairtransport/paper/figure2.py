@@ -2,14 +2,6 @@
 
 Both methods are the paper's algorithm: transport only, constant steps, the target fixed at theta*, the mean of
 the second half of the iterates. At a given batch size both have the same number of updates and the same step.
-
-Batches of 5, 10 and 20 have the paper's 100,000 updates. Larger ones have fewer, with steps as much longer
-(updates times step is 100 everywhere): their gradients are less noisy, so a longer step is as steady, and the rows
-drawn stay at five million a group or fewer. Wass1 has levelled off by half of the updates in every run.
-
-Steps were chosen on training rows with seeds that the figure does not use. Half or twice the step of theta changes
-either method's Wass1 there by about .01 at most. The dual step is three times the strength; ten times does as well
-from batch size 20 on, but with batches of 5 and sex only it makes one seed in three diverge.
 """
 
 from __future__ import annotations
@@ -59,9 +51,6 @@ _STYLES = {"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (5.0, 1.6)
 _MARKERS = {"COT": "o", "DOT": "s"}
 
 
-# ---------------------------------------------------------------- computing
-
-
 def _batches(quick: bool) -> tuple[int, ...]:
     return _QUICK_BATCHES if quick else tuple(_BUDGETS)
 
@@ -72,10 +61,7 @@ def _budget(batch: int, quick: bool) -> tuple[int, float]:
 
 
 def parts(*, quick: bool) -> list[Part]:
-    """Return one training run for each panel, method, batch size and seed.
-
-    With ``quick``: fewer batch sizes and seeds, a fifth of the updates with steps twice as long.
-    """
+    """Return one training run for each panel, method, batch size and seed; fewer and shorter with ``quick``."""
     runs = []
     for (panel, (columns, target)), batch, method in product(_PANELS.items(), _batches(quick), _METHODS):
         n_updates, step = _budget(batch, quick)
@@ -97,8 +83,6 @@ def parts(*, quick: bool) -> list[Part]:
         runs += seeded_parts(name, settings, train_on_adult, n_seeds=n_seeds, cost=cost)
     return runs
 
-
-# ---------------------------------------------------------------- results
 
 _Cells = dict[tuple[str, str, int], "Result"]  # panel, method and batch size -> arrays whose first axis are the seeds
 
@@ -145,9 +129,6 @@ def _trace_table(cells: _Cells) -> Table:
 def _traced(cells: _Cells) -> Iterator[tuple[str, int, Result]]:
     for batch, method in product(_TRACED, _METHODS):
         yield method, batch, cells["race-sex", method, batch]
-
-
-# ---------------------------------------------------------------- claims
 
 
 def _panel_claims(cells: _Cells, panel: str, where: str, *, quick: bool) -> tuple[Claim, ...]:
@@ -221,9 +202,6 @@ def _claims(cells: _Cells, quick: bool) -> tuple[Claim, ...]:
     )
 
 
-# ---------------------------------------------------------------- the figure
-
-
 @drawing.default_style()
 def _figure(cells: _Cells, quick: bool) -> Any:
     figure, ((left, right), (below_left, below_right)) = drawing.start_figure(2, 2, (8.4, 6.6))
@@ -283,7 +261,7 @@ def _draw_traces(axis: Any, cells: _Cells, what: str) -> None:
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw Figure 2 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
+    """Draw Figure 2 and check the paper's claims about it."""
     keys = product(_PANELS, _METHODS, _batches(quick))
     cells = {
         (panel, method, batch): stack_seeds(results, f"figure2-{panel}-{method}-batch{batch}")

@@ -50,9 +50,6 @@ _FACTOR = 3.0
 _TARGET_COLOUR, _OUTPUT_COLOUR = "#0072b2", "#d55e00"
 
 
-# ---------------------------------------------------------------- computing
-
-
 def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
     """Train a model at the first world's rates; return its scores of test rows in both worlds."""
     split, parameters = adult_by_sex(), dict(settings)
@@ -80,10 +77,7 @@ def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
 
 
 def parts(*, quick: bool) -> list[Part]:
-    """Return one training run for each seed.
-
-    With ``quick``: one seed, a tenth of the updates with steps five times as long.
-    """
+    """Return one training run for each seed; fewer and shorter with ``quick``."""
     n_updates, step = _QUICK_BUDGET if quick else _BUDGET
     settings = {
         "worlds": dict(_WORLDS),
@@ -95,9 +89,6 @@ def parts(*, quick: bool) -> list[Part]:
     }
     n_seeds = _QUICK_SEEDS if quick else _SEEDS
     return seeded_parts("figure3", settings, _train, n_seeds=n_seeds, cost=1e-4 * n_updates)
-
-
-# ---------------------------------------------------------------- results
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,9 +143,6 @@ def _short_table(gaps: _Gaps) -> Table:
     return Table(("Sex", "Rate of class 1", "Distance to target", "Shift of the mean", "Shift above .5"), tuple(rows))
 
 
-# ---------------------------------------------------------------- claims
-
-
 def _signed(value: float | np.floating[Any], sign: str = "-") -> str:
     """Write .152 or a true minus sign and .001; with ``sign="+"`` also +.152."""
     text = f"{round(float(value), 3) + 0.0:{sign}.3f}"  # adding zero avoids a negative zero
@@ -200,9 +188,6 @@ def _claims(gaps: _Gaps, start: NDArray[np.float64]) -> tuple[Claim, ...]:
     )
 
 
-# ---------------------------------------------------------------- the figure
-
-
 @drawing.default_style()
 def _figure(first: Result) -> Any:
     figure, axes = drawing.start_figure(2, 2, (8.4, 5.4), sharex=True, sharey=True)
@@ -234,7 +219,7 @@ def _draw(axis: Any, target: NDArray[np.float64], scores: NDArray[np.float64]) -
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw Figure 3 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
+    """Draw Figure 3 and check the paper's claims about it."""
     runs = seeded_results(results, "figure3")
     gaps = {(world, sex): _Gap.gather(runs, f"{world}-{sex}") for world, sex in product(_WORLDS, _SEXES)}
     start = np.array([float(run["same-start"]) for run in runs])

@@ -3,19 +3,7 @@
 Adult with sex as the sensitive attribute and the male outputs at theta* as target, fixed throughout. Training begins
 on all training rows (.11 of the women in class 1) and moves every 5,000 updates to a new subset, in which the women
 have the next rate of the paper's list; theta and the duals continue from their current values. Wass1 is
-measured on test rows drawn at the same rate.
-
-The paper lists twenty rates and says that training began on the original data and had 100,000 updates in all, which
-leaves no updates for the last rate. We run all twenty after the original data: 105,000 updates. That the original data
-come before the first rate of the list follows from the paper's panel (b): only then is the change at update 30,000 the
-one from .1 to .4, as the text says.
-
-Both methods are the paper's algorithm: transport only, constant steps, batches of 100. The paper's panel (b) has
-two duals that are close to each other before the change and differ after it, so ours are free; opposite duals are
-always mirror images. Free duals draw the outputs together, the more the larger the strength is, hence the small one
-here. Steps and strength were chosen on training rows with two seeds, by Wass1 at the ends of segments, among strengths
-of .003 to .03, dual steps of .03 and .1 and steps of theta from .003 to .01, which DOT shares. COT's mean is .015 and
-its worst .020, DOT's .013 and .018; opposite duals (.011 and .016) do a little better, with a smaller step of theta.
+measured on test rows drawn at the same rate. Both methods are the paper's algorithm, with free duals.
 """
 
 from __future__ import annotations
@@ -37,7 +25,7 @@ from fairtransport.paper.splits import adult_by_sex, rows_at_rates
 from fairtransport.report.style.figures import GroupStyle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -65,9 +53,6 @@ SHOWN = 6  # the segment that begins at update 30,000
 _JUMP = 0.10
 _SIMILAR = 0.01
 _STYLES = {"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (3.0, 1.2))}
-
-
-# ---------------------------------------------------------------- training
 
 
 @lru_cache(maxsize=1)
@@ -130,10 +115,7 @@ def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
 
 
 def parts(*, quick: bool) -> list[Part]:
-    """Return one training run for each method and seed.
-
-    With ``quick``: one seed, shorter segments with longer steps.
-    """
+    """Return one training run for each method and seed; fewer and shorter with ``quick``."""
     segment, step, n_seeds = (_QUICK_SEGMENT, _QUICK_STEP, _QUICK_SEEDS) if quick else (SEGMENT, _STEP, _SEEDS)
     cost = 1.5e-4 * segment * (1 + len(_RATES))
     runs = []
@@ -150,9 +132,6 @@ def parts(*, quick: bool) -> list[Part]:
         }
         runs += seeded_parts(f"figure4-{method}", settings, _adapt, n_seeds=n_seeds, cost=cost)
     return runs
-
-
-# ---------------------------------------------------------------- results
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,74 +197,51 @@ def _shown_duals(duals: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     return {"before": shifted[:, SHOWN - 1, 1], "after": shifted[:, SHOWN, 0]}
 
 
-# ---------------------------------------------------------------- claims
-
-
-def _claims(runs: _AllRuns, duals: Mapping[str, NDArray[np.float64]]) -> tuple[Claim, ...]:
-    return (
-        *(_low_ends(method, run) for method, run in runs.items()),
-        _jump(runs),
-        _alike(runs),
-        _stable(runs),
-        _faster(runs),
-        _falling(runs),
-        _small_duals(duals, int(runs["COT"].update[SHOWN, 0])),
-        _extremes(duals),
-    )
-
-
 def _rate_text(rate: float) -> str:
     """Return a rate as the paper prints it."""
     return f"{rate:.1f}".removeprefix("0")
 
 
-def _low_ends(method: str, run: _Runs) -> Claim:
-    end, last = run.end[:, SETTLED:], run.wass1[:, SETTLED:, -1]
-    return check(
-        f"{method} adapts to every new level of unfairness.",
-        f"from the third change on, segments end at Wass1 {three_digits(end.mean())} on average and "
-        f"{three_digits(end.max())} at most; single last records at {three_digits(last.max())} at most",
-        f"Decided by {three_digits(LOW)} or less at the end of every such segment with every seed, the mean of the "
-        f"last {END} records.",
-        holds=end.max() <= LOW,
-    )
-
-
-def _jump(runs: _AllRuns) -> Claim:
+def _run_claims(runs: _AllRuns) -> Iterator[Claim]:
+    """Check the claims about Wass1 along the updates."""
+    for method, run in runs.items():
+        end, last = run.end[:, SETTLED:], run.wass1[:, SETTLED:, -1]
+        yield check(
+            f"{method} adapts to every new level of unfairness.",
+            f"from the third change on, segments end at Wass1 {three_digits(end.mean())} on average and "
+            f"{three_digits(end.max())} at most; single last records at {three_digits(last.max())} at most",
+            f"Decided by {three_digits(LOW)} or less at the end of every such segment with every seed, the mean of the "
+            f"last {END} records.",
+            holds=end.max() <= LOW,
+        )
     starts = {method: run.start[:, jumps()] for method, run in runs.items()}
     least = min(start.min() for start in starts.values())
-    means = ", ".join(f"{method} {three_digits(start.mean())}" for method, start in starts.items())
-    return check(
+    yield check(
         "The change from .1 to .4 makes a fair model unfair.",
-        f"Wass1 just after it: {means}",
+        "Wass1 just after it: " + ", ".join(f"{name} {three_digits(start.mean())}" for name, start in starts.items()),
         f"Decided by Wass1 above {three_digits(_JUMP)} each time with every seed; the least is {three_digits(least)}.",
         holds=least > _JUMP,
     )
-
-
-def _alike(runs: _AllRuns) -> Claim:
-    cot, dot = (runs[method].wass1.mean(axis=0)[SETTLED:] for method in METHODS)
-    gap = np.abs(cot - dot).mean()
-    return check(
+    cot, dot = (runs[method] for method in METHODS)
+    gap = np.abs(cot.wass1.mean(axis=0) - dot.wass1.mean(axis=0))[SETTLED:].mean()
+    yield check(
         "COT and DOT behave very similarly.",
         f"from the third change on their Wass1 differ by {three_digits(gap)} on average",
         f"Decided by {three_digits(_SIMILAR)} or less.",
         holds=gap <= _SIMILAR,
     )
-
-
-def _stable(runs: _AllRuns) -> Claim:
-    cot, dot = (runs[method].jitter[:, SETTLED:].mean() for method in METHODS)
-    deviations = f"DOT {dot:.4f}, COT {cot:.4f}".replace("0.", ".")
-    return check(
+    of_cot, of_dot = (run.jitter[:, SETTLED:].mean() for run in (cot, dot))
+    deviations = f"DOT {of_dot:.4f}, COT {of_cot:.4f}".replace("0.", ".")
+    yield check(
         "DOT is more stable than COT.",
         f"standard deviation of Wass1 over the second half of a segment: {deviations}",
         "Decided by the means over all segments from the third change on; both have the same step and batch size.",
-        holds=dot < cot,
+        holds=of_dot < of_cot,
     )
 
 
-def _faster(runs: _AllRuns) -> Claim:
+def _progress_claims(runs: _AllRuns) -> Iterator[Claim]:
+    """Check the claims that compare early segments with later ones at the same rate."""
     first, *later = _segments_at(ORIGINAL)
     lines, holds = [], True
     for method, run in runs.items():
@@ -294,40 +250,36 @@ def _faster(runs: _AllRuns) -> Claim:
         updates = ", ".join(f"{needed[segment]:,.0f}" for segment in (first, *later))
         means = ", ".join(three_digits(mean[segment]) for segment in (first, *later))
         lines.append(f"{method} {updates} updates (mean Wass1 of the segment {means})")
-    return check(
+    yield check(
         "At rate .1 Wass1 is higher early in training than later, and needs more updates to become low.",
         f"until Wass1 is {three_digits(LOW)}, the first time and later: {'; '.join(lines)}",
         "Decided by both figures, the first segment against each later one, for both methods.",
         holds=holds,
     )
-
-
-def _falling(runs: _AllRuns) -> Claim:
     rates = sorted(set(all_rates()))
     lines, holds, lower = [], True, 0
     for method, run in runs.items():
         least = run.least.mean(axis=0)
-        first, last = (np.array([least[_segments_at(rate)[end]] for rate in rates]) for end in (0, -1))
-        holds &= bool(last.mean() < first.mean())
-        lower += int((last < first).sum())
-        pairs = ", ".join(
-            f"{_rate_text(rate)}: {three_digits(a)} to {three_digits(b)}"
-            for rate, a, b in zip(rates, first, last, strict=True)
-        )
-        lines.append(f"{method} {pairs}")
-    n_rates = len(runs) * len(rates)
-    return check(
+        ends = np.array([[least[_segments_at(rate)[end]] for end in (0, -1)] for rate in rates])
+        holds &= bool(ends[:, 1].mean() < ends[:, 0].mean())
+        lower += int((ends[:, 1] < ends[:, 0]).sum())
+        pairs = zip(map(_rate_text, rates), ends, strict=True)
+        lines.append(f"{method} " + ", ".join(f"{r}: {three_digits(a)} to {three_digits(b)}" for r, (a, b) in pairs))
+    yield check(
         "The minimum of Wass1 decreases with progress.",
         f"the first and the last segment of each rate: {'; '.join(lines)}",
-        f"Decided by the mean over the rates, for both methods; it is lower at {lower} of {n_rates} single ones.",
+        f"Decided by the mean over the rates, for both methods; it is lower at {lower} of {len(runs) * len(rates)} "
+        "single ones.",
         holds=holds,
     )
 
 
-def _small_duals(duals: Mapping[str, NDArray[np.float64]], change: int) -> Claim:
+def _dual_claims(duals: Mapping[str, NDArray[np.float64]], change: int) -> Iterator[Claim]:
+    """Check the claims about the duals before and after the change."""
     size = {when: np.abs(pairs).max(axis=(1, 2)) for when, pairs in duals.items()}
-    gap = {when: np.abs(pairs[:, 0] - pairs[:, 1]).max(axis=1) for when, pairs in duals.items()}
-    return check(
+    gaps = {when: np.abs(pairs[:, 0] - pairs[:, 1]) for when, pairs in duals.items()}
+    gap = {when: gaps[when].max(axis=1) for when in duals}
+    yield check(
         "Just before a change from .1 to .4 the two duals are small and close to each other, soon after it they are "
         "larger.",
         f"at update {change:,}: largest value {size['before'].mean():.2f} before, {size['after'].mean():.2f} after; "
@@ -336,21 +288,14 @@ def _small_duals(duals: Mapping[str, NDArray[np.float64]], change: int) -> Claim
         holds=all((two["after"] >= 2.0 * two["before"]).all() for two in (size, gap)),
         paper="shown at update 30,000",
     )
-
-
-def _extremes(duals: Mapping[str, NDArray[np.float64]]) -> Claim:
-    gap = np.abs(duals["after"][:, 0] - duals["after"][:, 1])
     outer = np.abs(GRID - 0.5) >= 0.3
-    ends, middle = gap[:, outer].mean(axis=1), gap[:, ~outer].mean(axis=1)
-    return check(
+    ends, middle = gaps["after"][:, outer].mean(axis=1), gaps["after"][:, ~outer].mean(axis=1)
+    yield check(
         "After the change the two duals differ mostly at the extremes of [0, 1].",
         f"mean distance of the two {ends.mean():.2f} below .2 and above .8, {middle.mean():.2f} in between",
         "Decided with every seed.",
         holds=(ends > middle).all(),
     )
-
-
-# ---------------------------------------------------------------- tables
 
 
 def _trace_table(runs: _AllRuns) -> Table:
@@ -391,9 +336,6 @@ def _dual_table(duals: Mapping[str, NDArray[np.float64]]) -> Table:
         for point, *values in zip(GRID, *pair, strict=True)
     ]
     return Table(("when", "seed", "score", "dual_of_women", "dual_of_target"), tuple(rows))
-
-
-# ---------------------------------------------------------------- the figure
 
 
 @drawing.default_style()
@@ -449,7 +391,7 @@ def _draw_duals(axis: Any, pairs: NDArray[np.float64]) -> None:
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw Figure 4 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
+    """Draw Figure 4 and check the paper's claims about it."""
     stacked = {method: stack_seeds(results, f"figure4-{method}") for method in METHODS}
     runs = {method: _Runs(run["update"][0], run["wass1"], run["error"]) for method, run in stacked.items()}
     duals = _shown_duals(stacked["COT"]["duals"])
@@ -471,5 +413,5 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
             "figure4-duals": _dual_table(duals),
         },
         shown={"figure4": _short_table(runs)},
-        claims=_claims(runs, duals),
+        claims=(*_run_claims(runs), *_progress_claims(runs), *_dual_claims(duals, int(runs["COT"].update[SHOWN, 0]))),
     )

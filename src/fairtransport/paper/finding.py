@@ -13,8 +13,8 @@ import zipfile
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count, pairwise, takewhile
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import count, takewhile
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,17 +24,15 @@ from fairtransport._warnings import FairnessWarning
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-VERDICTS = ("agrees", "better", "differs")
-
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the paper, checked."""
+    """One claim of the paper, checked: ``verdict`` is "agrees", "better" or "differs"."""
 
     text: str
     paper: str
@@ -55,6 +53,12 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
 
+    @classmethod
+    def of(cls, records: Iterable[Mapping[str, Any]]) -> Table:
+        """Return a table with a row for each record, all of which have the same keys."""
+        rows = list(records)
+        return cls(tuple(rows[0]), tuple(tuple(row.values()) for row in rows))
+
     def to_csv(self) -> str:
         """Return the table as CSV with a header."""
         text = io.StringIO()
@@ -66,9 +70,9 @@ class Table:
 
 def bin_table(edges: NDArray[np.float64], columns: Mapping[str, NDArray[np.float64]]) -> Table:
     """Return the percentages in the bins of histograms, one column for each."""
-    shares = np.round(list(columns.values()), 3).T.tolist()
-    bins = pairwise(np.round(edges, 4).tolist())
-    return Table(("from", "to", *columns), tuple((*ends, *share) for ends, share in zip(bins, shares, strict=True)))
+    ends = np.round([edges[:-1], edges[1:]], 4).tolist()
+    shares = np.round(list(columns.values()), 3).tolist()
+    return Table(("from", "to", *columns), tuple(zip(*ends, *shares, strict=True)))
 
 
 def shares_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -102,17 +106,10 @@ class Finding:
     shown: Mapping[str, Table] = field(default_factory=dict)  # short tables to print on the page
     claims: tuple[Claim, ...] = ()
 
-
-class Item(Protocol):
-    """The interface of the modules ``table1``, ``figure1`` to ``figure4`` and ``ablation``."""
-
-    def parts(self, *, quick: bool) -> Sequence[Part]:
-        """Return the computations."""
-        ...
-
-    def assemble(self, results: Mapping[str, Result], *, quick: bool) -> Finding:
-        """Draw the figures and check the claims."""
-        ...
+    @property
+    def short(self) -> str:
+        """The title up to the colon."""
+        return self.title.partition(":")[0]
 
 
 # The warnings of training that reproducing the paper provokes on purpose.
@@ -143,19 +140,12 @@ class Stopped(Exception):  # noqa: N818 - nothing went wrong
     """Raised inside a part when the user has asked to stop."""
 
 
-class Stop:
+class Stop(threading.Event):
     """A request to stop, which parts check between two pieces of work."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    def set(self) -> None:
-        """Ask every running part to stop at its next check."""
-        self._event.set()
 
     def check(self) -> None:
         """Raise `Stopped` if a stop was requested."""
-        if self._event.is_set():
+        if self.is_set():
             raise Stopped
 
 
@@ -185,11 +175,8 @@ def seeded_parts(
     name: str, settings: dict[str, Any], compute: Callable[[dict[str, Any], Stop], Result], *, n_seeds: int, cost: float
 ) -> list[Part]:
     """Return one part for each seed, which is the last of its settings and ends its name."""
-    parts = []
-    for seed in range(n_seeds):
-        seeded = {**settings, "seed": seed}
-        parts.append(Part(f"{name}-seed{seed}", seeded, partial(compute, seeded), cost))
-    return parts
+    seeded = [{**settings, "seed": seed} for seed in range(n_seeds)]
+    return [Part(f"{name}-seed{one['seed']}", one, partial(compute, one), cost) for one in seeded]
 
 
 def seeded_results(results: Mapping[str, Result], name: str) -> list[Result]:

@@ -14,14 +14,14 @@ from fairtransport._extras import check_report
 from fairtransport._validation import check_choice
 from fairtransport.paper.finding import run_parts
 from fairtransport.report.style.figures import figure_bytes, image_address
-from fairtransport.report.style.web_pages import color_scheme, date_text, template_environment
+from fairtransport.report.style.web_pages import render_template
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from fairtransport.paper.finding import Finding, Item
+    from fairtransport.paper.finding import Finding
 
 ITEMS = ("table1", "figure1", "figure2", "figure3", "figure4", "ablation")
 """What can be reproduced, in the order of the page; each is a module of this package."""
@@ -57,39 +57,44 @@ def reproduce(
     check_report()
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)
-    items = {name: _item(name) for name in ITEMS if name in names}
-    parts = {name: list(item.parts(quick=quick)) for name, item in items.items()}
-    every = [part for several in parts.values() for part in several]
-    results = run_parts(every, folder=home / "parts", n_jobs=n_jobs, title="reproducing the paper", show=show)
-    findings = tuple(
-        item.assemble({part.name: results[part.name] for part in parts[name]}, quick=quick)
-        for name, item in items.items()
-    )
-    files = _write(findings, home, quick=quick)
+    items = [_item(name) for name in ITEMS if name in names]
+    parts = [part for item in items for part in item.parts(quick=quick)]
+    results = run_parts(parts, folder=home / "parts", n_jobs=n_jobs, title="reproducing the paper", show=show)
+    findings = tuple(item.assemble(results, quick=quick) for item in items)
+    contents = _contents(findings, quick=quick)
+    for name, content in contents.items():
+        write_atomically(home / name, content)
+    files = tuple(home / name for name in sorted(contents, key=lambda name: name != "index.html"))
     return Reproduction(findings, files, quick)
 
 
-def _item(name: str) -> Item:
-    module: Any = importlib.import_module(f"fairtransport.paper.{name}")
-    item: Item = module
-    return item
+def _item(name: str) -> Any:
+    """Return the module of a table or figure: ``parts`` are its computations, ``assemble`` makes the finding."""
+    return importlib.import_module(f"fairtransport.paper.{name}")
 
 
-def _write(findings: Sequence[Finding], home: Path, *, quick: bool) -> tuple[Path, ...]:
+def _contents(findings: Sequence[Finding], *, quick: bool) -> dict[str, bytes]:
+    """Return the files by name."""
     contents: dict[str, bytes] = {}
-    images: dict[str, bytes] = {}
     for finding in findings:
         for stem, figure in finding.figures.items():
-            images[stem] = figure_bytes(figure, "png")
-            contents[f"{stem}.png"] = images[stem]
-            contents[f"{stem}.svg"] = figure_bytes(figure, "svg")
-        for stem, table in finding.tables.items():
-            contents[f"{stem}.csv"] = table.to_csv().encode()
-    contents["summary.md"] = summary(findings, quick=quick).encode()
-    contents["index.html"] = _page(findings, images, quick=quick).encode()
-    for name, content in contents.items():
-        write_atomically(home / name, content)
-    return tuple(home / name for name in sorted(contents, key=lambda n: n != "index.html"))
+            contents |= {f"{stem}.{kind}": figure_bytes(figure, kind) for kind in ("png", "svg")}
+        contents |= {f"{stem}.csv": table.to_csv().encode() for stem, table in finding.tables.items()}
+    names = [finding.name for finding in findings]
+    page = render_template(
+        "reproduction.html",
+        package="fairtransport.paper",
+        title="Fairness with Continuous Optimal Transport, checked",
+        tally=_tally(findings),
+        abbreviations=_ABBREVIATIONS,
+        quick=quick,
+        marks=_MARKS,
+        findings=findings,
+        images={stem: image_address(contents[f"{stem}.png"], "png") for one in findings for stem in one.figures},
+        command=("all" if tuple(names) == ITEMS else " ".join(names)) + (" --quick" if quick else ""),
+        machine=_machine(),
+    )
+    return {**contents, "summary.md": summary(findings, quick=quick).encode(), "index.html": page.encode()}
 
 
 def summary(findings: Sequence[Finding], *, quick: bool) -> str:
@@ -97,65 +102,25 @@ def summary(findings: Sequence[Finding], *, quick: bool) -> str:
     lines = ["# The paper, checked", "", _tally(findings), "", _ABBREVIATIONS]
     if quick:
         lines += ["", "**Quick run: fewer updates and seeds; the figures are rough.**"]
-    lines += ["", "| where | claim, in our words | paper | ours | verdict |", "| --- | --- | --- | --- | --- |"]
+    claims = []
     for finding in findings:
         for claim in finding.claims:
             ours = claim.ours + (f" ({claim.reason})" if claim.reason else "")
-            cells = (_short(finding), claim.text, claim.paper or "-", ours, f"{_MARKS[claim.verdict]} {claim.verdict}")
-            lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+            cells = (finding.short, claim.text, claim.paper or "-", ours, f"{_MARKS[claim.verdict]} {claim.verdict}")
+            claims.append([cell.replace("|", "\\|").replace("\n", " ") for cell in cells])
+    lines += ["", *_table(("where", "claim, in our words", "paper", "ours", "verdict"), claims)]
     for finding in findings:
         lines += ["", f"## {finding.title}", ""]
         lines += [f"![{finding.title}]({stem}.png)" for stem in finding.figures]
         lines += ["", finding.caption]
         for stem, table in finding.shown.items():
-            lines += [
-                "",
-                f"<!-- {stem} -->",
-                "| " + " | ".join(table.columns) + " |",
-                "| --- " * len(table.columns) + "|",
-            ]
-            lines += ["| " + " | ".join(map(str, row)) + " |" for row in table.rows]
+            lines += ["", f"<!-- {stem} -->", *_table(table.columns, table.rows)]
     lines += ["", f"fairtransport {__version__}; {_machine()}."]
     return "\n".join(lines) + "\n"
 
 
-def _page(findings: Sequence[Finding], images: dict[str, bytes], *, quick: bool) -> str:
-    environment = template_environment("fairtransport.paper")
-    names = [finding.name for finding in findings]
-    page: str = environment.get_template("reproduction.html").render(
-        title="Fairness with Continuous Optimal Transport, checked",
-        tally=_tally(findings),
-        abbreviations=_ABBREVIATIONS,
-        quick=quick,
-        marks=_MARKS,
-        findings=[_shown(finding, images) for finding in findings],
-        command=("all" if tuple(names) == ITEMS else " ".join(names)) + (" --quick" if quick else ""),
-        version=__version__,
-        written=date_text(),
-        machine=_machine(),
-        colours=color_scheme(),
-    )
-    return page
-
-
-def _shown(finding: Finding, images: dict[str, bytes]) -> dict[str, Any]:
-    return {
-        "name": finding.name,
-        "short": _short(finding),
-        "title": finding.title,
-        "caption": finding.caption,
-        "claims": finding.claims,
-        "images": [
-            {"data": image_address(images[stem], "png"), "alt": f"{finding.title}. {finding.caption}"}
-            for stem in finding.figures
-        ],
-        "shown": list(finding.shown.values()),
-        "files": [f"{stem}.csv" for stem in finding.tables],
-    }
-
-
-def _short(finding: Finding) -> str:
-    return finding.title.partition(":")[0]
+def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    return [f"| {' | '.join(map(str, row))} |" for row in (columns, ["---"] * len(columns), *rows)]
 
 
 def _tally(findings: Sequence[Finding]) -> str:

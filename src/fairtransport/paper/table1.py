@@ -226,7 +226,7 @@ class Table1:
 
     def to_csv(self) -> str:
         """Write one line for each figure, with all digits."""
-        return Table(tuple(self._records[0]), tuple(tuple(record.values()) for record in self._records)).to_csv()
+        return Table.of(self._records).to_csv()
 
     def to_json(self) -> str:
         """Write an object with the version, whether it was quick, and ``rows``."""
@@ -307,7 +307,7 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
         name="table1",
         title="Table 1: four metrics on three data sets",
         caption=table.caption,
-        tables={"table1": Table(tuple(asdict(table.rows[0])), tuple(tuple(asdict(r).values()) for r in table.rows))},
+        tables={"table1": Table.of(map(asdict, table.rows))},
         shown={"table1": Table(("data", "method", *METRICS), tuple(shown))},
         claims=_claims(table),
     )

@@ -84,12 +84,12 @@ class Graph:
 
     def input(self, name: str, kind: str, width: int | None) -> str:
         """Declare an input of ``width`` columns (None: a vector) of doubles, integers or text."""
-        self.inputs.append(self._value(name, kind, [None] if width is None else [None, width]))
+        self.inputs.append(self._value(name, kind, width))
         return name
 
     def output(self, name: str, kind: str, width: int | None) -> None:
         """Declare an output."""
-        self.outputs.append(self._value(name, kind, [None] if width is None else [None, width]))
+        self.outputs.append(self._value(name, kind, width))
 
     def is_text(self, name: str) -> bool:
         """Return whether an input of this name is text."""
@@ -130,7 +130,8 @@ class Graph:
         opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="fairtransport")
 
-    def _value(self, name: str, kind: str, shape: list[int | None]) -> Any:
+    def _value(self, name: str, kind: str, width: int | None) -> Any:
+        shape = [None] if width is None else [None, width]
         return self._onnx.helper.make_tensor_value_info(name, self.number_type(kind), shape)
 
     def _new_name(self, what: str) -> str:
@@ -389,7 +390,10 @@ _BLIND = (BlindRepairClassifier, BlindRepairRegressor)
 def add_scores(graph: Graph, model: Any, features: Any, people_per_point: int) -> str:
     """Add a model and return its scores, probabilities or predictions, as a vector of doubles."""
     if isinstance(model, Pipeline):
-        return _add_pipeline(graph, model, features, people_per_point)
+        steps = [(name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")]
+        if steps:
+            features = add_converted(graph, Pipeline(steps), features, classifier=False)
+        return add_scores(graph, model[-1], features, people_per_point)
     if isinstance(model, _LINEAR):
         return _add_transport(graph, model, features)
     if isinstance(model, _REPAIRED):
@@ -398,13 +402,6 @@ def add_scores(graph: Graph, model: Any, features: Any, people_per_point: int) -
     if isinstance(model, _BOOSTING):
         return _add_boosting(graph, model, features, people_per_point)
     return _add_foreign(graph, model, features)
-
-
-def _add_pipeline(graph: Graph, model: Any, features: Any, people_per_point: int) -> str:
-    steps = [(name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")]
-    if steps:
-        features = add_converted(graph, Pipeline(steps), features, classifier=False)
-    return add_scores(graph, model[-1], features, people_per_point)
 
 
 def _add_foreign(graph: Graph, model: Any, features: Any) -> str:

@@ -113,9 +113,8 @@ class Trees:
         require(self.library in LIBRARIES and self.link in LINKS, "the library or the link is not known")
         n_columns = self.n_columns
         require(type(n_columns) is int and 0 < n_columns <= _MAX_COLUMNS, "the number of columns is out of range")
-        require(
-            isinstance(self.allow_nan, bool) and isinstance(self.missing, float), "missing values are not described"
-        )
+        described = isinstance(self.allow_nan, bool) and isinstance(self.missing, float)
+        require(described, "missing values are not described")
         for name, dtypes in _DTYPES.items():
             array = getattr(self, name)
             is_array = isinstance(array, np.ndarray) and array.ndim == 1 + (name == "values")
@@ -183,12 +182,7 @@ class _TreeModel(BaseEstimator):
         )
 
     def margins(self, X: Any) -> Margins:
-        """Return the sums over trees, of shape (n,), or (n, n_outputs) where there are several.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-        """
+        """Return the sums over trees of a table or matrix X: of shape (n,), or (n, n_outputs) if there are several."""
         check_is_fitted(self, "trees_")
         sums = self.trees_.margins(self._read(X))
         return sums[:, 0] if sums.shape[1] == 1 else sums
@@ -219,8 +213,9 @@ class _TreeModel(BaseEstimator):
         return np.ascontiguousarray(numbers)
 
     def _read_table(self, table: nw.DataFrame[Any]) -> Any:
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and self.trees_.library != "lightgbm" and list(names) != [*map(str, table.columns)]:
+        names, given = getattr(self, "feature_names_in_", None), [*map(str, table.columns)]
+        invented = self.trees_.library == "lightgbm" and names is not None and set(names).isdisjoint(given)
+        if names is not None and list(names) != given and not invented:
             raise ValueError("X has columns of other names, or in another order, than those the model was fitted on.")
         known, is_booster = self.column_categories_, self.trees_.library in {"lightgbm", "xgboost"}
         for index, (name, dtype) in enumerate(table.schema.items()):
@@ -283,12 +278,7 @@ class TreeClassifier(ClassifierMixin, _TreeModel):
     classes_: NDArray[Any]
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return the probabilities of the classes, of shape (n, n_classes).
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-        """
+        """Return the probabilities of the classes for the rows of a table or matrix X, of shape (n, n_classes)."""
         margins, link = self.margins(X), self.trees_.link
         if link == "mean":
             return np.asarray(margins)
@@ -306,12 +296,7 @@ class TreeRegressor(RegressorMixin, _TreeModel):
     """Trees of LightGBM, XGBoost or scikit-learn from a model file, which predict numbers; see `TreeClassifier`."""
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predictions, of shape (n,).
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-        """
+        """Return the predictions for the rows of a table or matrix X, of shape (n,)."""
         margins = self.margins(X)
         return np.exp(margins) if self.trees_.link == "exp" else np.asarray(margins)
 

@@ -1,8 +1,8 @@
 """Figures and self-contained HTML pages of results (extra: ``report``).
 
 Every public name of the package is listed here; each is loaded when first used. Displays follow scikit-learn's
-conventions: ``from_*`` constructors draw at once, ``plot(ax=...)`` draws again and returns the display, and what was
-drawn is kept in ``ax_`` and ``figure_``.
+conventions: create them by their ``from_*`` constructors, which draw at once and return the display; ``plot(ax=...)``
+draws again, and what was drawn is kept in ``ax_`` and ``figure_``.
 """
 
 from __future__ import annotations

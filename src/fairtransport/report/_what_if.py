@@ -14,7 +14,8 @@ import numpy as np
 
 from fairtransport._validation import check_real
 from fairtransport.auditing.proportions import Estimate, complement, extremes_confidence, ratio, share
-from fairtransport.auditing.records import RATES, Decisions
+from fairtransport.auditing.records import Decisions
+from fairtransport.auditing.tables import RATE_NAMES
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.histograms import Grid, display_range, regrid
 from fairtransport.repair.group_maps import GroupMaps, MapOptions
@@ -165,7 +166,7 @@ def score_title(audit: Audit) -> str:
 
 
 #: The rates that need labels, in the order of the page's columns.
-ERROR_RATES = tuple(rate for rate in RATES if rate not in {"selection_rate", "error_rate"})
+ERROR_RATES = tuple(RATE_NAMES)
 
 _SLACK = 1e-9  # rounding error by which a score may exceed a threshold that it equals
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from sklearn.base import clone, is_regressor
@@ -36,8 +36,9 @@ from fairtransport.groups import Groups, read_groups
 from fairtransport.metrics import disparities, error_rate, noise_floor, pairwise_disparity, rank_disparity
 from fairtransport.selection._thread_pool import run_in_threads
 from fairtransport.selection.frontier_result import (
-    DISPARITIES,
+    CURVE_METRICS,
     FLOORS,
+    REGRESSION_METRICS,
     Frontier,
     TrainingRows,
     fit_along,
@@ -57,102 +58,75 @@ if TYPE_CHECKING:
     from fairtransport.strata import Strata
     from fairtransport.transport.line import Sample
 
-# Errors of models on held-out rows: of classifiers, or of regressors.
+    Compared: TypeAlias = tuple[Criterion, NDArray[np.int64] | None, Strata | None]
+
+# Errors of models on held-out rows: of classifiers, or of regressors; ``halves`` is a binary y to stratify folds by.
 
 
 @dataclass(frozen=True, eq=False)
 class ClassificationErrors:
     """Errors of probabilities: error rate at a threshold, log-loss and AUC."""
 
-    metrics: ClassVar = ("error_rate", "log_loss", "auc")
+    metrics: ClassVar = CURVE_METRICS
     scale: ClassVar = "probability"
 
     y: NDArray[Any]
-    positive: NDArray[np.bool_]
+    halves: NDArray[np.bool_]  # whether the label is positive
     threshold: float
 
-    @property
-    def halves(self) -> NDArray[np.bool_]:
-        """A binary column by which folds are stratified: whether the label is positive."""
-        return self.positive
-
-    def measure(
-        self, scores: NDArray[np.float64], rows: NDArray[np.int64], weights: NDArray[np.float64] | None
-    ) -> dict[str, float]:
+    def measure(self, scores: NDArray[np.float64], weights: NDArray[np.float64] | None) -> dict[str, float]:
         """Return error rate, log-loss and AUC."""
-        positive = self.positive[rows]
         return {
-            "error_rate": error_rate(positive, scores, self.threshold, sample_weight=weights),
-            "log_loss": float(log_loss(positive, scores, labels=[False, True], sample_weight=weights)),
-            "auc": float(roc_auc_score(positive, scores, sample_weight=weights)),
+            "error_rate": error_rate(self.halves, scores, self.threshold, sample_weight=weights),
+            "log_loss": float(log_loss(self.halves, scores, labels=[False, True], sample_weight=weights)),
+            "auc": float(roc_auc_score(self.halves, scores, sample_weight=weights)),
         }
 
-    def information_kept(
-        self, records: dict[str, list[float]], rows: NDArray[np.int64], weights: NDArray[np.float64] | None
-    ) -> list[float]:
+    def information_kept(self, records: dict[str, list[float]], weights: NDArray[np.float64] | None) -> list[float]:
         """Return the gain in log-loss over a constant of each model, relative to that of the first."""
-        rate = float(np.average(self.positive[rows], weights=weights))
+        rate = float(np.average(self.halves, weights=weights))
         return _shares_of_gain(-(rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate)), records["log_loss"])
 
-    def compared_within(
-        self,
-        criterion: Criterion,
-        strata: Strata | None,
-        n_groups: int,  # noqa: ARG002
-    ) -> tuple[Criterion, NDArray[np.int64] | None, Strata | None]:
-        """Return a criterion, labels and strata of all rows, with which it is resolved."""
-        return criterion, self.positive.astype(np.int64), strata
+    def compared_within(self, criterion: Criterion, strata: Strata | None, n_groups: int) -> Compared:  # noqa: ARG002
+        """Return a criterion, labels and strata, with which it is resolved."""
+        return criterion, self.halves.astype(np.int64), strata
 
 
 @dataclass(frozen=True, eq=False)
 class RegressionErrors:
     """Errors of real-valued predictions, in units of y: root mean squared and mean absolute error, and R2."""
 
-    metrics: ClassVar = ("rmse", "mae", "r2")
+    metrics: ClassVar = REGRESSION_METRICS
     scale: ClassVar = "score"
 
     y: NDArray[np.float64]
+    halves: NDArray[np.bool_]  # whether y is above its median
 
-    @property
-    def halves(self) -> NDArray[np.bool_]:
-        """Whether y is above its median."""
-        return np.asarray(self.y > np.median(self.y))
-
-    def measure(
-        self, scores: NDArray[np.float64], rows: NDArray[np.int64], weights: NDArray[np.float64] | None
-    ) -> dict[str, float]:
+    def measure(self, scores: NDArray[np.float64], weights: NDArray[np.float64] | None) -> dict[str, float]:
         """Return root mean squared error, mean absolute error and R2."""
-        residuals = self.y[rows] - scores
+        residuals = self.y - scores
         squared = float(np.average(residuals**2, weights=weights))
         return {
             "rmse": float(np.sqrt(squared)),
             "mae": float(np.average(np.abs(residuals), weights=weights)),
-            "r2": 1.0 - squared / self._variance(rows, weights),
+            "r2": 1.0 - squared / self._variance(weights),
         }
 
-    def information_kept(
-        self, records: dict[str, list[float]], rows: NDArray[np.int64], weights: NDArray[np.float64] | None
-    ) -> list[float]:
+    def information_kept(self, records: dict[str, list[float]], weights: NDArray[np.float64] | None) -> list[float]:
         """Return shares of the gain in squared error."""
-        return _shares_of_gain(self._variance(rows, weights), [error**2 for error in records["rmse"]])
+        return _shares_of_gain(self._variance(weights), [error**2 for error in records["rmse"]])
 
-    def compared_within(
-        self, criterion: Criterion, strata: Strata | None, n_groups: int
-    ) -> tuple[Criterion, NDArray[np.int64] | None, Strata | None]:
+    def compared_within(self, criterion: Criterion, strata: Strata | None, n_groups: int) -> Compared:
         """Return demographic parity within strata, to which ranges of y belong where the criterion compares those."""
-        response = RealResponse.of(self.y, np.full(self.y.size, 1.0 / self.y.size))
+        response = RealResponse.of(self.y, None, "frontier")
         within = response.compared_strata(self.y, strata, criterion, n_groups)
         return response.criterion_within_strata(criterion), None, within
 
-    def _variance(self, rows: NDArray[np.int64], weights: NDArray[np.float64] | None) -> float:
-        y = self.y[rows]
-        variance = float(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
+    def _variance(self, weights: NDArray[np.float64] | None) -> float:
+        variance = float(np.average((self.y - np.average(self.y, weights=weights)) ** 2, weights=weights))
         if not variance > 0.0:
             raise ValueError("y is constant among the held-out rows of a fold; use fewer folds.")
         return variance
-
-
-HeldOutErrors = ClassificationErrors | RegressionErrors
 
 
 def _shares_of_gain(constant: float, losses: list[float]) -> list[float]:
@@ -189,10 +163,9 @@ def frontier(
     Parameters
     ----------
     estimator : estimator
-        A classifier or regressor whose ``fit`` takes ``sensitive_features``, with a parameter that controls parity:
-        ``parity_weight`` (continuous and discrete optimal transport), ``amount`` (repairs), ``slack`` (blind repair) or
-        another, named with ``parameter``; or a pipeline that ends in one. It is cloned, so a fitted model inside it is
-        trained anew on the training rows of each fold.
+        A classifier or regressor whose ``fit`` takes ``sensitive_features``, with a parameter that controls parity
+        (``parity_weight``, ``amount``, ``slack`` or another, named with ``parameter``), or a pipeline that ends in one.
+        It is cloned, so a fitted model inside it is trained anew on the training rows of each fold.
     X : table or matrix with n rows
         Whatever the estimator accepts.
     y : array-like of shape (n,)
@@ -210,11 +183,10 @@ def frontier(
     parameter, values : str and array-like, optional
         Another parameter, and its values from no parity to most.
     cv : int, splitter or iterable of splits, default=5
-        With an integer, rows are shuffled, and the folds are stratified by group and label. Splitters and splits are as
-        in scikit-learn; every fold needs every group among its training and its held-out rows.
+        With an integer, rows are shuffled, and the folds are stratified by group and label. Every fold needs every
+        group among its training and its held-out rows.
     n_jobs : int, optional
-        Number of folds in parallel, in threads. As in joblib, None is 1 and -1 means all cores. The result does not
-        depend on it.
+        Number of folds in parallel, in threads, as in joblib. The result does not depend on it.
     random_state : int, RandomState or None
         Seed of the folds and the noise floor, and of the estimator where its ``random_state`` is None.
     threshold : float, default=0.5
@@ -227,8 +199,7 @@ def frontier(
     Returns
     -------
     Frontier
-        ``print`` shows the curve, ``table()`` returns it, ``choose(max_disparity=...)`` and ``choose(max_error=...)``
-        return a fitted model, ``plot()`` draws it.
+        ``print`` shows the curve, ``choose(max_disparity=...)`` returns a fitted model, ``plot()`` draws it.
 
     Raises
     ------
@@ -241,15 +212,12 @@ def frontier(
     Within a fold, transport classifiers are trained along one warm-started path of weights, and so they are by
     `Frontier.choose`. Repairs are fitted once for all amounts; blind repair fits its models once for all slacks, too.
 
-    Metrics are means over folds, each on held-out rows. Errors and disparities of a regressor are in units of y: RMSE
-    takes the place of the error rate, the mean absolute error that of log-loss, and R2 that of the AUC.
-    ``wasserstein_disparity`` is the distance to the ``target`` of the estimator (the Wasserstein-1 barycenter of the
-    groups, where it has no fixed target), computed from the held-out scores at the first value and fixed along the
-    curve, as in [1]_. ``pairwise_disparity`` is the mean over all pairs of groups, ``noise_floor`` its mean when group
-    membership is permuted among the held-out rows: a disparity near it is not distinguishable from 0.
-    ``criterion_disparity`` is that of the estimator's criterion and of ``strata``, weighted as it says, with a floor of
-    its own: the mean over pairs, which for demographic parity is ``pairwise_disparity``. The floor is higher with fewer
-    held-out rows, so compare curves only for equal numbers of folds.
+    Metrics are means over folds, each on held-out rows. Those of a regressor are in units of y, with RMSE, mean
+    absolute error and R2 in place of error rate, log-loss and AUC. ``wasserstein_disparity`` is the distance to the
+    ``target`` of the estimator (or the Wasserstein-1 barycenter of the groups) at the first value, as in [1]_.
+    ``pairwise_disparity`` is the mean over all pairs of groups, ``noise_floor`` its mean when group membership is
+    permuted among the held-out rows: a disparity near it is not distinguishable from 0, and it is higher with fewer
+    held-out rows. ``criterion_disparity`` is that of the estimator's criterion and of ``strata``, with its own floor.
 
     References
     ----------
@@ -287,7 +255,10 @@ def frontier(
     if parts is not None:
         check_length(range(parts.n_rows), size=errors.y.size, name="strata")
     rows = TrainingRows(X, errors.y, sensitive_features, weights, parts)
-    path = _FoldPath(clone(estimator), name, grid, settings, rows, groups, errors)
+    criterion = criterion_of(getattr(last_step(estimator)[1], "criterion", None))
+    has_criterion = needs_labels(criterion) or parts is not None
+    compared = errors.compared_within(criterion, parts, len(groups)) if has_criterion else None
+    path = _FoldPath(clone(estimator), name, grid, settings, rows, groups, errors, compared)
     results = run_in_threads(
         [partial(path.run, fold, seed) for fold, seed in zip(folds, seeds.spawn(len(folds)), strict=True)],
         names=[f"fold {number + 1} of {len(folds)}" for number in range(len(folds))],
@@ -301,7 +272,7 @@ def frontier(
         estimator=clone(estimator),
         parameter=name,
         values=grid,
-        folds={metric: np.array([metrics[metric] for metrics, _ in results]) for metric in path.metrics},
+        folds={metric: np.array([metrics[metric] for metrics, _ in results]) for metric in results[0][0]},
         situation="blind" if reason is None else "aware",
         reason=reason or GROUPS_UNUSED,
         threshold=float(threshold),
@@ -322,12 +293,19 @@ class _FoldPath:
     settings: Mapping[str, Any]
     rows: TrainingRows
     groups: Groups
-    errors: HeldOutErrors
+    errors: ClassificationErrors | RegressionErrors
+    compared: Compared | None  # what the criterion compares; None for demographic parity
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Names of the metrics, in the order of a table."""
-        return (*self.errors.metrics, "information_kept", *DISPARITIES, *FLOORS)
+    def select(self, rows: NDArray[np.int64]) -> _FoldPath:
+        """Return the same for some of the rows."""
+        compared = self.compared
+        if compared is not None:
+            criterion, labels, strata = compared
+            inside = None if labels is None else labels[rows], None if strata is None else strata.select(rows)
+            compared = criterion, *inside
+        errors = replace(self.errors, y=self.errors.y[rows], halves=self.errors.halves[rows])
+        groups = self.groups.select(rows)
+        return replace(self, rows=self.rows.select(rows), groups=groups, errors=errors, compared=compared)
 
     def run(self, fold: Fold, seed: np.random.SeedSequence, control: Control) -> tuple[dict[str, list[float]], bool]:
         """Return the metrics at every value, and whether the last model needs groups at prediction."""
@@ -335,9 +313,9 @@ class _FoldPath:
         silence = f"{last_step(model)[0]}verbose"
         if model.get_params().get(silence) is True:
             model.set_params(**{silence: False})  # only the common bar is shown
-        held_out = self.rows.select(fold.held_out)
-        X, groups = held_out.X, held_out.sensitive_features
-        records: dict[str, list[float]] = {metric: [] for metric in self.metrics}
+        held_out = self.select(fold.held_out)
+        X, groups, strata = held_out.rows.X, held_out.rows.sensitive_features, held_out.rows.strata
+        records: dict[str, list[float]] = {metric: [] for metric in (*self.errors.metrics, *FLOORS)}
         target: Sample | None = None
         models = fit_along(model, self.parameter, self.values.tolist(), self.rows.select(fold.training))
         for number, value in enumerate(self.values.tolist()):
@@ -345,29 +323,27 @@ class _FoldPath:
                 control.step()
             try:
                 model = next(models)
-                scores = score_with_groups(model, X, groups, held_out.strata)
+                scores = score_with_groups(model, X, groups, strata)
             except Exception as error:
                 error.add_note(f"With {self.parameter}={value:g}.")
                 raise
-            target = self._target(scores, fold) if target is None else target
-            for metric, figure in self._measure(scores, fold, target, seed).items():
+            target = held_out.target(scores) if target is None else target
+            for metric, figure in held_out.measure(scores, target, seed).items():
                 records[metric].append(figure)
-        records["information_kept"] = self.errors.information_kept(records, fold.held_out, self._weights(fold))
+        records["information_kept"] = held_out.errors.information_kept(records, held_out.rows.sample_weight)
         return records, needs_groups(model, X, sensitive_features=groups)
 
-    def _target(self, scores: NDArray[np.float64], fold: Fold) -> Sample:
+    def target(self, scores: NDArray[np.float64]) -> Sample:
         """Return the target distribution of the estimator for these scores."""
-        weights, groups = self._weights(fold), self.groups.select(fold.held_out)
         target = getattr(last_step(self.template)[1], "target", None)
         if target is None or compares_each_other(target):
             target = "barycenter"  # the estimator has no fixed target
         bounds = (0.0, 1.0) if self.errors.scale == "probability" else None
-        return resolve_group_target(target, scores, groups, weights, score_range=bounds)
+        return resolve_group_target(target, scores, self.groups, self.rows.sample_weight, score_range=bounds)
 
-    def _measure(
-        self, scores: NDArray[np.float64], fold: Fold, target: Sample, seed: np.random.SeedSequence
-    ) -> dict[str, float]:
-        weights, groups, scale = self._weights(fold), self.groups.select(fold.held_out), self.errors.scale
+    def measure(self, scores: NDArray[np.float64], target: Sample, seed: np.random.SeedSequence) -> dict[str, float]:
+        """Return errors, disparities and noise floors of the scores of these rows."""
+        weights, groups, scale = self.rows.sample_weight, self.groups, self.errors.scale
         floors = [
             noise_floor(
                 metric,
@@ -381,31 +357,22 @@ class _FoldPath:
         ]
         sums = disparities(scores, sensitive_features=groups, target=target, scale=scale, sample_weight=weights)
         mean = sums.pop("strong_pairwise_disparity") / (len(groups) * (len(groups) - 1) // 2)
-        figures = self._criterion_figures(scores, fold, seed)
         return {
-            **self.errors.measure(scores, fold.held_out, weights),
+            **self.errors.measure(scores, weights),
             **sums,
             "pairwise_disparity": mean,
             "rank_disparity": rank_disparity(scores, sensitive_features=groups, sample_weight=weights),
             **dict(zip(FLOORS, floors, strict=False)),
-            **(figures or {"criterion_disparity": mean, FLOORS[2]: floors[0]}),
+            **(self._criterion_figures(scores, seed) or {"criterion_disparity": mean, FLOORS[2]: floors[0]}),
         }
 
-    def _criterion_figures(
-        self, scores: NDArray[np.float64], fold: Fold, seed: np.random.SeedSequence
-    ) -> dict[str, float] | None:
+    def _criterion_figures(self, scores: NDArray[np.float64], seed: np.random.SeedSequence) -> dict[str, float] | None:
         """Return the disparity of the estimator's criterion and its noise floor; None for demographic parity."""
-        criterion = criterion_of(getattr(last_step(self.template)[1], "criterion", None))
-        strata = self.rows.strata
-        if not needs_labels(criterion) and strata is None:
+        if self.compared is None:
             return None
-        criterion, labels, strata = self.errors.compared_within(criterion, strata, len(self.groups))
+        criterion, labels, strata = self.compared
         pairs = resolve_criterion(
-            criterion,
-            self.groups.select(fold.held_out),
-            labels=None if labels is None else labels[fold.held_out],
-            strata=None if strata is None else strata.select(fold.held_out),
-            row_weights=self._weights(fold),
+            criterion, self.groups, labels=labels, strata=strata, row_weights=self.rows.sample_weight
         ).comparisons()
         exact, rng = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score"), np.random.default_rng(seed)
         by_chance = [exact.value_and_gradient(scores, pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
@@ -413,20 +380,13 @@ class _FoldPath:
         total = float(pairs.weights.sum())
         return {"criterion_disparity": value / total, FLOORS[2]: float(np.mean(by_chance)) / total}
 
-    def _weights(self, fold: Fold) -> NDArray[np.float64] | None:
-        weights = self.rows.sample_weight
-        return None if weights is None else np.asarray(weights[fold.held_out])
-
 
 def _grid(
     estimator: Any, grids: Mapping[str, Any], parameter: str | None, values: Any
 ) -> tuple[str, NDArray[np.float64]]:
     """Return the parameter and its values, from no parity to most."""
-    needed = ("get_params", "fit")
-    if isinstance(estimator, type) or not (
-        all(hasattr(estimator, name) for name in needed)
-        and (hasattr(estimator, "predict_proba") or _predicts(estimator))
-    ):
+    is_estimator = not isinstance(estimator, type) and hasattr(estimator, "get_params") and hasattr(estimator, "fit")
+    if not is_estimator or not (hasattr(estimator, "predict_proba") or _predicts(estimator)):
         raise TypeError(
             "estimator must be a classifier with fit, predict_proba and get_params, or a regressor with predict."
         )
@@ -460,10 +420,11 @@ def _predicts(estimator: Any) -> bool:
     return hasattr(last, "__sklearn_tags__") and is_regressor(last)
 
 
-def _errors(estimator: Any, y: Any, threshold: float) -> HeldOutErrors:
+def _errors(estimator: Any, y: Any, threshold: float) -> ClassificationErrors | RegressionErrors:
     """Return how models are judged: y is two classes, or real numbers for a regressor."""
     if _predicts(estimator):
-        return RegressionErrors(real_targets(y, "frontier"))
+        numbers = real_targets(y, "frontier")
+        return RegressionErrors(numbers, np.asarray(numbers > np.median(numbers)))
     labels, classes = two_classes(y, "frontier")
     return ClassificationErrors(labels, labels == classes[1], threshold)
 

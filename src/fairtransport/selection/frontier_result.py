@@ -73,11 +73,7 @@ def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
 
 
 def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRows) -> Iterator[Any]:
-    """Yield a fitted model for each value of a parameter, reusing work where the estimator allows it.
-
-    Transport models are trained along one warm-started path of weights, on rows that are prepared once. Blind repair
-    fits its two models once for all slacks.
-    """
+    """Yield a fitted model for each value of a parameter, reusing work where the estimator allows it."""
     has_path = isinstance(model, TransportModel) and sgd_settings(model.solver) is None
     by_weight = has_path and parameter == "parity_weight" and values == sorted(values)
     by_slack = isinstance(model, _BLIND) and parameter == "slack" and values == sorted(values, reverse=True)
@@ -85,19 +81,12 @@ def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRow
         yield from model.fit_path(rows.X, rows.y, values, **rows.options())
         return
     for number, value in enumerate(values):
-        fit_next(model, parameter, value, rows, first=number == 0)
+        model.set_params(**{parameter: value})
+        prefix, last = last_step(model)
+        mixes = parameter == f"{prefix}amount" and hasattr(last, "initial_estimator_")  # with which it mixes
+        if number == 0 or not (mixes or (parameter == "amount" and isinstance(model, _REPAIRED))):
+            fit_model(model, rows.X, rows.y, **rows.options())
         yield model
-
-
-def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, first: bool) -> None:
-    """Set the next value of the parameter, and refit the model unless the value matters only at prediction."""
-    model.set_params(**{parameter: value})
-    prefix, last = last_step(model)
-    if not first and parameter == f"{prefix}amount" and hasattr(last, "initial_estimator_"):  # which it mixes with
-        return
-    if not first and parameter == "amount" and isinstance(model, _REPAIRED):
-        return
-    fit_model(model, rows.X, rows.y, **rows.options())
 
 
 DISPARITIES = (
@@ -191,6 +180,10 @@ class Frontier:
         """Name of the error: ``"error_rate"``, or ``"rmse"`` of a regressor."""
         return "error_rate" if "error_rate" in self.folds else "rmse"
 
+    @property
+    def _name(self) -> str:
+        return self.parameter.rpartition("__")[2]
+
     def mean(self, metric: str) -> NDArray[np.float64]:
         """Return the mean of a metric over folds, for each value."""
         return np.asarray(self._of(metric).mean(axis=0))
@@ -205,18 +198,7 @@ class Frontier:
         return np.asarray(self._of(metric).std(axis=0, ddof=1) / math.sqrt(self.n_folds))
 
     def to_frame(self, *, library: str | None = None) -> Any:
-        """Return the curve as a data frame; requires pandas, polars or pyarrow.
-
-        Parameters
-        ----------
-        library : {"pandas", "polars", "pyarrow"}, optional
-            By default pandas, or polars where pandas is not installed.
-
-        Returns
-        -------
-        DataFrame or Table
-            The columns of `table`.
-        """
+        """Return the columns of `table` as a data frame of pandas (the default), polars or pyarrow."""
         columns = self.table()
         rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
         return make_frame(rows, library)
@@ -226,13 +208,7 @@ class Frontier:
         return str(render("pages.notebook.frontier_cell", self))
 
     def table(self) -> dict[str, list[float]]:
-        """Return the curve as columns, for example for ``pandas.DataFrame(frontier.table())``.
-
-        Returns
-        -------
-        dict of str to list of float
-            The parameter, then each metric's mean and, with ``_se`` added to its name, standard error.
-        """
+        """Return the curve as columns: the parameter, each metric's mean and, as ``<metric>_se``, standard error."""
         columns = {self.parameter: self.values.tolist()}
         for metric in self.folds:
             columns[metric] = self.mean(metric).tolist()
@@ -246,17 +222,7 @@ class Frontier:
         max_error: float | None = None,
         metric: str = "criterion_disparity",
     ) -> Choice:
-        """Return the point on the curve at which `choose` would fit a model.
-
-        Parameters
-        ----------
-        max_disparity, max_error, metric
-            As for `choose`.
-
-        Returns
-        -------
-        Choice
-        """
+        """Return the point on the curve, a `Choice`, at which `choose` would fit a model."""
         position = self._find(max_disparity, max_error, metric)
         metrics = {metric: self._at(position, self.mean(metric)) for metric in self.folds}
         return Choice(self.parameter, self._value_at(position), metrics)
@@ -315,7 +281,7 @@ class Frontier:
 
     def plot(self, **options: Any) -> Any:
         """Draw the curve as a ``FrontierDisplay``; needs the extra ``report``."""
-        return render("displays.plot_frontier", self, **options)
+        return render("FrontierDisplay.from_frontier", self, **options)
 
     # ---------------------------------------------------------------- points on the curve
 
@@ -339,7 +305,8 @@ class Frontier:
         curve = self.mean(metric)
         positions: list[float] = []
         for k, read in enumerate(curve.tolist()):
-            if k and (curve[k - 1] > limit) != (read > limit) and self._is_straight(k):
+            is_straight = np.isfinite(self.values[max(k - 1, 0) : k + 1]).all()
+            if k and (curve[k - 1] > limit) != (read > limit) and is_straight:
                 positions.append(k - 1 + float((limit - curve[k - 1]) / (read - curve[k - 1])))
             if read <= limit:
                 positions.append(float(k))
@@ -354,7 +321,9 @@ class Frontier:
         uncertainty = "" if np.isnan(spread) else f" (standard error {spread:.2g})"
         floors = {"pairwise_disparity": _FLOOR, "criterion_disparity": _CRITERION_FLOOR}
         advice, floor = "", self.mean(floors.get(metric, _FLOOR))[best]
-        at_end = best == (0 if name == "max_error" else last) and not (value in {0.0, np.inf} or self._is_amount(value))
+        at_end = best == (0 if name == "max_error" else last) and not (
+            value in {0.0, np.inf} or (self._name == "amount" and value == 1.0)
+        )
         if metric in floors and curve[best] < _NEAR_FLOOR * floor:
             advice = (
                 f" The noise floor of so many held-out rows is {floor:.4g}; more rows, or fewer folds, would lower it."
@@ -368,12 +337,6 @@ class Frontier:
             f"at {self.parameter}={value:g}.{advice}"
         )
 
-    def _is_amount(self, value: float) -> bool:
-        return self.parameter.rpartition("__")[2] == "amount" and value == 1.0
-
-    def _is_straight(self, k: int) -> bool:
-        return bool(np.isfinite(self.values[k - 1 : k + 1]).all())
-
     def _at(self, position: float, curve: NDArray[np.float64]) -> float:
         return float(np.interp(position, np.arange(curve.size), curve))
 
@@ -382,7 +345,7 @@ class Frontier:
         share = position - math.floor(position)
         if share == 0.0:
             return float(below)
-        if self.parameter.rpartition("__")[2] == "parity_weight" and below > 0:
+        if self._name == "parity_weight" and below > 0:
             return float(below ** (1.0 - share) * above**share)
         return float((1.0 - share) * below + share * above)
 
@@ -400,8 +363,7 @@ class Frontier:
         )
 
     def __str__(self) -> str:
-        short = self.parameter.rpartition("__")[2]
-        short = "weight" if short == "parity_weight" else short
+        short = "weight" if self._name == "parity_weight" else self._name
         width, name = max(len(short), 6), self._disparity_name
         error = "error" if self.error_metric == "error_rate" else "RMSE"
         plain = {metric: 8 if metric in {"log_loss", "mae"} else 6 for metric in _PLAIN if metric in self.folds}

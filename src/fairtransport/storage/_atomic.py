@@ -60,7 +60,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with _explained_errors(target, only=_NO_SPACE):  # other errors may be about other files
             yield draft
         with _explained_errors(target):
-            _sync(draft)
+            _sync(draft, os.O_RDWR | getattr(os, "O_BINARY", 0))
             draft.replace(target)
     except BaseException:
         _remove(draft)
@@ -143,8 +143,8 @@ def _write_all(handle: int, content: bytes) -> None:
         os.close(handle)
 
 
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
     try:
         os.fsync(handle)
     finally:
@@ -156,11 +156,7 @@ def sync_folder(folder: Path) -> None:
     if not hasattr(os, "O_DIRECTORY"):
         return
     try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         if error.errno not in _NO_FOLDER_SYNC:
             raise OSError(error.errno, error.strerror, str(folder)) from error

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
+from fairtransport.histograms import SLACK
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from fairtransport.histograms import Grid
 
 # Errors of Dask tasks whose messages may quote values; others, such as a missing file, do not.
 _QUOTING_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError)
@@ -115,6 +119,12 @@ def code_missing(value: nw.Expr, then: int, otherwise: nw.Expr) -> nw.Expr:
     A comparison with a missing value is missing on some engines, so missing values are tested last, outermost.
     """
     return choose_code(value.is_null(), then, choose_code(value.is_nan(), then, otherwise))
+
+
+def node_of(score: nw.Expr, grid: Grid) -> nw.Expr:
+    """Return the node of scores within the range, as in `Grid`; the node of other scores is arbitrary."""
+    within = nw.when((score >= grid.low) & (score <= grid.high)).then(score).otherwise(nw.lit(grid.low))
+    return ((within - grid.low) * grid.scale - SLACK).ceil().cast(nw.Int64)
 
 
 def is_finite(value: nw.Expr) -> nw.Expr:

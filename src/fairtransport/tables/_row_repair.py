@@ -22,6 +22,7 @@ from fairtransport.tables._engines import (
     code_missing,
     collect,
     map_partitions,
+    node_of,
     numbers,
     quoted,
     rename_all,
@@ -29,12 +30,11 @@ from fairtransport.tables._engines import (
     small_table,
     sum_partitions,
 )
-from fairtransport.tables._entries import node_of
 from fairtransport.tables.column_roles import Columns, check_columns, open_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -157,23 +157,18 @@ def _repair_eager(frame: Any, lookup: RepairLookup, *, task: _Task) -> Any:
 
 
 def _repair(table: nw.LazyFrame[Any], lookup: RepairLookup, task: _Task) -> nw.LazyFrame[Any]:
-    """Add a column ``repaired`` at the end."""
-    keys = {f"key{index}": kind for index, kind in enumerate(task.kinds)}
-    value = _clamped(nw.col(task.columns.score), task.grid)
+    """Add a column ``repaired`` at the end: of the scores clamped to the range, missing where they are NaN."""
+    keys, grid = {f"key{index}": kind for index, kind in enumerate(task.kinds)}, task.grid
+    score = nw.col(task.columns.score).cast(nw.Float64)
+    above = nw.when(score > grid.high).then(nw.lit(grid.high)).otherwise(score)
+    within = nw.when(score < grid.low).then(nw.lit(grid.low)).otherwise(above)
+    value = nw.when(~score.is_nan()).then(within)
     passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
     with_nodes = table.with_columns(node_of(value, task.grid).alias("bin"), **passing)
     columns = dict(zip((*keys, "bin", "start", "base", "slope"), lookup.columns().values(), strict=True))
     image = nw.col("base") + (value - nw.col("start")) * nw.col("slope")
     joined = join_groups(with_nodes, keys, columns, on=["bin"])
     return joined.with_columns(image.alias("repaired")).drop("bin", "start", "base", "slope")
-
-
-def _clamped(score: nw.Expr, grid: Grid) -> nw.Expr:
-    """Return the scores clamped to the range; NaN becomes missing."""
-    value = score.cast(nw.Float64)
-    above = nw.when(value > grid.high).then(nw.lit(grid.high)).otherwise(value)
-    within = nw.when(value < grid.low).then(nw.lit(grid.low)).otherwise(above)
-    return nw.when(~value.is_nan()).then(within)
 
 
 # ---------------------------------------------------------------------------------------------------------- checked
@@ -419,7 +414,11 @@ class RepairLookup:
         types = [sql.column_type(column, name) for name, column in values.items()]
         definitions = [f"{name} {kind}" for name, kind in zip(groups, types, strict=True)]
         definitions += ["bin INTEGER", *(f"{name} DOUBLE PRECISION" for name in ("start", "base", "slope"))]
-        lines = [f"CREATE TABLE {lookup} ({', '.join(definitions)});", *self._inserts(lookup, sql)]
+        literals = [map(sql.literal, column) for column in self.columns().values()]
+        values_of = [f"({', '.join(row)})" for row in zip(*literals, strict=True)]
+        some = [values_of[first : first + _ROWS_PER_INSERT] for first in range(0, len(values_of), _ROWS_PER_INSERT)]
+        lines = [f"CREATE TABLE {lookup} ({', '.join(definitions)});"]
+        lines += [f"INSERT INTO {lookup} VALUES\n" + ",\n".join(one) + ";" for one in some]
         low, high, scale, slack = map(sql.literal, (self.grid.low, self.grid.high, self.grid.scale, SLACK))
         raw = sql.as_number.format(f"s.{sql.identifier(score)}")
         value = f"CASE WHEN {raw} < {low} THEN {low} WHEN {raw} > {high} THEN {high} ELSE {raw} END"
@@ -435,12 +434,6 @@ class RepairLookup:
             f"LEFT JOIN {lookup} AS r ON " + "\n  AND ".join(conditions) + ";"
         )
         return "\n".join(lines) + "\n"
-
-    def _inserts(self, table: str, sql: Dialect) -> Iterator[str]:
-        columns = [map(sql.literal, column) for column in self.columns().values()]
-        rows = [f"({', '.join(row)})" for row in zip(*columns, strict=True)]
-        for first in range(0, len(rows), _ROWS_PER_INSERT):
-            yield f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[first : first + _ROWS_PER_INSERT]) + ";"
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
         """Write the table; the grid is in the file's metadata, under ``fairtransport``."""

@@ -199,7 +199,8 @@ def _count_numbers(first: nw.LazyFrame[Any], *, key: str) -> list[int]:
 def _first(table: nw.LazyFrame[Any], keys: Sequence[str], n_rows: int) -> nw.LazyFrame[Any]:
     """Return the first rows of some columns; NaN becomes missing."""
     schema = schema_of(table)
-    return table.select(*(_without_nan(nw.col(key), schema[key]).alias(key) for key in keys)).head(n_rows)
+    floats = {key: nw.when(~nw.col(key).is_nan()).then(nw.col(key)) for key in keys if schema[key].is_float()}
+    return table.select(*(floats.get(key, nw.col(key)).alias(key) for key in keys)).head(n_rows)
 
 
 def _find_distinct(table: nw.LazyFrame[Any], *, keys: Sequence[str], n_rows: int) -> nw.LazyFrame[Any]:
@@ -223,10 +224,6 @@ def _count_distinct(first: nw.LazyFrame[Any], *, questions: Sequence[Sequence[st
 
 def _count_crossed(table: nw.LazyFrame[Any], keys: Sequence[str]) -> int:
     return int(collect(table.select(*keys).drop_nulls().unique().select(nw.len())).item())
-
-
-def _without_nan(values: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
-    return nw.when(~values.is_nan()).then(values) if kind.is_float() else values
 
 
 def check_group_count(

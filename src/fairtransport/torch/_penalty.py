@@ -126,17 +126,8 @@ class SampleMemory(nn.Module):
 # Errors for a ``state_dict`` that was saved with other settings or by another version.
 
 
-def explain_mismatch(
-    module: nn.Module,
-    state_dict: dict[str, Any],
-    prefix: str,
-    _metadata: dict[str, Any],
-    _strict: bool,
-    _missing: list[str],
-    _unexpected: list[str],
-    errors: list[str],
-) -> None:
-    """Append an error that says what to do; parameters as of ``Module._load_from_state_dict``."""
+def explain_mismatch(module: nn.Module, state_dict: dict[str, Any], prefix: str, errors: list[str]) -> None:
+    """Append an error that says what to do."""
     shapes = {prefix + name: tuple(value.shape) for name, value in module.state_dict().items()}
     missing = [name for name in shapes if name not in state_dict]
     changed = [name for name in shapes if name in state_dict and tuple(state_dict[name].shape) != shapes[name]]
@@ -311,8 +302,10 @@ class TransportPenalty(nn.Module):
         self.distance = as_distance(distance)
         n_quantiles, usual_memory = _SIZES[type(self.distance)]
         self.labels = group_labels(groups)
-        self.layers = Layers(as_criterion(criterion), check_count(n_strata, name="n_strata"), len(self.labels))
         self.score_scale = ScoreScale.of(scale)
+        self.n_groups, self.n_strata = len(self.labels), check_count(n_strata, name="n_strata")
+        self.layers = Layers(as_criterion(criterion), self.n_strata, self.n_groups, self.score_scale.is_real)
+        self.criterion = self.layers.criterion
         if self.score_scale.is_real and needs_labels(self.criterion):
             raise ValueError(
                 f"criterion={self.criterion!r} compares rows with the same label of two. For a regression pass the "
@@ -348,21 +341,6 @@ class TransportPenalty(nn.Module):
         self.register_buffer("counted", counted, persistent=False)
         self.register_buffer("offsets", cell_offsets(n_cells), persistent=False)
 
-    @property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        return self.layers.n_groups
-
-    @property
-    def n_strata(self) -> int:
-        """Number of strata."""
-        return self.layers.n_strata
-
-    @property
-    def criterion(self) -> str:
-        """The criterion."""
-        return self.layers.criterion
-
     # ---------------------------------------------------------------- the loss
 
     def forward(
@@ -390,15 +368,8 @@ class TransportPenalty(nn.Module):
                 "the target is fixed but not known yet: call set_target(scores, group_codes) with the initial "
                 "network's scores of the training rows, or pass target_update_interval=."
             )
-        original, s, cells, invalid = check_rows(
-            scores,
-            group_codes,
-            strata,
-            labels,
-            layers=self.layers,
-            like=self.counted,
-            is_real=self.score_scale.is_real,
-        )
+        columns = (scores, group_codes, strata, labels)
+        original, s, cells, invalid = check_rows(*columns, layers=self.layers, like=self.counted)
         self.invalid_rows.add(invalid)
         with torch.no_grad(), torch.autocast(original.device.type, enabled=False):
             value, gradient = self._value_and_gradient(self.score_scale.of_tensor(s), cells)
@@ -545,7 +516,7 @@ class TransportPenalty(nn.Module):
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        explain_mismatch(self, state_dict, prefix, *rest)
+        explain_mismatch(self, state_dict, prefix, errors=rest[-1])
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def extra_repr(self) -> str:

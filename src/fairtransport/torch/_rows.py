@@ -31,6 +31,7 @@ class Layers:
     rule: Criterion
     n_strata: int
     n_groups: int
+    is_real: bool  # whether scores are real numbers, not probabilities
 
     @property
     def criterion(self) -> str:
@@ -92,7 +93,7 @@ class Layers:
 
 
 def check_rows(
-    scores: Any, codes: Any, strata: Any, labels: Any, *, layers: Layers, like: Tensor, is_real: bool = False
+    scores: Any, codes: Any, strata: Any, labels: Any, *, layers: Layers, like: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the scores of a batch, as given and as ``like``, its cells, and counts of invalid rows."""
     s = _vector(scores, "scores", integer=False)
@@ -118,7 +119,7 @@ def check_rows(
         known = known & ((columns["labels"] == 0) | (columns["labels"] == 1))
         columns["labels"] = columns["labels"].long()
     layer = layers.of_rows(columns.get("labels"), columns.get("strata"))
-    inside = torch.isfinite(s) if is_real else s == s.clamp(0.0, 1.0)  # False for NaN
+    inside = torch.isfinite(s) if layers.is_real else s == s.clamp(0.0, 1.0)  # False for NaN
     valid = known & inside
     cells = torch.where(valid & (layer < layers.n_layers), layer * layers.n_groups + g, layers.n_cells)
     invalid = (~torch.stack([known, inside, s == s])).sum(1)  # noqa: PLR0124 - NaN differs from itself

@@ -143,10 +143,8 @@ class DualSolution:
     ----------
     value : float
         Dual objective at the returned duals, mean over fresh batches: the regularized distance.
-    state : DualState
-        The coefficients.
-    problem : DualProblem
-        What was solved.
+    state, problem : DualState, DualProblem
+        The coefficients, and what was solved.
     history : ndarray of shape (n_records, 2)
         Update number and the mean objective since the last record.
     outcome : str
@@ -198,13 +196,11 @@ def solve_dual(
     x, y : array-like of shape (n_samples,) or callable
         Samples, or samplers called as ``x(n, rng)`` that return ``n`` fresh values.
     strength : float, default=0.1
-        Regularization strength, from 1e-6 to 1e3. Step sizes are proportional to it, so a very small one needs very
-        many updates.
+        Regularization strength; a very small one needs very many updates.
     regularizer : {"l2", "entropy"}, default="l2"
         The divergence.
     opposite_duals : bool, default=False
-        Keep the two dual variables opposite at every point, which is more stable, and exact as the strength goes to
-        zero.
+        Keep the two dual variables opposite: more stable, and exact as the strength goes to zero.
     n_fourier_features, kernel_variance : int, float
         Number of random Fourier features and variance of the Gaussian kernel, which should match the scale of the data.
     dual_step : float, optional
@@ -221,7 +217,6 @@ def solve_dual(
     Returns
     -------
     DualSolution
-        The dual variables as functions ``x_dual`` and ``y_dual``, the ``value``, and how the run ended.
 
     See Also
     --------

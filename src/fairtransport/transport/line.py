@@ -50,9 +50,8 @@ class Sample:
 
     Notes
     -----
-    Levels are stored instead of weights, because two samples are compared level by level. Equal shares then have equal
-    levels to the last bit, whatever the number of values: 3/6 and 1/2 are the same number, while a cumulative sum of
-    sixths may differ from one half.
+    Samples are compared level by level, and equal shares have equal levels to the last bit: 3/6 and 1/2 are the same
+    number, while a cumulative sum of sixths may differ from one half.
 
     Examples
     --------
@@ -297,11 +296,6 @@ def coupling(
     Coupling
         At most ``len(x) + len(y) - 1`` entries, in ascending order of the values they join.
 
-    Notes
-    -----
-    The monotone coupling moves the mass at level u of x to level u of y. Samples of equal size and weight are therefore
-    paired in sorted order.
-
     Examples
     --------
     >>> plan = coupling([0.9, 0.1], [0.2, 0.8])
@@ -344,13 +338,11 @@ def quantile_map(
 
     Notes
     -----
-    The mass at a source value v fills the levels from F(v-) to F(v). Its image is the mean of the target over
-    them, the barycentric projection of the optimal coupling,
+    A source value v has the mean of the target over its levels, the barycentric projection of the optimal coupling,
 
     .. math:: T(v) = \frac{1}{F(v) - F(v^-)} \int_{F(v^-)}^{F(v)} G^{-1}(u) \, du,
 
-    so that ties are not broken at random, the mean of the images is the target's mean, and two samples of equal size
-    without ties are matched value by value.
+    so that ties are not broken at random, and the mean of the images is the target's mean.
 
     Examples
     --------
@@ -376,11 +368,7 @@ def as_sample(values: ArrayLike | Sample, weights: ArrayLike | None = None, *, n
 
 
 def level_grid(samples: Sequence[Sample]) -> NDArray[np.float64]:
-    """Return the levels at which any of the samples steps: ascending, without repeats, the last exactly 1.
-
-    Between two neighbours of the grid every quantile function is constant and, being continuous from the left, equals
-    its value at the upper one, where it is read without a rounding error.
-    """
+    """Return the levels at which any of the samples steps; below each, all quantile functions are constant."""
     return _merge(*(sample.levels for sample in samples))
 
 

@@ -168,10 +168,7 @@ def continuous_step(
 
 
 def discrete_gradient(scores: NDArray[Any], target_scores: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the derivative of the distance between two batches of equal size n with respect to each score, times n.
-
-    The optimal coupling joins the i-th smallest score with the i-th smallest target score.
-    """
+    """Return n times the derivative of the distance of two batches of size n: the i-th smallest scores are joined."""
     gradient = np.empty(scores.size)
     gradient[np.argsort(scores)] = np.sign(np.sort(scores) - np.sort(target_scores))
     return gradient

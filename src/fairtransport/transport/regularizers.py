@@ -130,10 +130,7 @@ def affine_score(predictors: NDArray[Any]) -> NDArray[Any]:
 
 
 def score_and_slope(link: int, predictors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return scores within [0, 1], where dual potentials are defined, and what their gradients are multiplied with.
-
-    Predictions beyond the range count as if they were at its end, but the gradient reaches them.
-    """
+    """Return scores within [0, 1], and what their gradients, which reach beyond that range, are multiplied with."""
     if link == AFFINE:
         return np.clip(affine_score(predictors), 0.0, 1.0), np.full_like(predictors, AFFINE_SLOPE)
     scores = sigmoid(predictors)

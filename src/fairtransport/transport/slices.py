@@ -27,10 +27,7 @@ def slice_means(values: NDArray[np.float64], mass: NDArray[np.float64], n_slices
 
 
 def row_slopes(slopes: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of the slices' slopes over the levels that each row of an ascending sample covers.
-
-    Times the row's share of the mass, it is the adjoint of `slice_means`.
-    """
+    """Return the mean slope over the levels that each row covers; times its mass, the adjoint of `slice_means`."""
     cumulative = np.concatenate(([0.0], np.cumsum(mass)))
     area = np.concatenate(([0.0], np.cumsum(slopes)))
     reached = np.interp(cumulative, np.linspace(0.0, cumulative[-1], len(slopes) + 1), area)
@@ -38,10 +35,7 @@ def row_slopes(slopes: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArra
 
 
 def ascending_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the positions of the values in ascending order, as `numpy.argsort` does, to within 2^-33 of their range.
-
-    A radix sort of keys of 33 bits takes time proportional to the number of values.
-    """
+    """Return the positions of the values in ascending order, to within 2^-33 of their range, in linear time."""
     low, high = float(values.min()), float(values.max())
     # A range beyond these limits cannot be divided by.
     if values.size < _FEW or values.size >= 1 << INDEX_BITS or not 1e-290 < high - low < np.inf:
@@ -90,16 +84,7 @@ def logit_derivatives(
     first: NDArray[np.float64],
     second: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Return the first and the second derivative of log-loss plus penalty with respect to each row's logit.
-
-    Notes
-    -----
-    With the score s of a row of weight w and the penalty's derivatives p' and p'' in its cell,
-
-    .. math:: w\,(s - y + p' s (1 - s)), \qquad w\,(s (1 - s) + p'' s^2 (1 - s)^2),
-
-    the second one kept positive.
-    """
+    """Return the derivatives w (s - y + p' s (1 - s)) and w (s (1 - s) + p'' s^2 (1 - s)^2) for each row's logit."""
     n_cells = first.shape[1]
     cell = np.minimum((scores * n_cells).astype(np.int64), n_cells - 1)
     slope, bend = ((shares * table[:, cell].T).sum(axis=1) for table in (first, second))
@@ -111,10 +96,7 @@ def logit_derivatives(
 
 
 def quantiles(masses: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return quantiles of one distribution whose masses lie on the edges of equal cells of [0, 1].
-
-    The mass of an edge is spread evenly over half a cell on each side, so that quantiles are continuous in the levels.
-    """
+    """Return quantiles of masses on the edges of equal cells of [0, 1], each spread over half a cell on both sides."""
     cells = len(masses) - 1
     reached = np.append(0.0, np.cumsum(masses))
     edges = np.clip((np.arange(cells + 2) - 0.5) / cells, 0.0, 1.0)

@@ -48,8 +48,7 @@ def w1_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -
 
     .. math:: T^{-1}(u) = \operatorname{median}_a F_a^{-1}(u),
 
-    weighted by w. Where the weights split into two equal halves (an even number of samples with equal weights), every
-    point between the two middle values is a median, and their midpoint is taken.
+    weighted by w; the midpoint of the two middle values, where the weights split into two equal halves.
 
     Examples
     --------
@@ -98,8 +97,7 @@ def pooled(samples: Sequence[Sample], weights: ArrayLike | None = None) -> Sampl
     ----------
     samples : sequence of Sample
     weights : array-like, optional
-        One weight per sample, zero or more; equal when omitted. With the numbers of rows as weights, the
-        mixture is the distribution of all rows.
+        One weight per sample, zero or more; equal when omitted.
 
     Returns
     -------
@@ -134,8 +132,7 @@ def resolve_target(
     ----------
     target : str, label, array-like or Sample
         ``"barycenter"`` (Wasserstein-1, equal weights, the paper's), ``"barycenter_w2"`` (weights by size),
-        ``"pooled"`` (everyone), one of ``labels`` or ``names``, or scores. A word takes precedence over a label
-        of the same spelling, and a label over scores.
+        ``"pooled"`` (everyone), one of ``labels`` or ``names``, or scores; the first that applies.
     samples : sequence of Sample
         The scores of each group.
     sizes : array-like

@@ -54,19 +54,6 @@ class WeightedSample:
         return cls(logits, weights, squares / total)
 
 
-def calibration_intercept(negatives: WeightedSample, positives: WeightedSample, confidence: float) -> Estimate | None:
-    """Return the intercept with the slope fixed at 1, with Wald's interval; None where it does not exist."""
-    fitted = _fit(negatives, positives, n_parameters=1)
-    return None if fitted is None else _wald(fitted[0][0], fitted[1][0, 0], confidence)
-
-
-def calibration_slope(negatives: WeightedSample, positives: WeightedSample, confidence: float) -> Estimate | None:
-    """Return the slope, with Wald's interval; None where it does not exist: scores that are constant or separated."""
-    overlap = negatives.logits[-1] > positives.logits[0] and positives.logits[-1] > negatives.logits[0]
-    fitted = _fit(negatives, positives, n_parameters=2) if overlap else None
-    return None if fitted is None else _wald(fitted[0][1], fitted[1][1, 1], confidence)
-
-
 def _wald(value: float, variance: float, confidence: float) -> Estimate:
     half = NormalDist().inv_cdf((1 + confidence) / 2) * float(np.sqrt(variance))
     return Estimate(float(value), float(value) - half, float(value) + half)
@@ -131,10 +118,8 @@ class ReliabilityBin:
     ----------
     low, high : float
         Range of the scores: above ``low`` (from it, in the first bin) up to ``high``.
-    mean_score : float
-        Mean score of its rows.
-    rate : Estimate
-        Share of positive rows.
+    mean_score, rate : float, Estimate
+        Mean score and share of positive rows.
     weight : float
         Total weight; the number of rows where there are no weights.
     """
@@ -160,13 +145,10 @@ class GroupCalibration:
         are no more than 10.
     expected_error : CorrectedEstimate or None
         Expected calibration error: the mean over rows of the difference between the mean score and the share of
-        positive rows in their bin. None where scores are not probabilities.
-    intercept : Estimate or None
-        Intercept of a logistic model of the labels on the logits of the scores, with slope 1: above 0 where scores are
-        too low on average. None where scores are not probabilities or a group has one label only.
-    slope : Estimate or None
-        Slope of that model, with a free intercept: below 1 where scores are too extreme. None also where scores are
-        constant or separate the labels.
+        positive rows in their bin. None where scores are not probabilities, like the next two.
+    intercept, slope : Estimate or None
+        Of a logistic model of the labels on the logits of the scores: the intercept with slope 1, above 0 where scores
+        are too low, and the slope, below 1 where scores are too extreme. None where they do not exist.
     """
 
     name: str
@@ -185,21 +167,16 @@ class Calibration:
     ----------
     probabilities : bool
         Whether the range of the scores is [0, 1]. Otherwise there are reliability curves only.
-    overall : GroupCalibration
-        Of all rows.
-    groups : tuple of GroupCalibration
-        In the order of the audit's groups.
-    largest_error : CorrectedEstimate or None
-        The largest expected calibration error of a judged group (of any group, where fewer than two are judged). The
-        interval accounts for the selection of the group.
-    worst : int or None
-        Index of that group.
+    overall, groups : GroupCalibration, tuple of GroupCalibration
+        Of all rows, and of each group.
+    largest_error, worst : CorrectedEstimate, int or None
+        The largest expected calibration error of a judged group (of any group, where fewer than two are judged), with
+        an interval that accounts for the selection, and the index of that group.
 
     Notes
     -----
-    The expected calibration error is biased upward, the more so the fewer rows a bin has. ``corrected`` and the
-    interval account for this. Intervals of intercept and slope are Wald's. Scores are clipped to [0.0001, 0.9999]
-    before their logits are taken.
+    The expected calibration error is biased upward; ``corrected`` and the interval account for this. Intervals of
+    intercept and slope are Wald's. Scores are clipped to [0.0001, 0.9999] before their logits are taken.
 
     References
     ----------
@@ -322,14 +299,19 @@ class _LabelledRows:
         )
 
     def _logistic(self, confidence: float) -> tuple[Estimate | None, Estimate | None]:
+        """Return intercept (with slope 1) and slope; None where they do not exist: scores are constant or separated."""
         negatives, positives = self.samples
         if negatives is None or positives is None:
             return None, None
-        classes = (
-            WeightedSample.of(negatives, float(self.totals[0]), float(self.squares[0])),
-            WeightedSample.of(positives, float(self.totals[1]), float(self.squares[1])),
+        sums = zip((negatives, positives), self.totals.tolist(), self.squares.tolist(), strict=True)
+        classes = [WeightedSample.of(*each) for each in sums]
+        (low, high), (start, end) = ((each.logits[0], each.logits[-1]) for each in classes)
+        free = _fit(*classes, n_parameters=2) if high > start and end > low else None
+        intercept, slope = (
+            None if fitted is None else _wald(fitted[0][-1], fitted[1][-1, -1], confidence)
+            for fitted in (_fit(*classes, n_parameters=1), free)
         )
-        return calibration_intercept(*classes, confidence), calibration_slope(*classes, confidence)
+        return intercept, slope
 
 
 def _quantile_edges(masses: NDArray[np.float64], size: float) -> NDArray[np.int64]:

@@ -37,14 +37,12 @@ class GroupRates:
     ----------
     name : str
     counts : dict of str to float
-        Weight of the ``true_positives``, ``false_positives``, ``false_negatives`` and ``true_negatives``; numbers of
-        rows where there are no weights.
+        Weight of the ``true_positives``, ``false_positives``, ``false_negatives`` and ``true_negatives``.
     rates : dict of str to Estimate or None
-        By the names in `RATES`. A rate is None where its denominator has no rows, such as the true positive rate of a
-        group without positive rows.
+        By the names in `RATES`; None where a rate's denominator has no rows.
     differences, ratios : dict of str to Estimate or None
-        Each rate minus that of the reference group, and divided by it. None for the reference group itself and where
-        one of the rates is not defined; a ratio also where the rate of the reference group is 0.
+        Each rate minus that of the reference group, and divided by it; None where it is not defined, and for the
+        reference group itself.
     """
 
     name: str
@@ -66,11 +64,9 @@ class RateGap:
         The lowest rate divided by the highest; None where that is 0. The interval is that of these two groups.
     lowest, highest : int
         Indices of the groups.
-    n_groups : int
-        Number of groups that were compared: those whose rate is based on enough rows to be judged or, where fewer than
-        two are, all whose rate is defined.
-    judged : bool
-        Whether the compared groups have enough rows.
+    n_groups, judged : int, bool
+        Number of groups that were compared, and whether they have enough rows; all whose rate is defined are compared
+        where fewer than two have.
     """
 
     difference: CorrectedEstimate
@@ -94,14 +90,12 @@ class ErrorRates:
     overall : dict of str to Estimate or None
         The rates of all rows.
     groups : tuple of GroupRates
-        In the order of the audit's groups.
     gaps : dict of str to RateGap or None
         For each rate, the largest difference between two groups; None where fewer than two groups have the rate.
-    equalized_odds : CorrectedEstimate or None
-        The larger of the largest differences of true positive rates and of false positive rates.
-    equal_opportunity : CorrectedEstimate or None
-        The largest difference of true positive rates. Where low scores are favourable, of false positive rates: those
-        who deserve the favourable outcome are then the negative rows.
+    equalized_odds, equal_opportunity : CorrectedEstimate or None
+        The larger of the largest differences of true and false positive rates, and that of true positive rates (of
+        false ones where low scores are favourable: those who deserve the favourable outcome are then the negative
+        rows).
     undefined : dict of str to tuple of str
         For each rate that is not defined in some groups, their names.
 
@@ -113,8 +107,7 @@ class ErrorRates:
 
     References
     ----------
-    Hardt, Price and Srebro (2016), "Equality of Opportunity in Supervised Learning": equalized odds and equal
-    opportunity.
+    Hardt, Price and Srebro (2016), "Equality of Opportunity in Supervised Learning".
     """
 
     threshold: float

@@ -39,11 +39,9 @@ class GroupResiduals:
     figures : dict of str to (Estimate or None)
         ``rmse``, ``mae`` and ``mean_residual`` (label minus prediction) in units of the label, and ``r2``, which is
         None where all labels of the group are equal.
-    differences : dict of str to (Estimate or None)
-        The figures minus those of the reference group; None for the reference itself.
-    p_values : dict of str to (float or None)
-        Two-sided, of no difference; adjusted for the number of groups by Holm's method. None for the reference, and for
-        groups that are not judged.
+    differences, p_values : dict of str to (Estimate or None), dict of str to (float or None)
+        The figures minus those of the reference group, and two-sided p-values of no difference, adjusted for the number
+        of groups (Holm). None for the reference; p-values also for groups that are not judged.
     """
 
     name: str
@@ -54,16 +52,13 @@ class GroupResiduals:
 
 @dataclass(frozen=True)
 class ResidualDecile:
-    """Mean residuals of the rows with predictions in one tenth of all predictions.
+    """Mean residuals of the rows with predictions in one tenth of all predictions: above ``low`` and up to ``high``.
 
     Parameters
     ----------
     low, high : float
-        Predictions above ``low`` and up to ``high``.
-    overall : Estimate
-        Mean residual of all rows: label minus prediction.
-    groups : tuple of (Estimate or None)
-        Mean residual of each group; None where it has no such rows.
+    overall, groups : Estimate, tuple of (Estimate or None)
+        Mean residual (label minus prediction) of all rows, and of each group; None where it has no such rows.
     """
 
     low: float
@@ -74,7 +69,7 @@ class ResidualDecile:
 
 @dataclass(frozen=True)
 class RegressionErrors:
-    r"""Errors of real-valued predictions.
+    """Errors of real-valued predictions.
 
     Parameters
     ----------
@@ -90,9 +85,8 @@ class RegressionErrors:
 
     Notes
     -----
-    Standard errors are those of the delta method, from the fourth moments of residuals and labels; weights enter
-    through the sums of their squares. Intervals are Student's, on a logarithmic scale for errors and for
-    :math:`1 - R^2`. Groups are taken to be independent in differences.
+    Standard errors are those of the delta method, from the fourth moments of residuals and labels. Intervals are
+    Student's, on a logarithmic scale for errors and for :math:`1 - R^2`. Groups are taken to be independent.
     """
 
     reference: str

@@ -49,17 +49,7 @@ _EQUAL = 1e-12  # a norm that is 0 but for rounding
 
 @dataclass(frozen=True)
 class CorrectedEstimate(Estimate):
-    """An estimate that is biased upward, with its interval and its value corrected for the bias.
-
-    Parameters
-    ----------
-    value : float
-        As observed.
-    low, high : float
-        Confidence interval of the true value. It corrects for the bias, so the observed value may lie above it.
-    corrected : float
-        The value after correction for the bias.
-    """
+    """An estimate that is biased upward, with an interval and a ``corrected`` value that account for the bias."""
 
     corrected: float
 
@@ -159,15 +149,7 @@ _MIN_NODES, _MAX_NODES = 16, 64
 
 @dataclass(frozen=True)
 class ThresholdDifferences:
-    """The largest difference between the rates of two groups, as a function of the threshold.
-
-    Parameters
-    ----------
-    maximum, mean : CorrectedEstimate
-        Over all thresholds in the range of the scores.
-    threshold : float
-        Where the maximum is reached.
-    """
+    """The largest difference between the rates of two groups over all thresholds: maximum, mean, and where it is."""
 
     maximum: CorrectedEstimate
     mean: CorrectedEstimate
@@ -183,19 +165,16 @@ class LabelSeparation:
     label : int
         0 for the negative rows, 1 for the positive rows.
     distances : tuple of tuple of float or None
-        Wasserstein-1 distance between every two groups, as a share of the range of scores: the mean difference, over
-        all thresholds, of their false positive rates (label 0) or true positive rates (label 1). Of scores without
-        known bounds, the distance between ranks, an average over all shares of rows selected. None where a group has no
-        such rows.
+        Wasserstein-1 distance between every two groups as a share of the range of scores (between ranks without known
+        bounds): the mean difference of their false (label 0) or true positive rates over all thresholds. None where a
+        group has no such rows.
     disparity : Reading
         Mean of the distances between all pairs of compared groups, with noise floor and p-value.
     differences : ThresholdDifferences
         The largest difference between two compared groups.
-    n_groups : int
-        Number of compared groups: those with enough rows of this label to be judged or, where fewer than two have
-        enough, all with such rows.
-    judged : bool
-        Whether the compared groups have enough rows.
+    n_groups, judged : int, bool
+        Number of compared groups, and whether they have enough rows of this label; all are compared where fewer than
+        two have.
     """
 
     label: int
@@ -208,7 +187,7 @@ class LabelSeparation:
 
 @dataclass(frozen=True)
 class Separation:
-    r"""Equalized odds over all thresholds.
+    """Equalized odds over all thresholds.
 
     Parameters
     ----------
@@ -216,18 +195,14 @@ class Separation:
         Among the rows with label 0 and label 1; None where fewer than two groups have such rows.
     disparity : Reading or None
         Mean of the disparities of both labels: `fairtransport.metrics.separation_disparity` of the compared groups.
-        Groups are permuted within labels. None unless both labels can be compared.
+        Groups are permuted within labels. None unless both labels can be compared, like the next.
     equalized_odds : ThresholdDifferences or None
-        The larger of the largest differences of true positive rates and of false positive rates. None unless both
-        labels can be compared.
+        The larger of the largest differences of true positive rates and of false positive rates.
 
     Notes
     -----
-    Scores satisfy separation, equalized odds at every threshold, if groups have the same distribution of scores among
-    the rows with the same label. For two groups the mean difference of true positive rates is the Wasserstein-1
-    distance between the positive rows' scores.
-
-    Distances are exact where the audit is; maxima and means are evaluated at the nodes of the histograms.
+    Scores satisfy equalized odds at every threshold if groups have the same distribution of scores among the rows with
+    the same label. Distances are exact where the audit is; maxima and means are those at the nodes of the histograms.
     """
 
     negatives: LabelSeparation | None
@@ -316,10 +291,6 @@ def _distances(evidence: Evidence, label: int) -> NDArray[np.float64]:
             if another is not None:
                 distances[one, other] = distances[other, one] = wasserstein(sample, another)
     return distances
-
-
-# A norm of the distribution functions of the compared groups, (n_draws, n_groups, n_nodes), one array for each label.
-_CurveNorm = "Callable[[list[NDArray[np.float64]], NDArray[np.float64]], NDArray[np.float64]]"
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 
 def errors_sentence(audit: AuditData) -> str | None:
-    """Return which groups have the lowest and highest errors; None without labels.
-
-    Of classes, the error rates at the first threshold; of real-valued labels, root mean squared errors and mean
-    residuals.
-    """
+    """Return which groups have the lowest and highest error rates, or residuals; None without labels."""
     if audit.regression is not None:
         return _residuals_sentence(audit, audit.regression)
     if not audit.error_rates:
@@ -63,22 +59,18 @@ def _residuals_sentence(audit: AuditData, errors: RegressionErrors) -> str | Non
     judged = [group for group, summary in zip(errors.groups, audit.groups, strict=True) if summary.judged]
     if len(judged) < 2:
         return None
-    roots: list[tuple[Estimate, str]] = []
-    means: list[tuple[Estimate, str]] = []
-    for group in judged:
-        root, mean = group.figures["rmse"], group.figures["mean_residual"]
-        if root is None or mean is None:
+    ends = {}
+    for figure in ("rmse", "mean_residual"):
+        known = [(each.value, isolated(group.name)) for group in judged if (each := group.figures[figure]) is not None]
+        if len(known) < len(judged):
             return None
-        roots.append((root, isolated(group.name)))
-        means.append((mean, isolated(group.name)))
-    low, high = (choose(roots, key=lambda pair: pair[0].value) for choose in (min, max))
-    under, over = (choose(means, key=lambda pair: pair[0].value) for choose in (max, min))
-    known = [p for group in judged for figure in ("rmse", "mean_residual") if (p := group.p_values[figure]) is not None]
-    chance = ", which chance may explain" if known and min(known) > 1 - audit.settings.confidence else ""
+        low, high = (choose(known, key=lambda pair: pair[0]) for choose in (min, max))
+        ends[figure] = f"between {score_text(low[0])} ({low[1]}) and {score_text(high[0])} ({high[1]})"
+    p_values = [p for group in judged for figure in ends if (p := group.p_values[figure]) is not None]
+    chance = ", which chance may explain" if p_values and min(p_values) > 1 - audit.settings.confidence else ""
     return (
-        f"Root mean squared errors lie between {score_text(low[0].value)} ({low[1]}) and {score_text(high[0].value)} "
-        f"({high[1]}), and mean residuals (label minus prediction) between {score_text(over[0].value)} ({over[1]}) and "
-        f"{score_text(under[0].value)} ({under[1]}){chance}."
+        f"Root mean squared errors lie {ends['rmse']}, and mean residuals (label minus prediction) "
+        f"{ends['mean_residual']}{chance}."
     )
 
 
@@ -90,7 +82,7 @@ MAX_CROSSED = 20
 
 @dataclass(frozen=True)
 class CrossAuc:
-    r"""Cross-group areas under the ROC curve (xAUC).
+    """Cross-group areas under the ROC curve (xAUC).
 
     Parameters
     ----------
@@ -99,16 +91,9 @@ class CrossAuc:
     areas : tuple of tuple of Estimate or None
         ``areas[i][j]`` is the probability that a positive row of the i-th of these groups scores above a negative row
         of the j-th, ties counting half. None where there are no such rows. The diagonal has the groups' own areas.
-    disparity : CorrectedEstimate or None
-        The largest difference ``areas[i][j] - areas[j][i]`` between two groups with enough rows of both labels to be
-        judged; None where fewer than two have enough.
-    pair : pair of int, or None
-        Indices of these groups: the positive rows of the first are ranked above the negative rows of the second more
-        often than the other way round.
-
-    Notes
-    -----
-    Variances are DeLong's; the interval of the largest difference accounts for the selection of the pair.
+    disparity, pair : CorrectedEstimate, pair of int, or None
+        The largest difference ``areas[i][j] - areas[j][i]`` between two groups with enough rows of both labels, with an
+        interval that accounts for the selection of the pair, and the indices of these groups.
 
     References
     ----------

@@ -4,7 +4,6 @@ from fairtransport.persistence.recipes import (
     _counterfactuals,
     _repairs,
     _sklearn,
-    _table_models,
     _transport_models,
     _trees,
 )
@@ -12,7 +11,7 @@ from fairtransport.persistence.recipes._registry import Recipe, add_recipe, add_
 
 __all__ = ["Recipe", "add_recipe", "add_value_type"]
 
-for _family in (_transport_models, _repairs, _counterfactuals, _trees, _table_models, _sklearn):
+for _family in (_transport_models, _repairs, _counterfactuals, _trees, _sklearn):
     for _value_type in _family.VALUE_TYPES:
         add_value_type(*_value_type)
     for _recipe in _family.RECIPES:

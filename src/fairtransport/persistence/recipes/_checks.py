@@ -98,6 +98,11 @@ def finite(value: Any) -> bool:
     return isinstance(value, float) and bool(np.isfinite(value))
 
 
+def weight(value: Any) -> bool:
+    """Return whether this is a finite float that is not negative."""
+    return finite(value) and value >= 0.0
+
+
 def word(value: Any) -> bool:
     """Return whether this is a short text, such as the name of an option."""
     return isinstance(value, str) and len(value) <= _MAX_WORD

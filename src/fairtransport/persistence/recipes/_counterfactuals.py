@@ -22,7 +22,7 @@ from fairtransport.causal.conditional_distributions import (
     SeenValues,
     Trees,
 )
-from fairtransport.persistence._summaries import Change
+from fairtransport.persistence._summaries import NO_CHANGE
 from fairtransport.persistence.recipes import _checks as check
 from fairtransport.persistence.recipes._registry import Recipe, record
 
@@ -86,11 +86,6 @@ def _is_distribution(distribution: ConditionalDistribution) -> bool:
     else:
         n_cells = (model.trees if isinstance(model, ForestCells) else model).shares.shape[-1]
     return bool(n_cells == distribution.cells.low.size)
-
-
-def _with_graph(model: Any, people: int) -> dict[str, tuple[Any, Change]]:  # noqa: ARG001 - of summaries
-    """Return the graph as it is stored, whatever form it was given in."""
-    return {"graph": (as_graph(model.graph), Change(0.0, 0.0))}
 
 
 def _is_consistent(model: Any) -> bool:
@@ -201,7 +196,7 @@ RECIPES = (
             "unfair_edges": _edges,
         },
         is_consistent=_is_consistent,
-        summarize=_with_graph,
+        summarize=lambda model, _: {"graph": (as_graph(model.graph), NO_CHANGE)},  # whatever form it was given in
     ),
     *(
         Recipe(

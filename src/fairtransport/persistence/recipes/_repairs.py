@@ -222,7 +222,7 @@ VALUE_TYPES = (
         lambda calibration: calibration.slopes.size == calibration.offsets.size >= 2,
         **dict.fromkeys(("factor", "change", "center"), check.finite),
         **dict.fromkeys(("offsets", "slopes"), check.floats(1)),
-        scale=lambda value: check.finite(value) and value >= 0.0,
+        scale=check.weight,
     ),
     record(
         "group_report",
@@ -296,12 +296,14 @@ RECIPES = (
     Recipe(
         "fairtransport.QuantileRepairClassifier",
         fitted={**_CLASSIFIER, "repair_": _REPAIR},
+        optional={"information_kept_": check.finite},
         params=_WRAPPER_PARAMS,
         is_consistent=lambda model: hasattr(model.repair_, "maps_") and model.classes_.size == 2,
     ),
     Recipe(
         "fairtransport.QuantileRepairRegressor",
         fitted={**_REGRESSOR, "repair_": _REPAIR},
+        optional={"information_kept_": check.finite},
         params=_WRAPPER_PARAMS,
         is_consistent=lambda model: hasattr(model.repair_, "maps_") and model.repair_.extrapolates,
     ),

@@ -33,11 +33,6 @@ def _one_per_column(made: Any, *names: str) -> bool:
 # -------------------------------------------------------------------------------------------------------- parameters
 
 
-def _is_class_weight(value: Any) -> bool:
-    """Return whether these are weights of classes."""
-    return value is None or value == "balanced" or _is_weights(value)
-
-
 def _is_weights(value: Any) -> bool:
     """Return whether this is a dict of numbers."""
     return isinstance(value, dict) and all(map(check.plain, value)) and all(map(check.number, value.values()))
@@ -63,8 +58,7 @@ def _is_selection(value: Any) -> bool:
 _is_name_or_position = check.instance_of((str, int))
 
 
-def _is_step(value: Any) -> bool:
-    return value is None or value in ("drop", "passthrough") if not check.estimator(value) else True
+_is_step = check.or_none(check.estimator, check.one_of("drop", "passthrough"))
 
 
 def _is_named_steps(value: Any) -> bool:
@@ -345,7 +339,7 @@ _PARAMS: dict[str, Check] = {
     **dict.fromkeys(("steps", "transformer_list"), _is_named_steps),
     "C": check.any_of(check.amount, check.one_of(np.inf)),
     "categories": check.any_of(check.text, check.list_of(_COLUMN_VALUES)),
-    "class_weight": _is_class_weight,
+    "class_weight": check.or_none(check.one_of("balanced"), _is_weights),
     "cv": check.count_up_to(1000),
     "degree": check.any_of(check.count_up_to(_MAX_DEGREE), check.tuple_of(check.count_up_to(_MAX_DEGREE))),
     "drop": check.or_none(check.text, _COLUMN_VALUES),

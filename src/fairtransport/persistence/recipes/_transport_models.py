@@ -1,10 +1,12 @@
-"""Recipes of the classifiers and regressors by optimal transport: linear models, and boosted trees."""
+"""Recipes of the classifiers and regressors by optimal transport, linear and boosted, and of models of raw tables."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from fairtransport.criteria import (
     ContinuousDistance,
@@ -23,6 +25,7 @@ from fairtransport.persistence.recipes._registry import Recipe, ValueType, recor
 from fairtransport.persistence.trees import TreeClassifier, TreeRegressor
 from fairtransport.repair import QuantileRepair
 from fairtransport.strata import Strata
+from fairtransport.tabular.column_plans import DATE_PATTERNS, ColumnPlan
 from fairtransport.training.online import OnlineSettings
 from fairtransport.training.responses import LOSSES, BinaryResponse, RealResponse, Response
 from fairtransport.training.weight_path import PATH_COLUMNS
@@ -37,11 +40,6 @@ def _is_consistent_classifier(model: Any) -> bool:
     spreads = [getattr(model, "spread_", np.zeros(0)), *getattr(model, "path_", {}).get("spread", ())]
     inside = all(not spread.size or (spread.min() >= 0.0 and spread.max() <= 1.0) for spread in spreads)
     return bool(inside and model.classes_.shape == (2,) and _is_consistent(model, BinaryResponse))
-
-
-def _is_consistent_regressor(model: Any) -> bool:
-    """Return whether the parts of a regressor agree."""
-    return bool(model.y_std_ > 0.0 and _is_consistent(model, RealResponse))
 
 
 def _is_consistent(model: Any, response: type[Response]) -> bool:
@@ -100,10 +98,6 @@ def _is_consistent_boosted_classifier(model: Any) -> bool:
     return bool(inside and model.classes_.size == 2 and _is_consistent_boosted(model))
 
 
-def _is_weight(value: Any) -> bool:
-    return check.finite(value) and value >= 0.0
-
-
 def _is_path(value: Any) -> bool:
     """Return whether these are columns of equal length, one of them the weights."""
     if not isinstance(value, dict) or not check.array(1)(value.get("weight")):
@@ -114,6 +108,59 @@ def _is_path(value: Any) -> bool:
         and len(column) == len(value["weight"])
         for name, column in value.items()
     )
+
+
+# ------------------------------------------------------------------------------------------------------- raw tables
+
+
+def _is_plan(plan: ColumnPlan) -> bool:
+    """Return whether the parts of a column are those of its kind, each with a mean and a positive scale."""
+    fitting = {"number": plan.parts == ("",), "date": "" not in plan.parts, "words": plan.parts == ()}
+    return bool(
+        plan.width
+        and fitting[plan.kind]
+        and len({*plan.parts}) == len(plan.parts)
+        and len({*plan.words}) == len(plan.words)
+        and bool(plan.words) == (plan.kind == "words")
+        and (not plan.other or plan.kind == "words")
+        and plan.centre.shape == plan.scale.shape == (len(plan.parts),)
+        and (plan.scale > 0).all()
+    )
+
+
+def _is_consistent_encoder(encoder: Any) -> bool:
+    names = [plan.name for plan in encoder.plans_]
+    if hasattr(encoder, "feature_names_in_"):
+        columns = encoder.feature_names_in_.tolist()
+        named = set(names) <= set(columns) and len(columns) == encoder.n_features_in_
+    else:  # a matrix: x0, x1, ...
+        named = all(re.fullmatch(r"x\d{1,9}", name) and int(name[1:]) < encoder.n_features_in_ for name in names)
+    return bool(
+        names
+        and named
+        and len(set(names)) == len(names)
+        and encoder.decimal in {".", ","}
+        and encoder.sparse_output in {True, False}
+    )
+
+
+def _is_consistent_model(model: Any) -> bool:
+    names = (model.label, *model.sensitive_features)
+    if isinstance(model.sensitive_features, str) or not all(isinstance(name, str) for name in names):
+        return False
+    if is_regressor(model.estimator):
+        labelled = is_regressor(model.estimator_) and not hasattr(model, "classes_")
+    else:
+        words = getattr(model, "classes_", np.empty(0)).tolist()
+        binary = hasattr(model.estimator_, "predict_proba") and np.size(getattr(model.estimator_, "classes_", ())) == 2
+        labelled = binary and [*map(type, words)] == [str, str]
+    width = sum(plan.width for plan in model.encoder_.plans_) if hasattr(model.encoder_, "plans_") else -1
+    groups = getattr(getattr(model.estimator_, "repair_", model.estimator_), "groups_", None)
+    fits = groups is None or tuple(groups.columns) == tuple(model.sensitive_features)
+    strata = model.known_strata
+    fits &= strata is None or tuple(strata.columns) == tuple(model.strata)
+    fits &= {*model.numeric_strata_} <= {*model.strata} and {*model.strata}.isdisjoint(names)
+    return bool(labelled and fits and model.estimator_.n_features_in_ == width)
 
 
 # ------------------------------------------------------------------------------------------- what the models consist of
@@ -197,8 +244,22 @@ VALUE_TYPES = (
         sketches=check.instance_of(Sketches),
         blocks=check.array(2),
         **dict.fromkeys(("n_batches", "n_rows"), check.count),
-        **dict.fromkeys(("parity", "anchor", "curvature", "size", "trace"), _is_weight),
+        **dict.fromkeys(("parity", "anchor", "curvature", "size", "trace"), check.weight),
         **dict.fromkeys(("origin", "unit", "scale", "matrix", "target", "centre"), check.array(1, 2)),
+    ),
+    record(
+        "column",
+        ColumnPlan,
+        _is_plan,
+        name=check.text,
+        kind=check.one_of("number", "date", "words"),
+        pattern=check.one_of(*DATE_PATTERNS),
+        parts=check.tuple_of(check.one_of("", "days", "month", "weekday", "hour")),
+        words=check.tuple_of(check.text),
+        centre=check.array(1),
+        scale=check.array(1),
+        other=check.boolean,
+        missing=check.boolean,
     ),
 )
 
@@ -294,7 +355,10 @@ RECIPES = (
     *_recipes(
         "fairtransport.Transport",
         ({**_LINEAR_FITTED, "classes_": check.labels(1)}, _is_consistent_classifier),
-        ({**_LINEAR_FITTED, "y_mean_": check.finite, "y_std_": check.finite}, _is_consistent_regressor),
+        (
+            {**_LINEAR_FITTED, "y_mean_": check.finite, "y_std_": check.finite},
+            lambda model: model.y_std_ > 0.0 and _is_consistent(model, RealResponse),
+        ),
         optional=_LINEAR_OPTIONAL,
         params=_LINEAR_PARAMS,
         not_stored=("verbose",),
@@ -313,5 +377,50 @@ RECIPES = (
         ),
         optional=_BOOSTED_OPTIONAL,
         params=_BOOSTED_PARAMS,
+    ),
+    Recipe(
+        "fairtransport.tabular.TableEncoder",
+        fitted={**check.COLUMNS, "plans_": check.list_of(check.instance_of(ColumnPlan))},
+        optional={
+            **check.COLUMN_NAMES,
+            "left_out_": check.dict_of(check.text),
+            "unreadable_": check.dict_of(check.count),
+        },
+        params={
+            "categorical": check.names,
+            "decimal": check.word,
+            "max_categories": check.count,
+            "min_frequency": check.count,
+            "sparse_output": check.boolean,
+        },
+        is_consistent=_is_consistent_encoder,
+    ),
+    Recipe(
+        "fairtransport.tabular.TableModel",
+        fitted={
+            "encoder_": check.class_named("TableEncoder"),
+            "estimator_": check.estimator,
+            "numeric_strata_": check.list_of(check.text),
+        },
+        optional={
+            "classes_": check.labels(1),
+            "leaking_columns_": check.list_of(check.text),
+            "set_aside_": check.dict_of(check.count),
+        },
+        params={
+            "aware": check.boolean,
+            "categorical": check.names,
+            "decimal": check.word,
+            "drop": check.names,
+            "estimator": check.estimator,
+            "groups": check.policy,
+            "label": check.text,
+            "max_disparity": check.or_none(check.amount),
+            "pos_label": check.plain,
+            "sensitive_features": check.any_of(check.text, check.names),
+            "strata": check.names,
+        },
+        not_stored=("verbose",),
+        is_consistent=_is_consistent_model,
     ),
 )

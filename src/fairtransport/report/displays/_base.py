@@ -131,16 +131,12 @@ class Display(ABC):
     figure_: Any
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the display.
+        """Draw the display on ``ax_``, axes of ``figure_``.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         size = self._check_and_size()
         self.ax_ = load_extra("matplotlib.pyplot").subplots(figsize=size, layout="constrained")[1] if ax is None else ax
@@ -173,14 +169,8 @@ class AuditDisplay(Display):
         ----------
         audit : Audit
             Result of `fairtransport.audit`.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Parameters of the display.
-
-        Returns
-        -------
-        Display
+        ax, **options
+            Axes to draw on, by default of a new figure, and parameters of the display.
         """
         return cls(audit, **options).plot(ax)
 

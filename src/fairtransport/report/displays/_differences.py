@@ -44,8 +44,6 @@ _NUMBER_WIDTH = 0.34  # inches of a cell that has room for a number of 9 points
 class PairwiseDisparityDisplay(ScoreDisplay):
     """Heat map of the Wasserstein-1 distances between all pairs of groups, in percentage points.
 
-    Use `from_audit`, `from_predictions` or `from_estimator` to create a display.
-
     Parameters
     ----------
     distances : array of shape (n_groups, n_groups)
@@ -61,8 +59,6 @@ class PairwiseDisparityDisplay(ScoreDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     image_ : matplotlib.image.AxesImage
         The heat map.
     indices_ : ndarray of int
@@ -104,10 +100,6 @@ class PairwiseDisparityDisplay(ScoreDisplay):
             With more groups than this only the largest are shown; None shows all.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         names = [group.name for group in audit.groups]
         judged = [group.judged for group in audit.groups]
@@ -132,22 +124,12 @@ class PairwiseDisparityDisplay(ScoreDisplay):
 
         Parameters
         ----------
-        scores : array-like of shape (n_samples,)
-            Scores of the rows, within [0, 1].
-        sensitive_features : column, table or Groups
-            Sensitive features of the rows; several columns are crossed.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        scores, sensitive_features, sample_weight
+            As in `CdfDisplay.from_predictions`, scores within [0, 1].
         min_size : int, default=30
             Groups with fewer rows are marked: they have too few to be judged.
-        most : int or None, default=12
-            With more groups than this only the largest are shown; None shows all.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
+        most, ax
+            As in `from_audit`.
         """
         groups = make_groups(sensitive_features, at_least=2)
         distances = pairwise_distances(scores, sensitive_features=groups, sample_weight=sample_weight)
@@ -203,8 +185,6 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         return texts
 
 
-# Display of a causal graph with the effects of its paths on a score.
-
 _SCORE = "score"
 _MOST_WIDTH = 7.0  # points, of the edge with the largest effect
 
@@ -213,19 +193,15 @@ _MOST_WIDTH = 7.0  # points, of the edge with the largest effect
 class CausalEffectsDisplay(Display):
     """A causal graph, with the mean effect on the score of the paths that begin with each edge of the sensitive column.
 
-    Use `from_effects` to create a display.
-
     Parameters
     ----------
     effects : CounterfactualAudit
         Result of `fairtransport.causal.audit_counterfactual`.
-    group : group
-        Whose effects are drawn.
+    group : group, default=None
+        Whose effects are drawn; if None, those of the largest one.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     positions_ : dict of str to (float, float)
         Where each node is drawn.
 
@@ -261,16 +237,10 @@ class CausalEffectsDisplay(Display):
 
         Parameters
         ----------
-        effects : CounterfactualAudit
-            Result of `fairtransport.causal.audit_counterfactual`.
-        group : group, optional
-            The largest one by default.
+        effects, group
+            As for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        CausalEffectsDisplay
         """
         return cls(effects, group=group).plot(ax)
 
@@ -371,8 +341,6 @@ _OUTSIDE = "#b3261e"
 class AuditSeriesDisplay(Display):
     """Control chart of the mean distance between groups, for each value of a column.
 
-    Use `from_series` to create a display.
-
     Parameters
     ----------
     series : AuditSeries
@@ -380,8 +348,6 @@ class AuditSeriesDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     points_ : matplotlib.container.ErrorbarContainer
         The distances with their confidence intervals.
 
@@ -413,13 +379,10 @@ class AuditSeriesDisplay(Display):
 
         Parameters
         ----------
-        series : AuditSeries
+        series
+            As for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        AuditSeriesDisplay
         """
         return cls(series).plot(ax)
 

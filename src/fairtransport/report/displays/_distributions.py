@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from scipy.ndimage import gaussian_filter1d
 
 from fairtransport._sklearn import score_with_groups
 from fairtransport._text import score_text, shorten
@@ -32,23 +33,13 @@ _MIN_BANDWIDTH, _MAX_BANDWIDTH = 0.012, 0.08  # as shares of the range of scores
 def kernel_density(
     scores: NDArray[np.float64], masses: NDArray[np.float64], size: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Estimate the density of weighted scores with a Gaussian kernel that is reflected at 0 and 1.
-
-    Notes
-    -----
-    The bandwidth is Silverman's :math:`0.9 \, \sigma \, n^{-1/5}`, between 0.012 and 0.08.
-    """
+    """Estimate the density of weighted scores with a Gaussian kernel (Silverman's), reflected at 0 and 1."""
     shares = masses / masses.sum()
     cells = np.clip(np.ceil(scores * N_CELLS - 1e-9).astype(np.int64) - 1, 0, N_CELLS - 1)
     histogram = np.bincount(cells, weights=shares, minlength=N_CELLS)
     deviation = float(np.sqrt(max(0.0, shares @ scores**2 - (shares @ scores) ** 2)))
     width = N_CELLS * min(_MAX_BANDWIDTH, max(_MIN_BANDWIDTH, 0.9 * deviation * max(size, 2.0) ** -0.2))
-    reach = int(np.ceil(3 * width))
-    kernel = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * width**2))
-    smooth = np.convolve(histogram, kernel / kernel.sum())
-    density = smooth[reach : reach + N_CELLS].copy()
-    density[:reach] += smooth[:reach][::-1]
-    density[N_CELLS - reach :] += smooth[reach + N_CELLS :][::-1]
+    density = gaussian_filter1d(histogram, width, mode="reflect", radius=int(np.ceil(3 * width)))
     return (np.arange(N_CELLS) + 0.5) / N_CELLS, density * N_CELLS
 
 
@@ -72,14 +63,8 @@ class ScoreDisplay(Display):
             Rows to score.
         sensitive_features : column, table or Groups
             Sensitive features of the rows; several columns are crossed.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Parameters of the display.
-
-        Returns
-        -------
-        Display
+        ax, **options
+            Axes to draw on, by default of a new figure, and parameters of the display.
         """
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(f"estimator must have predict_proba; {type(estimator).__name__} has none.")
@@ -111,14 +96,8 @@ class HistogramDisplay(ScoreDisplay):
         ----------
         audit : Audit
             Result of `fairtransport.audit`.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Parameters of the display.
-
-        Returns
-        -------
-        Display
+        ax, **options
+            Axes to draw on, by default of a new figure, and parameters of the display.
         """
         shown = shown_histograms(audit.histograms)
         display = cls(shown, min_size=audit.settings.small_groups.min_size, **options)
@@ -149,14 +128,8 @@ class HistogramDisplay(ScoreDisplay):
             Weights of the rows.
         range : pair of float, default=None
             Lowest and highest possible score; if None, 0 and 1, or those of scores outside.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Parameters of the display.
-
-        Returns
-        -------
-        Display
+        ax, **options
+            Axes to draw on, by default of a new figure, and parameters of the display.
         """
         values = check_vector(scores, name="scores")
         in_units = range is None and bool(values.min() < 0 or values.max() > 1)
@@ -188,8 +161,6 @@ class HistogramDisplay(ScoreDisplay):
 class GroupDistributionDisplay(HistogramDisplay):
     """Distribution of the scores of each group, with the target distribution shaded.
 
-    Use `from_audit`, `from_predictions` or `from_estimator` to create a display.
-
     Parameters
     ----------
     histograms : GroupHistograms
@@ -205,8 +176,6 @@ class GroupDistributionDisplay(HistogramDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
     target_ : matplotlib.collections.PolyCollection or None
@@ -290,16 +259,12 @@ class GroupDistributionDisplay(HistogramDisplay):
         ax.set_ylim(0, 1.05 * max(heights))
 
 
-# Display of the cumulative distribution functions of groups.
-
 _MAX_POINTS = 1024
 
 
 @dataclass(eq=False, repr=False)
 class CdfDisplay(HistogramDisplay):
     r"""Cumulative distribution function of the scores of each group, with the distance of two groups as an area.
-
-    Use `from_audit`, `from_predictions` or `from_estimator` to create a display.
 
     Parameters
     ----------
@@ -312,8 +277,6 @@ class CdfDisplay(HistogramDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
     area_ : matplotlib.collections.PolyCollection

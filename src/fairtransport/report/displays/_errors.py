@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport.auditing.tables import RATE_NAMES
 from fairtransport.histograms import display_points
 from fairtransport.report._what_if import ERROR_RATES
 from fairtransport.report.displays._base import THEME, AuditDisplay, error_bars, label_axes, percent_axis
@@ -14,21 +15,10 @@ from fairtransport.report.displays._base import THEME, AuditDisplay, error_bars,
 if TYPE_CHECKING:
     from fairtransport.report.displays._base import Legend
 
-_TITLES = {
-    "true_positive_rate": "True positive rate",
-    "false_positive_rate": "False positive rate",
-    "false_negative_rate": "False negative rate",
-    "positive_predictive_value": "Predictive value",
-    "negative_predictive_value": "Negative\npredictive value",
-    "accuracy": "Accuracy",
-}
-
 
 @dataclass(eq=False, repr=False)
 class ErrorRateDisplay(AuditDisplay):
     """Error rates of each group at a threshold, with their confidence intervals.
-
-    Use `from_audit` to create a display.
 
     Parameters
     ----------
@@ -39,8 +29,6 @@ class ErrorRateDisplay(AuditDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     points_ : list of matplotlib.container.ErrorbarContainer
         One for each group that has a style of its own.
 
@@ -96,20 +84,17 @@ class ErrorRateDisplay(AuditDisplay):
                 linewidth=1.2,
             )
             self.points_.append(points)
-        ax.set_yticks(range(len(ERROR_RATES)), [_TITLES[name] for name in ERROR_RATES])
+        ax.set_yticks(
+            range(len(ERROR_RATES)), [name.replace("Negative ", "Negative\n") for name, _, _ in RATE_NAMES.values()]
+        )
         ax.set(xlim=(0, 1), ylim=(len(ERROR_RATES) - 0.5, -0.5))
         percent_axis(ax.xaxis)
         label_axes(ax, xlabel=f"Rate above {rates.threshold:g}", ylabel="")
         return drawn.entries, ()
 
 
-# Display of the reliability curves of groups.
-
-
 class ReliabilityDisplay(AuditDisplay):
     """Reliability curves: the share of positive rows among those with about the same score, by group.
-
-    Use `from_audit` to create a display.
 
     Parameters
     ----------
@@ -118,8 +103,6 @@ class ReliabilityDisplay(AuditDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
 
@@ -166,8 +149,6 @@ class ReliabilityDisplay(AuditDisplay):
         return drawn.entries, [(diagonal, "Calibrated")]
 
 
-# Display of the distribution functions of groups among people with the same outcome.
-
 _N_POINTS = 513
 _SEPARATION_TITLES = {0: "Negative outcome", 1: "Positive outcome"}
 _PANEL_WIDTH, _GAP = 0.455, 0.09  # shares of the axes
@@ -176,8 +157,6 @@ _PANEL_WIDTH, _GAP = 0.455, 0.09  # shares of the axes
 class SeparationDisplay(AuditDisplay):
     r"""Cumulative distribution function of the scores of each group, among people with each outcome.
 
-    Use `from_audit` to create a display.
-
     Parameters
     ----------
     audit : Audit
@@ -185,8 +164,6 @@ class SeparationDisplay(AuditDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     axes_ : dict of int to matplotlib.axes.Axes
         The panel of label 0 and that of label 1.
     lines_ : dict of int to list of matplotlib.lines.Line2D

@@ -108,8 +108,6 @@ _METRICS = tuple(dict.fromkeys((*CURVE_METRICS, *REGRESSION_METRICS)))
 class FrontierDisplay(Display):
     """Trade-off curves of one or several estimators.
 
-    Use `from_frontier` or `from_estimator` to create a display.
-
     Parameters
     ----------
     frontiers : dict of str to Frontier
@@ -122,8 +120,6 @@ class FrontierDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each frontier.
     bands_ : list of matplotlib.collections.PolyCollection
@@ -177,14 +173,10 @@ class FrontierDisplay(Display):
         ----------
         frontier : Frontier or dict of str to Frontier
             Result of `fairtransport.frontier`, or several by their names in the legend.
-        x, y : str, default="pairwise_disparity" and None
+        x, y
             Metrics on the two axes, as for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         named = {_estimator_name(frontier): frontier} if isinstance(frontier, Frontier) else frontier
         if not isinstance(named, Mapping) or not all(isinstance(curve, Frontier) for curve in named.values()):
@@ -212,15 +204,8 @@ class FrontierDisplay(Display):
         ----------
         estimator, X, y, sensitive_features, **options
             As in `fairtransport.frontier`.
-        x_metric, y_metric : str, default="pairwise_disparity" and None
-            Metrics on the two axes, as for the class.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
-            With the curve in ``frontiers``.
+        x_metric, y_metric, ax
+            As ``x``, ``y`` and ``ax`` of `from_frontier`.
         """
         load_extra("matplotlib")  # an error comes before training
         for metric, name in ((x_metric, "x_metric"), (y_metric, "y_metric")):

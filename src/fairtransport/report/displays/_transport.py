@@ -32,8 +32,6 @@ _MAX_BINS = 40
 class TransportMapDisplay(Display):
     """Score after repair as a function of the score before, for each group.
 
-    Use `from_estimator`, `from_predictions` or `from_audit` to create a display.
-
     Parameters
     ----------
     curves : sequence of (before, after)
@@ -51,8 +49,6 @@ class TransportMapDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
     bands_ : list of matplotlib.collections.PolyCollection
@@ -169,10 +165,6 @@ class TransportMapDisplay(Display):
             Amount of repair, from 0 to 1.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         share = check_real(amount, name="amount", most=1.0)
         min_size, shown = audit.settings.small_groups.min_size, shown_histograms(audit.histograms)
@@ -221,16 +213,12 @@ def _binned_quantiles(before: NDArray[np.float64], after: NDArray[np.float64]) -
     return x, low, median, high
 
 
-# Display of dual potentials.
-
 _POINTS = np.linspace(0.0, 1.0, 201)
 
 
 @dataclass(eq=False, repr=False)
 class DualDisplay(Display):
     """Dual variables of continuous optimal transport (COT), as functions of the score.
-
-    Use `from_estimator` or `from_solution` to create a display.
 
     Parameters
     ----------
@@ -243,8 +231,6 @@ class DualDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     lines_ : list of matplotlib.lines.Line2D
         One line for each group.
 
@@ -288,10 +274,6 @@ class DualDisplay(Display):
             Scores at which the functions are drawn; if None, 201 points from 0 to 1.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         model = last_step(estimator)[1]
         if not hasattr(model, "duals_"):
@@ -320,14 +302,8 @@ class DualDisplay(Display):
             Result of `fairtransport.transport.solve_dual`.
         names : pair of str, default=("x", "y")
             Names of the two distributions.
-        points : array-like of shape (n_points,), default=None
-            Scores at which the functions are drawn; if None, 201 points from 0 to 1.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
+        points, ax
+            As in `from_estimator`.
         """
         labels = [str(name) for name in names]
         if len(set(labels)) != 2:
@@ -353,8 +329,6 @@ def _check_points(points: ArrayLike | None) -> NDArray[np.float64]:
     return _POINTS if points is None else np.sort(check_vector(points, name="points"))
 
 
-# Display of the history of a stream.
-
 _LINE, _ALARM = "#0072b2", "#d55e00"  # distinguishable with the common kinds of colour blindness
 _X_LABELS = {"batch": "Batch", "rows": "Rows"}
 _Y_LABELS = {
@@ -369,8 +343,6 @@ _Y_LABELS = {
 class AdjustmentDisplay(Display):
     """Disparity along a stream, with its noise floor and alarms.
 
-    Use `from_history` or `from_adjuster` to create a display.
-
     Parameters
     ----------
     history : list of dict
@@ -383,8 +355,6 @@ class AdjustmentDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        Axes with the display, and the figure that contains them.
     line_ : matplotlib.lines.Line2D
         The quantity along the stream.
     floor_ : matplotlib.collections.PolyCollection or None
@@ -421,18 +391,10 @@ class AdjustmentDisplay(Display):
 
         Parameters
         ----------
-        history : list of dict
-            One dict for each batch, as for the class.
-        x : {"batch", "rows"}, default="batch"
-            Quantity on the horizontal axis.
-        y : {"disparity", "agreement", "moved", "updates"}, default="disparity"
-            Quantity on the vertical axis.
+        history, x, y
+            As for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
         """
         if isinstance(history, str | Mapping) or not isinstance(history, Sequence):
             raise TypeError(f"history must be a list of dicts, one for each batch; got {type(history).__name__}.")
@@ -449,22 +411,15 @@ class AdjustmentDisplay(Display):
         Parameters
         ----------
         adjuster : object
-            With a ``history``, or with a method ``snapshot`` that returns one.
+            With a method ``snapshot`` that returns a ``history``.
         x, y, ax
             As in `from_history`.
-
-        Returns
-        -------
-        Display
         """
-        history = getattr(adjuster, "history", None)
-        if history is None and callable(getattr(adjuster, "snapshot", None)):
-            history = adjuster.snapshot().get("history")
-        if history is None:
+        if not hasattr(adjuster, "snapshot"):
             raise TypeError(
                 f"{type(adjuster).__name__} has no history: pass a ContinualAdjuster, or a list to from_history."
             )
-        return cls.from_history(list(history), x=x, y=y, ax=ax)
+        return cls.from_history(list(adjuster.snapshot()["history"]), x=x, y=y, ax=ax)
 
     def _check_and_size(self) -> tuple[float, float]:
         check_choice(self.x, tuple(_X_LABELS), name="x")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from fairtransport import __version__
 from fairtransport._text import count_word, number_text, one_line, percent, score_text, shorten
 from fairtransport.auditing.proportions import Estimate, critical_values
 from fairtransport.auditing.records import compared_groups, cut_text, points_text, scores_word, threshold_heading
@@ -20,32 +19,29 @@ from fairtransport.auditing.tables import (
     largest_groups,
     method_notes,
     pair_distances,
+    two_digits,
 )
 from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
-from fairtransport.report._what_if import ERROR_RATES, WhatIf, score_title
+from fairtransport.report._what_if import WhatIf, score_title
 from fairtransport.report.pages.audit_sections import (
+    collect_effect_figures,
     collect_effect_tables,
-    collect_effects,
-    collect_error_rows,
+    collect_outcomes,
     collect_panels,
     collect_sheets,
 )
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.style.figures import MOST_NAMED, GroupStyle, group_styles
-from fairtransport.report.style.web_pages import date_text, software_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from fairtransport.auditing import Audit, WithinStrata
     from fairtransport.causal import CounterfactualAudit
-    from fairtransport.report._what_if import NodeMasses, Outcome
-
-# What a page adds to the verdict on an audit: the cost of a repair.
+    from fairtransport.report._what_if import NodeMasses
 
 
 def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:
@@ -70,114 +66,38 @@ def _repair(audit: Audit, what_if: WhatIf) -> str:
     )
 
 
-# The main results of an audit, in large type at the top of its page.
-
-
 def collect_cards(audit: Audit) -> list[dict[str, str]]:
     """Return the average and the largest gap, the ratio of selection rates, and the error rate if there are labels."""
+    cards = []
+
+    def card(name: str, estimate: Any, show: Callable[[float], str], remark: str, unit: str = "") -> None:
+        value, low, high = map(show, (estimate.value, estimate.low, estimate.high))
+        detail = f"{interval_head(audit)} {low} to {high}"
+        cards.append({"name": name, "value": value, "detail": detail, "remark": remark, "unit": unit})
+
     shown: Audit | WithinStrata = audit if audit.within is None else audit.within
     pairs, first, farthest = shown.mean_readings[audit.settings.pairs_metric], audit.thresholds[0], shown.farthest
-    interval, mean = interval_head(audit), shown.mean_pairwise_distance
     criterion = "" if audit.within is None else f", {audit.settings.criterion_text}"
+    chance = f"uncorrected {100 * pairs.value:.1f}, by chance alone {100 * (pairs.floor or 0):.1f}"
+    card(f"Average gap between two groups{criterion}", shown.mean_pairwise_distance, points_text, chance, "points")
     widest = farthest.estimate or Estimate(farthest.distance, 0.0, 1.0)
+    name = ("Widest established gap" if audit.verdict.different else "Least certain gap") + criterion
     between = " and ".join(score_text(score) for score in farthest.most_between)
-    cards = [
-        _card(
-            f"Average gap between two groups{criterion}",
-            points_text(mean.value),
-            f"{interval} {points_text(mean.low)} to {points_text(mean.high)}",
-            f"uncorrected {100 * pairs.value:.1f}, by chance alone {100 * (pairs.floor or 0):.1f}",
-            unit="points",
-        ),
-        _card(
-            ("Widest established gap" if audit.verdict.different else "Least certain gap") + criterion,
-            points_text(widest.value),
-            f"{interval} {points_text(widest.low)} to {points_text(widest.high)}",
-            f"half of it between {scores_word(audit)} {between}",
-            unit="points",
-        ),
-    ]
+    card(name, widest, points_text, f"half of it between {scores_word(audit)} {between}", "points")
+    cut = cut_text(audit, first.threshold)
     if first.four_fifths is not None:
-        detail = f"{interval} {first.ratio.low:.2f} to {first.ratio.high:.2f}"
         rate = "rate" if first.favourable == "high" else "share not flagged"
-        name = f"Lowest over highest {rate}, {threshold_heading(audit, first)}"
-        if first.top_share is None:
-            name = f"Lowest over highest {rate} above {cut_text(audit, first.threshold)}"
-        cards.append(_card(name, f"{first.ratio.value:.2f}", detail, "four fifths is 0.80"))
+        where = f" above {cut}" if first.top_share is None else f", {threshold_heading(audit, first)}"
+        card(f"Lowest over highest {rate}{where}", first.ratio, two_digits, "four fifths is 0.80")
     if "error_rate" in audit.readings:
-        error = audit.readings["error_rate"]
-        detail = f"{interval} {percent(error.low)} to {percent(error.high)}"
         area = "" if audit.auc is None else f"area under the ROC curve {audit.auc.value:.2f}"
-        where = cut_text(audit, first.threshold)
-        cards.append(_card(f"Wrong decisions at {where}", percent(error.value), detail, area))
+        card(f"Wrong decisions at {cut}", audit.readings["error_rate"], percent, area)
     if audit.regression is not None and (root := audit.regression.overall["rmse"]) is not None:
         r2 = audit.regression.overall["r2"]
-        detail = f"{interval} {score_text(root.low)} to {score_text(root.high)}"
         spread = f"R² {r2.value:.2f}, " if r2 is not None else ""
         remark = f"{spread}standard deviation of the label {score_text(audit.regression.label_deviation)}"
-        cards.append(_card("Root mean squared error", score_text(root.value), detail, remark))
+        card("Root mean squared error", root, score_text, remark)
     return cards
-
-
-def _card(name: str, value: str, detail: str, remark: str = "", unit: str = "") -> dict[str, str]:
-    return {"name": name, "value": value, "detail": detail, "remark": remark, "unit": unit}
-
-
-# Distributions of the groups' scores among people with the same outcome, as small charts.
-
-_N_POINTS = 101
-_SIZE = 100.0  # of the square that curves are drawn in
-_RATES = {0: "false_positive_rate", 1: "true_positive_rate"}
-
-
-def collect_outcomes(audit: Audit) -> dict[str, object] | None:
-    """Return what the page says about people with the same outcome; None unless the criterion is about classes."""
-    labels = {"equalized_odds": (0, 1), "equal_opportunity": (1,)}.get(audit.settings.criterion, ())
-    if not labels or not audit.histograms.has_labels:
-        return None
-    return {
-        "title": f"{among_whom(audit)}, are the groups scored alike?",
-        "note": CRITERIA_CONFLICT,
-        "panels": [_panel(audit, label) for label in labels],
-    }
-
-
-def _panel(audit: Audit, label: int) -> dict[str, Any]:
-    """Return distribution functions of all groups with one outcome, 100 by 100, origin at the top left."""
-    points = np.linspace(0, 1, _N_POINTS)
-    curves = 1 - audit.error_curves(audit.histograms.grid.from_unit(points))[_RATES[label]]
-    middle = _N_POINTS // 2
-    shown = [index for index in range(len(curves)) if not np.isnan(curves[index]).any()]
-    halves = "; ".join(f"{one_line(audit.groups[index].name)}: {percent(curves[index][middle])}" for index in shown)
-    title = "Positive outcome" if label else "Negative outcome"
-    description = f"Distribution functions by group, {title.lower()}. Share in the lower half of scores: {halves}."
-    return {
-        "title": title,
-        "description": description,
-        "lines": [(index, _path(points, curves[index])) for index in shown],
-    }
-
-
-def _path(points: NDArray[np.float64], curve: NDArray[np.float64]) -> str:
-    return "".join(
-        f"{'L' if number else 'M'}{_SIZE * x:.1f} {_SIZE * (1 - y):.1f}"
-        for number, (x, y) in enumerate(zip(points.tolist(), curve.tolist(), strict=True))
-    )
-
-
-# Distances between groups as a matrix of cells, shaded by size.
-
-LEVELS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
-"""Distances at which the shade of a cell changes: the same on every page, so that pages can be compared."""
-
-
-def collect_distance_matrix(audit: Audit) -> dict[str, Any]:
-    """Return the distances between the largest groups, at most twelve; of ranks, where scores have no known bounds."""
-    indices = largest_groups(audit)
-    distances = pair_distances(audit)[np.ix_(indices, indices)]
-    levels = np.searchsorted(LEVELS, distances, side="right")
-    left_out = len(audit.groups) - len(indices)
-    return {"indices": indices, "distances": distances.tolist(), "levels": levels.tolist(), "left_out": left_out}
 
 
 # Data of the page's script: histograms, names and colours, as one JSON value.
@@ -256,54 +176,23 @@ def _short_numbers(masses: NDArray[np.float64]) -> list[float]:
     return [float(f"{mass:.{_WEIGHT_DIGITS}g}") for mass in masses.tolist()]
 
 
-# The table that follows the sliders, as it is before the reader moves them.
+# The page of one audit, and what the page of two audits has as well.
+
+LEVELS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+"""Distances at which the shade of a cell changes: the same on every page, so that pages can be compared."""
 
 
-def collect_threshold_rows(what_ifs: Sequence[WhatIf], indices: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
-    """Return the rows at the first threshold, without repair."""
-    threshold = what_ifs[0].audit.thresholds[0].threshold
-    outcomes = [what_if.at(threshold) for what_if in what_ifs]
-    high_is_favourable = what_ifs[0].audit.settings.favourable == "high"
-    rows = []
-    for group in range(len(indices[0])):
-        pairs = [(outcome, order[group]) for outcome, order in zip(outcomes, indices, strict=True)]
-        rates = [outcome.rates[index] for outcome, index in pairs]
-        rows.append(
-            {
-                "group": group,
-                "rates": [percent(rate.value) for rate in rates],
-                "intervals": [f"{percent(rate.low)} to {percent(rate.high)}" for rate in rates],
-                "ratios": [_ratio(outcome, index, high_is_favourable=high_is_favourable) for outcome, index in pairs],
-                "errors": [percent(outcome.errors[index]) for outcome, index in pairs if outcome.errors is not None],
-            }
-        )
-    return rows
-
-
-def _ratio(outcome: Outcome, index: int, *, high_is_favourable: bool) -> str:
-    """Return the rate of the favourable outcome divided by the highest."""
-    values = (outcome.rates[at].value for at in (index, outcome.better_off))
-    value, highest = values if high_is_favourable else (1 - each for each in values)
-    return f"{value / highest:.2f}" if highest > 0 else "\N{EN DASH}"
-
-
-def audit_page(audit: Audit, path: Any = None, **options: Any) -> Path | str:
-    """Write the page of an audit."""
-    check_destination(path)
-    return write_page(render_audit_page(collect_audit_page(audit, **options)), path)
-
-
-def collect_audit_page(
+def audit_page(
     audit: Audit,
+    path: Any = None,
     *,
     title: str | None = None,
     repair_target: Any = "barycenter_w2",
     effects: CounterfactualAudit | None = None,
-    written: datetime | None = None,
-) -> dict[str, Any]:
-    """Collect what the page of an audit shows."""
+) -> Path | str:
+    """Write the page of an audit."""
+    check_destination(path)
     what_if = WhatIf.of(audit, repair_target=repair_target)
-    shown = what_if.audit  # the same figures, with equally spaced nodes
     tables = {
         "tables": figure_tables(audit),
         "error_tables": error_tables(audit),
@@ -311,31 +200,29 @@ def collect_audit_page(
         "effect_tables": collect_effect_tables(effects),
     }
     sheets = collect_sheets(audit, [table for part in tables.values() for table in part])
-    indices = range(len(audit.groups))
-    columns = ", ".join(one_line(column) for column in audit.settings.columns)
     heading = audit.provenance.title if title is None else title
-    default = shorten(f"{scores_word(audit).capitalize()} by {columns}", 80)
-    script_data = collect_script_data([what_if], names=[""], indices=[indices])
-    return {
-        **collect_common([what_if], written),
-        "title": one_line(heading) if heading is not None else default,
-        "verdict": audit.verdict,
-        "points": verdict_points(audit, what_if),
-        "cards": collect_cards(audit),
-        "data": {**script_data, "sheets": sheets},
-        "names": [""],
-        "threshold_rows": collect_threshold_rows([what_if], [indices]),
-        "error_rows": collect_error_rows(what_if),
+    by = shorten(f"{scores_word(audit).capitalize()} by {', '.join(map(one_line, audit.settings.columns))}", 80)
+    largest = largest_groups(audit)
+    distances = pair_distances(audit)[np.ix_(largest, largest)]
+    page = render_audit_page(
+        collect_common([what_if], [""], [range(len(audit.groups))], sheets),
+        title=by if heading is None else heading,
+        verdict=audit.verdict,
+        points=verdict_points(audit, what_if),
+        cards=collect_cards(audit),
+        among_whom=among_whom(audit),
+        conflict=CRITERIA_CONFLICT,
+        outcome_panels=collect_outcomes(what_if.audit),  # whose nodes are equally spaced
+        panels=collect_panels(audit),
+        effects=effects,
+        effect_figures=collect_effect_figures(effects),
+        repair_target=repair_target if isinstance(repair_target, str) else None,
         **tables,
-        "outcomes": collect_outcomes(shown),
-        "effects": collect_effects(effects),
-        "panels": collect_panels(audit),
-        "repairable": what_if.reduced.can_repair,
-        "repair_call": _repair_call(repair_target),
-        "matrix": collect_distance_matrix(audit),
-        "method": collect_method_notes(audit, what_if),
-        "sources": collect_sources({"": audit}),
-    }
+        matrix=zip(largest, distances.tolist(), np.searchsorted(LEVELS, distances, side="right").tolist(), strict=True),
+        matrix_groups=largest,
+        method=collect_method_notes(audit, what_if),
+    )
+    return write_page(page, path)
 
 
 def collect_method_notes(audit: Audit, what_if: WhatIf) -> list[tuple[str, str]]:
@@ -358,47 +245,28 @@ def collect_method_notes(audit: Audit, what_if: WhatIf) -> list[tuple[str, str]]
     ]
 
 
-def collect_sources(audits: Mapping[str, Audit]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Collect what is known about the origin of audits, by their names on the page; empty where nothing is."""
-    known = {name: [(key, one_line(text)) for key, text in audit.provenance.lines()] for name, audit in audits.items()}
-    return [(name, lines) for name, lines in known.items() if lines]
-
-
-def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict[str, Any]:
-    """Collect what the pages of one and of two audits share: software, date, groups, first threshold."""
+def collect_common(
+    what_ifs: Sequence[WhatIf], names: Sequence[str], indices: Sequence[Sequence[int]], sheets: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Collect what the pages of one and of two audits share."""
     first = what_ifs[0].audit
-    low, high = first.settings.range
+    settings, threshold = first.settings, first.thresholds[0].threshold
+    data = collect_script_data(what_ifs, names=names, indices=indices)
+    audits = zip(names, (what_if.audit for what_if in what_ifs), strict=True)
     return {
-        "version": __version__,
-        "software": software_versions(),
-        "written": date_text(written),
-        "groups": [
-            {**styled, "rows": f"{group.rows:,}", "judged": group.judged}
-            for group, styled in zip(first.groups, _styled_groups(first), strict=True)
-        ],
-        "many": len(first.groups) > MOST_NAMED,
-        "most_named": MOST_NAMED,
-        "labelled": all(what_if.reduced.has_labels for what_if in what_ifs),
-        "threshold": f"{first.thresholds[0].threshold:{'g' if first.settings.bounded else '.10g'}}",
-        "score_title": score_title(first),
-        "averaged": "all thresholds" if first.settings.bounded else "all shares of people selected",
-        "ranks": not first.settings.bounded,
-        "low": low,
-        "high": high,
-        "confidence": f"{first.settings.confidence:.0%}",
-        "rows": f"{first.rows:,}",
+        "audit": first,
+        "names": names,
+        "data": {**data, "sheets": sheets},
+        "groups": data["groups"],
+        "labelled": data["labelled"],
+        "confidence": data["confidence"],
+        "score_title": data["scoreTitle"],
+        "repairable": what_ifs[0].reduced.can_repair,
+        "threshold": f"{threshold:{'g' if settings.bounded else '.10g'}}",
+        "outcomes": [(what_if.at(threshold), order) for what_if, order in zip(what_ifs, indices, strict=True)],
+        "averaged": "all thresholds" if settings.bounded else "all shares of people selected",
         "n_groups": count_word(len(first.groups)),
-        "high_is_favourable": first.settings.favourable == "high",
-        "rate_names": [(rate, RATE_NAMES[rate][0], RATE_NAMES[rate][2]) for rate in ERROR_RATES],
-        "error_rows": [],
-        "error_tables": [],
-        "outcomes": None,
-        "effects": None,
-        "effect_tables": [],
-        "panels": [],
-        "calibration_tables": [],
+        "most_named": MOST_NAMED,
+        "rate_names": RATE_NAMES,
+        "sources": [(name, lines) for name, audit in audits if (lines := list(audit.provenance.lines()))],
     }
-
-
-def _repair_call(target: Any) -> str:
-    return f"QuantileRepair(target={one_line(target)!r})" if isinstance(target, str) else "QuantileRepair(target=...)"

@@ -5,22 +5,29 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairtransport._text import one_line, percent, score_text, shorten
-from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import compared_groups
 from fairtransport.auditing.tables import Cell, Column, Row, Table, sheet_of
 from fairtransport.auditing.text import AUDIT_TABLES, reliability_rows
-from fairtransport.report._what_if import ERROR_RATES
 from fairtransport.report.style.figures import MOST_NAMED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from fairtransport.auditing import Audit, GroupCalibration
     from fairtransport.causal import CounterfactualAudit, GroupEffects, PathEffect
-    from fairtransport.report._what_if import WhatIf
 
-_SIZE = 100.0  # of the square that a curve is drawn in
+# Small charts, 100 by 100 with the origin at the top left: reliability curves, and distributions by outcome.
+
+_SIZE = 100.0
+_N_POINTS = 101
+_RATES = {0: "false_positive_rate", 1: "true_positive_rate"}
+
+
+def _path(points: Iterable[Sequence[float]]) -> str:
+    return "".join(f"{'L' if number else 'M'}{x:.1f} {y:.1f}" for number, (x, y, *_) in enumerate(points))
 
 
 def collect_panels(audit: Audit) -> list[dict[str, Any]]:
@@ -28,57 +35,47 @@ def collect_panels(audit: Audit) -> list[dict[str, Any]]:
     if audit.calibration is None:
         return []
     by_size = sorted(compared_groups(audit), key=lambda index: -audit.groups[index].effective_rows)
-    everyone = _path(_points(audit, audit.calibration.overall))
-    panels = [_panel(audit, audit.calibration.overall, None, everyone)]
-    return [
-        *panels,
-        *(_panel(audit, audit.calibration.groups[index], index, everyone) for index in sorted(by_size[:MOST_NAMED])),
-    ]
+    overall = audit.calibration.overall
+    everyone = _path(_points(audit, overall))
+    shown = [(audit.calibration.groups[index], index, everyone) for index in sorted(by_size[:MOST_NAMED])]
+    panels = []
+    for one, group, others in [(overall, None, ""), *shown]:
+        bins = "; ".join(f"{score_text(part.mean_score)}: {percent(part.rate.value)}" for part in one.bins)
+        title = f"Reliability curve of {'Everyone' if group is None else one.name}"
+        description = f"{title}. Mean score and share that is positive, by bin: {bins}."
+        points = _points(audit, one)
+        panels.append(
+            {"group": group, "description": description, "points": points, "line": _path(points), "everyone": others}
+        )
+    return panels
 
 
-def _panel(audit: Audit, one: GroupCalibration, group: int | None, everyone: str) -> dict[str, Any]:
-    """Return a reliability curve in the coordinates of its chart: 100 by 100, the origin at the top left."""
-    title = "Everyone" if group is None else one_line(one.name)
-    bins = "; ".join(f"{score_text(part.mean_score)}: {percent(part.rate.value)}" for part in one.bins)
-    return {
-        "group": group,
-        "description": f"Reliability curve of {title}. Mean score and share that is positive, by bin: {bins}.",
-        "points": _points(audit, one),
-        "line": _path(_points(audit, one)),
-        "everyone": "" if group is None else everyone,
-    }
-
-
-def _points(audit: Audit, one: GroupCalibration) -> list[tuple[float, float, float, float]]:
+def _points(audit: Audit, one: GroupCalibration) -> list[tuple[float, ...]]:
+    """Return the mean score, the rate and the ends of its interval of each bin."""
     low, high = audit.settings.range
     points = []
     for part in one.bins:
+        shares = (part.rate.value, part.rate.low, part.rate.high)
         x = _SIZE * (part.mean_score - low) / (high - low)
-        points.append((x, *(_SIZE * (1 - rate) for rate in (part.rate.value, part.rate.low, part.rate.high))))
-    return [tuple(round(value, 1) for value in point) for point in points]  # type: ignore[misc]
+        points.append(tuple(round(value, 1) for value in (x, *(_SIZE * (1 - share) for share in shares))))
+    return points
 
 
-def _path(points: list[tuple[float, float, float, float]]) -> str:
-    return "".join(f"{'L' if number else 'M'}{x} {y}" for number, (x, y, _, _) in enumerate(points))
-
-
-# Errors by group: the table that follows the sliders, as it is before the reader moves them, and CSV files.
-
-
-def collect_error_rows(what_if: WhatIf) -> list[dict[str, Any]]:
-    """Return the rates at the first threshold, without repair; none without labels."""
-    outcome = what_if.at(what_if.audit.thresholds[0].threshold)
-    if outcome.error_rates is None or outcome.overall_rates is None:
-        return []
-    column = Column("", percent)
-
-    def cells(rates: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-        shown = [(rate, rates[rate]) for rate in ERROR_RATES]
-        limits = [(each.low, each.high) if isinstance(each, Estimate) else Cell("", None) for _, each in shown]
-        return [(rate, column.text(each), column.text(end)) for (rate, each), end in zip(shown, limits, strict=True)]
-
-    groups = [{"group": group, "cells": cells(rates)} for group, rates in enumerate(outcome.error_rates)]
-    return [*groups, {"group": None, "cells": cells(outcome.overall_rates)}]
+def collect_outcomes(audit: Audit) -> list[dict[str, Any]]:
+    """Return the groups' distribution functions among people with each outcome that the criterion is about."""
+    points = np.linspace(0, 1, _N_POINTS)
+    panels: list[dict[str, Any]] = []
+    if not audit.histograms.has_labels:  # or outcomes are no classes
+        return panels
+    for label in {"equalized_odds": (0, 1), "equal_opportunity": (1,)}.get(audit.settings.criterion, ()):
+        curves = 1 - audit.error_curves(audit.histograms.grid.from_unit(points))[_RATES[label]]
+        shown = [index for index in range(len(curves)) if not np.isnan(curves[index]).any()]
+        halves = [f"{audit.groups[index].name}: {percent(curves[index][_N_POINTS // 2])}" for index in shown]
+        title = "Positive outcome" if label else "Negative outcome"
+        description = f"Distribution functions by group, {title.lower()}. Share in the lower half of scores: "
+        lines = [(index, _path(np.column_stack([_SIZE * points, _SIZE * (1 - curves[index])]))) for index in shown]
+        panels.append({"title": title, "description": f"{description}{'; '.join(halves)}.", "lines": lines})
+    return panels
 
 
 def collect_sheets(audit: Audit, tables: Sequence[Table]) -> dict[str, list[list[Any]]]:
@@ -100,25 +97,14 @@ _BOX, _SIDE = 126, 78  # widths of the boxes of mediators, and of the sensitive 
 _MOST_STROKE = 9.0
 
 
-def collect_effects(effects: CounterfactualAudit | None) -> dict[str, object] | None:
-    """Return what the page says about effects along paths; None without any."""
-    if effects is None:
-        return None
-    edges = ", ".join(f"{one_line(one)} \N{RIGHTWARDS ARROW} {one_line(other)}" for one, other in effects.graph.edges)
-    return {
-        "title": f"Which paths lead from {one_line(effects.sensitive)} to the score, under this graph",
-        "to": one_line(effects.to),
-        "graph": edges,
-        "figures": [_figure(effects, group) for group in effects.groups],
-    }
+def collect_effect_figures(effects: CounterfactualAudit | None) -> list[dict[str, Any]]:
+    """Return the graph of each group with its effects along paths; none without effects."""
+    return [] if effects is None else [_figure(effects, group) for group in effects.groups]
 
 
 def collect_effect_tables(effects: CounterfactualAudit | None) -> list[Table]:
     """Return one table for each group: its effects in all units, with intervals and what chance shows."""
     return [] if effects is None else [_table(effects, index, one) for index, one in enumerate(effects.groups)]
-
-
-# ------------------------------------------------------------------------------------------------------------- figure
 
 
 def _figure(effects: CounterfactualAudit, one: GroupEffects) -> dict[str, Any]:
@@ -141,19 +127,18 @@ def _figure(effects: CounterfactualAudit, one: GroupEffects) -> dict[str, Any]:
         arrows.append(_effect_arrow(through[node], one, path, largest, ((left + 30 + first) / 2, y)))
     over = f"M{_SIDE / 2} {middle - 15}V20H{_WIDTH - _SIDE / 2}V{middle - 19}"
     arrows.append(_effect_arrow(one.effects["direct"], one, over, largest, (_WIDTH / 2, 20.0)))
-    boxes: list[tuple[str, float, float, float]] = [
-        (shorten(one_line(effects.sensitive), 12), 0.0, middle, _SIDE),
-        *((shorten(one_line(node), 18), first, y, _BOX) for node, y in rows.items()),
-        ("score", float(right), middle, _SIDE),
+    boxes = [
+        (shorten(effects.sensitive, 12), 0, middle, _SIDE),
+        *((shorten(node, 18), first, y, _BOX) for node, y in rows.items()),
+        ("score", right, middle, _SIDE),
     ]
-    said = "; ".join(f"{one_line(effect.name)} {_signed_effect(effect.mean)}" for effect in one.paths)
-    name = one_line(one.group)
+    said = "; ".join(f"{effect.name} {_signed_effect(effect.mean)}" for effect in one.paths)
     return {
-        "group": name,
-        "description": f"Effects on the mean score if {name} were {one_line(effects.to)}, under this graph: {said}.",
+        "group": one.group,
+        "description": f"Effects on the mean score if {one.group} were {effects.to}, under this graph: {said}.",
         "width": _WIDTH,
         "height": int(_TOP + max(len(nodes) - 1, 0) * _ROW + 34),
-        "boxes": [dict(zip(("text", "x", "y", "width"), box, strict=True)) for box in boxes],
+        "boxes": boxes,
         "arrows": arrows,
     }
 
@@ -189,9 +174,6 @@ def _four_digits(value: float) -> str:
 
 def _signed_effect(value: float) -> str:
     return f"{value:+.3f}" if abs(value) < 100 else f"{value:+,.0f}"
-
-
-# -------------------------------------------------------------------------------------------------------------- table
 
 
 def _table(effects: CounterfactualAudit, index: int, one: GroupEffects) -> Table:

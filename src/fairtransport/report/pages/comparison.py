@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairtransport._text import isolated, one_line, shorten
+from fairtransport._text import isolated, shorten
 from fairtransport.auditing.comparison import comparison_tables
 from fairtransport.auditing.records import threshold_heading
-from fairtransport.auditing.tables import interval_head
+from fairtransport.auditing.tables import interval_head, signed_points
 from fairtransport.report._what_if import WhatIf
-from fairtransport.report.pages.audit import (
-    collect_common,
-    collect_method_notes,
-    collect_script_data,
-    collect_sources,
-    collect_threshold_rows,
-)
+from fairtransport.report.pages.audit import collect_common, collect_method_notes
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
     from pathlib import Path
 
     from fairtransport.auditing import AuditComparison, Change
@@ -52,7 +45,7 @@ def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
     sentence = (
         f"{opening}: averaged over {over}, the shares of two groups above the threshold lie "
         f"{100 * change.before:.1f} percentage points apart{mean} in {one} and {100 * change.after:.1f} in "
-        f"{other}, a change of {_signed(100 * change.value)} ({_interval(comparison, change)}), "
+        f"{other}, a change of {signed_points(change.value)} ({_interval(comparison, change)}), "
         f"{_noise(change)}."
     )
     return ComparisonVerdict(status, sentence, tuple(_points(comparison)))
@@ -63,7 +56,7 @@ def _points(comparison: AuditComparison) -> Iterator[str]:
         error = comparison.changes["error_rate"]
         yield (
             f"Wrong decisions: {100 * error.before:.1f}% and {100 * error.after:.1f}%, a change of "
-            f"{_signed(100 * error.value)} percentage points ({_interval(comparison, error)}), {_noise(error)}."
+            f"{signed_points(error.value)} percentage points ({_interval(comparison, error)}), {_noise(error)}."
         )
     for threshold in comparison.thresholds[:1]:
         ratios = [f"{ratio:.2f}" if ratio is not None else "none" for ratio in threshold.ratios]
@@ -76,46 +69,28 @@ def _noise(change: Change) -> str:
 
 
 def _interval(comparison: AuditComparison, change: Change) -> str:
-    low, high = _signed(100 * change.low), _signed(100 * change.high)
+    low, high = signed_points(change.low), signed_points(change.high)
     return f"{interval_head(comparison.before)} {low} to {high}"
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
-
-
-def audit_comparison_page(comparison: AuditComparison, path: Any = None, **options: Any) -> Path | str:
+def audit_comparison_page(comparison: AuditComparison, path: Any = None, *, title: str | None = None) -> Path | str:
     """Write the page of two audits."""
     check_destination(path)
-    return write_page(render_audit_page(collect_audit_comparison_page(comparison, **options)), path)
-
-
-def collect_audit_comparison_page(
-    comparison: AuditComparison, *, title: str | None = None, written: datetime | None = None
-) -> dict[str, Any]:
-    """Collect what the page of two audits shows."""
     before, after = comparison.before, comparison.after
     what_ifs = [WhatIf.of(audit, before, after, repair_target=None) for audit in (before, after)]
     indices = [range(len(comparison.positions)), comparison.positions]
     tables = comparison_tables(comparison)
     names = [shorten(name, 24) for name in comparison.names]
-    script_data = collect_script_data(what_ifs, names=names, indices=indices)
-    return {
-        **collect_common(what_ifs, written),
-        "title": one_line(title) if title is not None else f"{names[0]} and {names[1]}",
-        "verdict": (verdict := comparison_verdict(comparison)),
-        "points": verdict.points,
-        "cards": [],
-        "data": {**script_data, "sheets": {table.key: table.sheet for table in tables}},
-        "names": names,
-        "threshold_rows": collect_threshold_rows(what_ifs, indices),
-        "repairable": False,
-        "repair_call": "",
-        "tables": tables,
-        "matrix": None,
-        "method": _notes(what_ifs, names),
-        "sources": collect_sources(dict(zip(names, (comparison.before, comparison.after), strict=True))),
-    }
+    verdict = comparison_verdict(comparison)
+    page = render_audit_page(
+        collect_common(what_ifs, names, indices, {table.key: table.sheet for table in tables}),
+        title=title if title is not None else f"{names[0]} and {names[1]}",
+        verdict=verdict,
+        points=verdict.points,
+        tables=tables,
+        method=_notes(what_ifs, names),
+    )
+    return write_page(page, path)
 
 
 def _notes(what_ifs: Sequence[WhatIf], names: Sequence[str]) -> list[tuple[str, str]]:

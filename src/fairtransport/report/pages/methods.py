@@ -5,22 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from fairtransport import __version__
-from fairtransport._text import count_word, one_line, three_digits
+from fairtransport._text import count_word, one_line
 from fairtransport.report._comparison import METRICS
 from fairtransport.report.displays._method_panels import distribution_figure
 from fairtransport.report.style.figures import THEMES, figure_bytes, group_styles, image_address
-from fairtransport.report.style.web_pages import color_scheme, date_text, software_versions, template_environment
+from fairtransport.report.style.web_pages import render_template
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     import os
-    from datetime import datetime
 
     from fairtransport.report._comparison import Comparison, MethodOutcome
 
@@ -117,10 +114,10 @@ def safe_cell(text: object) -> str:
     return f"'{line}" if line.startswith(_FORMULA) else line
 
 
-def to_dict(comparison: Comparison) -> dict[str, Any]:
-    """Collect the results of a comparison, without any rows."""
+def to_json(comparison: Comparison) -> str:
+    """Return the results of a comparison as JSON, without any rows."""
     groups = zip(comparison.groups.names, comparison.groups.counts.tolist(), strict=True)
-    return {
+    content = {
         "dataset": comparison.dataset,
         "verdict": verdict(comparison),
         "groups": [{"name": name, "rows": rows} for name, rows in groups],
@@ -137,11 +134,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
         "noise_floor": {metric: float(value) for metric, value in comparison.floor.items()},
         "settings": {str(key): str(value) for key, value in comparison.settings.items()},
     }
-
-
-def to_json(comparison: Comparison) -> str:
-    """Return the results of `to_dict` as JSON."""
-    return json.dumps(to_dict(comparison), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 COMPARISON_FILES = ("index.html", "comparison.png", "comparison.csv", "comparison.json")
@@ -171,7 +164,7 @@ def write_comparison(comparison: Comparison, folder: str | os.PathLike[str]) -> 
         "comparison.png": figure_bytes(distribution_figure(comparison), "png"),
         "comparison.csv": to_csv(comparison).encode(),
         "comparison.json": to_json(comparison).encode(),
-        "index.html": render_comparison_page(collect_comparison_page(comparison)).encode(),
+        "index.html": comparison_page(comparison).encode(),
     }
     destination = Path(folder)
     destination.mkdir(parents=True, exist_ok=True)
@@ -180,82 +173,21 @@ def write_comparison(comparison: Comparison, folder: str | os.PathLike[str]) -> 
     return destination / "index.html"
 
 
-def render_comparison_page(context: dict[str, Any]) -> str:
-    """Fill the template."""
-    environment = template_environment()
-    page: str = environment.get_template("methods/page.html").render(context, colours=color_scheme())
-    return page
-
-
-def collect_comparison_page(comparison: Comparison, *, written: datetime | None = None) -> dict[str, Any]:
-    """Collect what the page shows."""
-    methods, groups = len(comparison.outcomes), len(comparison.groups)
-    plural = "methods" if methods > 1 else "method"
-    return {
-        "title": one_line(f"{comparison.dataset}: {count_word(methods)} {plural}, {count_word(groups)} groups"),
-        "verdict": verdict(comparison),
-        "figures": {
-            f"{layout}_{theme}": image_address(
-                figure_bytes(distribution_figure(comparison, layout=layout, theme=theme), "svg"), "svg"
-            )
-            for layout in ("wide", "tall")
-            for theme in THEMES
-        },
-        "alternative_text": _alternative_text(comparison),
-        "metrics": [
-            {"abbreviation": METRICS[metric], "name": name, "description": description}
-            for metric, (name, description) in _DESCRIPTIONS.items()
-        ],
-        "methods": _methods(comparison),
-        "floor": [three_digits(comparison.floor[m]) if m in comparison.floor else "" for m in _DESCRIPTIONS],
-        "groups": _groups(comparison),
-        "settings": [(one_line(key), one_line(value)) for key, value in comparison.settings.items()],
-        "rows": f"{comparison.groups.n_rows:,}",
-        "version": __version__,
-        "software": software_versions(),
-        "written": date_text(written),
+def comparison_page(comparison: Comparison) -> str:
+    """Return the page of a comparison."""
+    methods, groups = len(comparison.outcomes), comparison.groups
+    figures = {
+        f"{layout}_{theme}": figure_bytes(distribution_figure(comparison, layout=layout, theme=theme), "svg")
+        for layout, theme in product(("wide", "tall"), THEMES)
     }
-
-
-def _methods(comparison: Comparison) -> list[dict[str, Any]]:
-    best = {metric: comparison.best(metric) for metric in _DESCRIPTIONS}
-    return [
-        {
-            "name": one_line(outcome.name),
-            "title": one_line(outcome.title),
-            "note": one_line(outcome.note),
-            "seconds": f"{outcome.seconds:.1f}",
-            "cells": [
-                {"value": three_digits(outcome.metrics[metric]), "best": outcome.name in best[metric]}
-                for metric in _DESCRIPTIONS
-            ],
-        }
-        for outcome in comparison.outcomes
-    ]
-
-
-def _groups(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return each group with its line style and the share that each method scores above 0.5."""
-    groups = comparison.groups
-    entries = zip(groups.names, groups.rows, group_styles(groups), strict=True)
-    return [
-        {
-            "name": one_line(name),
-            "rows": f"{rows.size:,}",
-            "style": style,
-            "dashes": style.dash_array,
-            "shares": [f"{100 * np.mean(outcome.scores[rows] > 0.5):.1f}" for outcome in comparison.outcomes],
-        }
-        for name, rows, style in entries
-    ]
-
-
-def _alternative_text(comparison: Comparison) -> str:
-    """Describe the figure for readers who do not see it."""
-    values = ", ".join(
-        f"{one_line(outcome.name)} {comparison.mean_disparity(outcome.metrics):.3f}" for outcome in comparison.outcomes
-    )
-    return (
-        "For each method, the share of each group scored above every threshold, drawn over the target, and below "
-        f"it the gap to the target. The closer the lines, the smaller the mean pairwise disparity: {values}."
+    plural = "methods" if methods > 1 else "method"
+    return render_template(
+        "methods/page.html",
+        title=f"{comparison.dataset}: {count_word(methods)} {plural}, {count_word(len(groups))} groups",
+        verdict=verdict(comparison),
+        comparison=comparison,
+        figures={name: image_address(content, "svg") for name, content in figures.items()},
+        abbreviations=METRICS,
+        descriptions=_DESCRIPTIONS,
+        groups=list(zip(groups.names, groups.rows, group_styles(groups), strict=True)),
     )

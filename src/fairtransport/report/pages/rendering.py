@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtransport._extras import load_extra
+from fairtransport._text import percent
 from fairtransport.report.style.web_pages import base_style, join_scripts, template_environment
 from fairtransport.storage import write_atomically
 
@@ -66,14 +67,14 @@ def write_page(page: str, path: Any) -> Path | str:
     return page if path is None else write_atomically(path, page.encode())
 
 
-def render_audit_page(context: dict[str, Any]) -> str:
+def render_audit_page(common: dict[str, Any], **sections: Any) -> str:
     """Fill the template; nothing but the style sheet and the script of the page may run."""
     environment, markup = template_environment(), load_extra("markupsafe")
-    environment.filters["isolate"] = lambda text: _isolate(text, markup)
+    environment.filters |= {"isolate": lambda text: _isolate(text, markup), "percent": percent}
     style = base_style() + environment.get_template("audit/page.css").render(max_rows=_MAX_ROWS)
     script = join_scripts([_template(f"{name}.js") for name in _SCRIPTS])
     page: str = environment.get_template("audit/page.html").render(
-        **{**context, "data": markup.Markup(embedded_json(context["data"]))},
+        **{**common, **sections, "data": markup.Markup(embedded_json(common["data"]))},
         max_rows=_MAX_ROWS,
         style=markup.Markup(style),
         script=markup.Markup(script),

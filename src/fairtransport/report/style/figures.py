@@ -94,12 +94,24 @@ class Theme:
     quiet: str
     line: str
     target: str
+    accent: str  # from here on of pages only
+    shade: str
+    tint: str
+    good: str
+    warm: str
+    bad: str
 
 
 THEMES = {
-    "light": Theme(paper="#ffffff", ink="#1b1f24", quiet="#59636e", line="#d5dae0", target="#d5dbe2"),
-    "dark": Theme(paper="#14181d", ink="#e8ecf0", quiet="#a3adb8", line="#39424c", target="#2f3842"),
-}
+    "light": Theme(
+        paper="#ffffff", ink="#1b1f24", quiet="#59636e", line="#d5dae0", target="#d5dbe2", accent="#0b5cad",
+        shade="11, 92, 173", tint="#f5f7f9", good="#0a7a4b", warm="#9a5b00", bad="#b3261e",
+    ),
+    "dark": Theme(
+        paper="#14181d", ink="#e8ecf0", quiet="#a3adb8", line="#39424c", target="#2f3842", accent="#6cb3f5",
+        shade="108, 179, 245", tint="#1b2128", good="#5cc795", warm="#e0a95a", bad="#ff8a80",
+    ),
+}  # fmt: skip
 """Colour schemes of figures and pages, by name."""
 
 

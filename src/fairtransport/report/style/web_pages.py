@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
+from fairtransport import __version__
 from fairtransport._extras import load_extra
+from fairtransport._text import one_line
 from fairtransport.report.style.figures import THEMES
 
 if TYPE_CHECKING:
@@ -17,30 +19,12 @@ if TYPE_CHECKING:
 
 _PAGES = "fairtransport.report.pages"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
-_ACCENTS = {
-    "light": {
-        "accent": "#0b5cad",
-        "shade": "11, 92, 173",
-        "tint": "#f5f7f9",
-        "good": "#0a7a4b",
-        "warm": "#9a5b00",
-        "bad": "#b3261e",
-    },
-    "dark": {
-        "accent": "#6cb3f5",
-        "shade": "108, 179, 245",
-        "tint": "#1b2128",
-        "good": "#5cc795",
-        "warm": "#e0a95a",
-        "bad": "#ff8a80",
-    },
-}
 
 
 def color_scheme() -> str:
     """Return a style sheet with the colours of a page: light or dark as the reader prefers, light on paper."""
     light, dark = (
-        " ".join(f"--{name}: {value};" for name, value in {**asdict(THEMES[scheme]), **_ACCENTS[scheme]}.items())
+        " ".join(f"--{name}: {value};" for name, value in asdict(THEMES[scheme]).items())
         for scheme in ("light", "dark")
     )
     return (
@@ -61,29 +45,33 @@ def join_scripts(parts: Sequence[str]) -> str:
 
 
 def template_environment(package: str = _PAGES) -> Any:
-    """Return a Jinja environment that escapes all values and refuses names that are not defined.
+    """Return a Jinja environment that cleans and escapes all texts and refuses names that are not defined.
 
-    Templates of other packages may extend those of the report's pages.
+    Templates of other packages may extend those of the report's pages. All know the colours, the date and the software.
     """
     jinja2 = load_extra("jinja2")
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in dict.fromkeys((package, _PAGES))]),
         autoescape=True,  # names come from the user's data
+        finalize=lambda value: one_line(value) if type(value) is str else value,  # what is marked as safe stays
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def date_text(written: datetime | None = None) -> str:
-    """Return a date as pages print it."""
-    return (written or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M %Z").strip()
-
-
-def software_versions() -> str:
-    """Return the versions of Python and of the packages that results depend on, in one line."""
     versions = {"Python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
+    environment.globals |= {
+        "colours": load_extra("markupsafe").Markup(color_scheme()),
+        "software": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "version": __version__,
+        "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M %Z"),
+    }
+    return environment
+
+
+def render_template(name: str, *, package: str = _PAGES, **context: Any) -> str:
+    """Return a page without a script."""
+    page: str = template_environment(package).get_template(name).render(context)
+    return page
 
 
 def _asset(name: str) -> str:

@@ -94,9 +94,7 @@ _CSV_REASONS = {
 }
 
 
-def redacted_error(
-    error: Exception, files: Sequence[FoundFile], names_of: Callable[[FoundFile], Sequence[str]]
-) -> Exception:
+def redacted_error(error: Exception, files: Sequence[FoundFile], names: Mapping[FoundFile, Sequence[str]]) -> Exception:
     """Return an error without quoted values, to raise in place of one of the engine."""
     text = str(error)
     duckdb: Any = load_extra("duckdb")
@@ -106,7 +104,7 @@ def redacted_error(
         return OSError(errno.ENOSPC, "The disk for temporary files is full")
     line = _CSV_LINE.match(text)
     if line is not None:
-        return _csv_error(text, int(line[1]), files, names_of)
+        return _csv_error(text, int(line[1]), files, names)
     for opening in ("Malformed JSON", "JSON transform error"):
         for file in files:
             start = f'Invalid Input Error: {opening} in file "{file.location}", '
@@ -117,12 +115,12 @@ def redacted_error(
 
 
 def _csv_error(
-    text: str, line: int, files: Sequence[FoundFile], names_of: Callable[[FoundFile], Sequence[str]]
+    text: str, line: int, files: Sequence[FoundFile], names_of: Mapping[FoundFile, Sequence[str]]
 ) -> ValueError:
     file = _last_named(text, files)
     where = f"line {line}" if file is None else f"{file.path}, line {line}"
     details = text[text.find("\nOriginal Line:") :]
-    names = [] if file is None else names_of(file)
+    names = [] if file is None else names_of.get(file, ())
     column = _CSV_COLUMN.search(details)
     if column is not None:
         index = int(column[1])
@@ -512,7 +510,5 @@ class FileTable:
         try:
             yield
         except (load_extra("duckdb").Error, load_extra("pyarrow").ArrowException, *more) as error:
-            raise redacted_error(error, self._files, self._names_of) from None
-
-    def _names_of(self, file: FoundFile) -> Sequence[str]:
-        return next((layout.names for layout in self._layouts if file in layout.files), ())
+            names = {file: layout.names for layout in self._layouts for file in layout.files}
+            raise redacted_error(error, self._files, names) from None

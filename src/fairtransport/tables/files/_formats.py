@@ -161,14 +161,13 @@ def _first_text(file: FoundFile, encoding: str) -> str:
         raise ValueError(f"{file.path} is UTF-16; use encoding='utf-16'.")
     if encoding != "utf-16" and b"\0" in data:
         raise ValueError(f"{file.path} is not a CSV file: it contains zero bytes.")
-    whole = len(data) < _HEAD_BYTES
-    decoder = codecs.getincrementaldecoder(ENCODINGS[encoding])(errors="strict")
     try:
-        text = decoder.decode(data, final=whole)
-        if not whole and "\n" not in text and "\r" not in text:
-            data = first_bytes(file, MOST_LINE)
-            text = codecs.getincrementaldecoder(ENCODINGS[encoding])(errors="strict").decode(data, final=False)
-            whole = len(data) < MOST_LINE
+        for size in (_HEAD_BYTES, MOST_LINE):
+            data = data if size == _HEAD_BYTES else first_bytes(file, size)
+            whole = len(data) < size
+            text = codecs.getincrementaldecoder(ENCODINGS[encoding])(errors="strict").decode(data, final=whole)
+            if whole or "\n" in text or "\r" in text:
+                break
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ValueError(

@@ -103,18 +103,15 @@ class Engine:
                 if guard is not None:
                     guard.check(wait=task.exception() is None)
             except BaseException:
-                self._interrupt(task)
+                end = time.monotonic() + _STOP_TIMEOUT
+                while not task.done() and time.monotonic() < end:
+                    self.connection.interrupt()  # repeatedly, since it may be between two queries
+                    futures.wait([task], _POLL)
                 raise
             finally:
                 if guard is not None:
                     guard.stop()
         return task.result()
-
-    def _interrupt(self, task: futures.Future[Any]) -> None:
-        end = time.monotonic() + _STOP_TIMEOUT
-        while not task.done() and time.monotonic() < end:
-            self.connection.interrupt()  # repeatedly, since it may be between two queries
-            futures.wait([task], _POLL)
 
 
 def in_thread(work: Callable[[], T]) -> futures.Future[T]:

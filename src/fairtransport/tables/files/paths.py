@@ -17,17 +17,11 @@ if TYPE_CHECKING:
 
 #: Formats by extension.
 FORMATS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".arrow": "feather",
-    ".ipc": "feather",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".xlsx": "excel",
-    ".xlsm": "excel",
+    **dict.fromkeys((".csv", ".tsv"), "csv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), "feather"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
 }
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _NOT_STREAMED = {".bz2", ".xz", ".lz4", ".br", ".zip", ".7z", ".rar", ".tar", ".tgz", ".z", ".snappy", ".lzma"}

@@ -23,10 +23,7 @@ class CellDerivatives(NamedTuple):
 
 @cached_njit(nogil=True, error_model="numpy")
 def count_masses(scores, codes, weights, masses):
-    """Add each row's weight (1 where ``weights`` is empty) to the two edges around its score.
-
-    ``masses`` is of shape (n_codes, n_cells + 1).
-    """
+    """Add each row's weight (1 where there are none) to the edges around its score in (n_codes, n_cells + 1) masses."""
     cells = masses.shape[1] - 1
     weighted = weights.shape[0] > 0
     for i in range(scores.shape[0]):
@@ -40,10 +37,7 @@ def count_masses(scores, codes, weights, masses):
 
 @cached_njit(nogil=True, error_model="numpy")
 def count_shared(scores, shares, strata, weights, masses):
-    """Do the same for rows that belong to every group of their stratum by a share.
-
-    ``masses`` is of shape (n_strata, n_cells + 1, n_groups).
-    """
+    """Do the same for rows that belong to every group by a share, in (n_strata, n_cells + 1, n_groups) masses."""
     cells = masses.shape[1] - 1
     weighted = weights.shape[0] > 0
     for i in range(scores.shape[0]):

@@ -206,9 +206,8 @@ def _newton(x, y, p, q, psi_x, psi_y, c, newton, alpha):
 def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
     """Solve the dual problem of each pair of samples, starting at ``coefficients``, in place.
 
-    ``coefficients`` is of shape (n_pairs, width), or (n_pairs, 2 * width) with those of f and then of h where these are
-    `FREE`. The objective at the optimum is written to ``values``, of shape (n_pairs,). Its derivatives with respect to
-    the points, for unit mass and times the pair's weight, are added to ``slopes``, of shape (n_samples, n).
+    They are those of f and, where `FREE`, then of h. The optimum is written to ``values``; its derivatives with respect
+    to the points, for unit mass and times the pair's weight, are added to ``slopes``.
     """
     points, masses, psi, psi_slope = samples
     first, second, weights = pairs

@@ -1,7 +1,7 @@
 """Compiled loops of transport on the line: areas between distribution functions, maps, quantiles, slices, sorting.
 
 On the line the area between two distribution functions is their Wasserstein-1 distance. No function needs memory for
-groups times scores. The plain twins are in ``tests/transport/kernels/test_areas.py``.
+groups times scores. The plain twins are in ``tests/transport/kernels/test_line.py``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,8 @@ _BLOCK = 256  # gaps that are summed before they are added to the total, so that
 
 @cached_njit(nogil=True, error_model="numpy")
 def group_areas(values, codes, masses, totals, separate):
-    """Return the areas between the groups' distribution functions and everyone's, in one pass over sorted scores.
-
-    Notes
-    -----
-    Each score raises the distribution function of one group, so the order of the functions is kept by moving that one
-    up, past those that it overtakes.
-    """
+    """Return the areas between the groups' distribution functions and everyone's, in one pass over sorted scores."""
+    # Each score raises the function of one group, which moves up past those that it overtakes.
     n_groups = totals.shape[0] - 1
     mass, pooled_mass = np.zeros(n_groups), 0.0
     level = np.zeros(n_groups + 1)  # ascending
@@ -71,11 +66,7 @@ def group_areas(values, codes, masses, totals, separate):
 
 @cached_njit(nogil=True, error_model="numpy")
 def areas_between_groups(values, codes, masses, totals):
-    """Return the area between the distribution functions of any two groups; the parameters are those of `group_areas`.
-
-    Each score raises the function of one group, so only that group's areas are updated: the work is proportional to
-    groups times scores, not to pairs times scores.
-    """
+    """Return the area between the functions of any two groups, updating those of one group at each score."""
     n_groups = totals.shape[0] - 1
     mass, level = np.zeros(n_groups), np.zeros(n_groups)
     last = np.full(n_groups, values[0])  # where each function was raised last
@@ -135,10 +126,7 @@ class MapIndex(NamedTuple):
 
 @cached_njit(nogil=True, error_model="numpy")
 def fill_guide(knots, scale, guide):
-    """Write for each cell the last knot of the cells before it, or the first knot of all.
-
-    The cell of a point is ``int((point - knots[0]) * scale)``, or the last one.
-    """
+    """Write for each cell, ``int((point - knots[0]) * scale)``, the last knot of the cells before it, or the first."""
     last_cell = guide.shape[0] - 1
     cell = 0
     for i in range(knots.shape[0]):
@@ -214,10 +202,7 @@ def level_positions(levels, queries):
 
 @cached_njit(nogil=True, error_model="numpy")
 def mean_quantiles(tops, levels, values):
-    """Return the means of a quantile function between neighbours of 0 and ``tops``: ascending, the last exactly 1.
-
-    The quantile function is ``values[j]`` on the levels above ``levels[j - 1]``, up to ``levels[j]``.
-    """
+    """Return means, between neighbours of 0 and ``tops``, of a quantile function: ``values[j]`` up to ``levels[j]``."""
     images = np.empty(tops.shape[0])
     at, j = 0.0, 0
     for i in range(tops.shape[0]):
@@ -277,20 +262,15 @@ def radix_order(values, low, scale):
 
 
 @cached_njit(nogil=True, fastmath=FAST_MATH)
-def _total(order, weights):
-    if weights.shape[0] == 0:
-        return float(order.shape[0])
-    total = 0.0
-    for i in range(order.shape[0]):
-        total += weights[order[i]]
-    return total
-
-
-@cached_njit(nogil=True, fastmath=FAST_MATH)
 def write_slice_means(scores, order, weights, means):
     """Write the slice means of ``scores[order]``, which ascend, into ``means``; with empty weights masses are equal."""
     n, m = order.shape[0], means.shape[0]
-    total = _total(order, weights)
+    total = 0.0
+    if weights.shape[0] == 0:
+        total = float(n)
+    else:
+        for i in range(n):
+            total += weights[order[i]]
     size = total / m
     slot, space, area = 0, size, 0.0
     for i in range(n):
@@ -312,7 +292,12 @@ def write_slice_means(scores, order, weights, means):
 def add_row_slopes(slopes, order, weights, factor, gradient):
     """Add ``factor`` times the derivative of each row to ``gradient``, from the slopes of the slices."""
     n, m = order.shape[0], slopes.shape[0]
-    total = _total(order, weights)
+    total = 0.0
+    if weights.shape[0] == 0:
+        total = float(n)
+    else:
+        for i in range(n):
+            total += weights[order[i]]
     size = total / m
     slot, space = 0, size
     for i in range(n):
@@ -344,11 +329,7 @@ def lowest_positive(values):
 
 @cached_njit(nogil=True, error_model="numpy")
 def pack_keys(bits, codes, lowest, shift, keys):
-    """Write the rank of each score among all floats from ``lowest`` on, with its code in the bits below, into ``keys``.
-
-    ``bits`` are those of the scores, and ``lowest`` those of the lowest positive score, whose rank is 1. 0 and -0 have
-    rank 0.
-    """
+    """Write the rank of each score among floats, from 1 for ``lowest`` and 0 for 0, with its code in the bits below."""
     for i in range(bits.shape[0]):
         rank = bits[i] - lowest + _ONE if _ZERO < bits[i] < _SIGN else _ZERO
         keys[i] = (rank << shift) | np.uint64(codes[i])

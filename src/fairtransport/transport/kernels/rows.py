@@ -87,10 +87,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class Population(NamedTuple):
-    """Rows that batches of each cell are drawn from: those of cell a begin with row ``starts[a]``.
-
-    With row weights, ``accept`` and ``alias`` are the cells' alias tables; they are empty otherwise.
-    """
+    """Where the rows of each cell start, from which batches are drawn; with row weights, the cells' alias tables."""
 
     starts: NDArray[np.int64]
     accept: NDArray[np.uint64]
@@ -134,10 +131,7 @@ def draw_rows(population, cell, seed, position, drawn):
 
 @cached_njit(nogil=True)
 def fill_alias(weights, first, accept, alias):
-    """Write Vose's alias table of ``weights``: slot i keeps itself when 32 random bits are below ``accept[i]``.
-
-    ``first`` is added to the entries of ``alias``, so that several tables can share one array.
-    """
+    """Write Vose's alias table, numbered from ``first``: a slot keeps itself if 32 random bits are below ``accept``."""
     n = weights.shape[0]
     total = weights.sum()
     scaled = weights * (n / total)

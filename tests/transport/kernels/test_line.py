@@ -1,0 +1,286 @@
+"""The compiled loops of transport on the line, against formulas on the grid of all scores, knots or levels."""
+
+import pickle
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from fairtransport.transport.kernels.line import (
+    Cells,
+    MapIndex,
+    area_between,
+    areas_between_groups,
+    count_buckets,
+    fill_guide,
+    group_areas,
+    join_buckets,
+    level_positions,
+    lowest_positive,
+    map_points,
+    mean_quantiles,
+    pack_keys,
+    split_buckets,
+    unpack_keys,
+)
+from fairtransport.transport.kernels.options import read_only
+from fairtransport.transport.line import QuantileMap, Sample
+
+unit = st.floats(0, 1) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+KINDS = ["plain", "ties", "ends", "weights", "zero weights", "constant group", "single rows", "separate"]
+
+
+def sorted_entries(n_groups, kind, n=200):
+    """Ascending scores with their groups, masses or None, and totals."""
+    rng = np.random.default_rng(1000 * n_groups + KINDS.index(kind))
+    codes = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, n)])
+    values = rng.beta(1 + codes % 4, 2)
+    masses = None
+    if kind == "ties":
+        values = np.round(values, 1)
+    elif kind == "ends":
+        values[rng.random(values.size) < 0.3] = 0.0
+        values[rng.random(values.size) < 0.3] = 1.0
+    elif kind == "weights":
+        masses = rng.random(values.size)
+    elif kind == "zero weights":
+        masses = rng.random(values.size) * (rng.random(values.size) < 0.5)
+        masses[:n_groups] = 0.1
+    elif kind == "constant group":
+        values[codes == 0] = 0.4
+    elif kind == "single rows":
+        codes[n_groups:] = 0
+    elif kind == "separate":
+        codes[rng.random(codes.size) < 0.4] = n_groups
+        codes[:n_groups] = np.arange(n_groups)
+        codes[-1] = n_groups
+    order = np.argsort(values, kind="stable")
+    values, codes = values[order], codes[order].astype(np.uint8)
+    masses = None if masses is None else masses[order]
+    totals = np.bincount(codes, weights=masses, minlength=n_groups + 1).astype(float)
+    if kind != "separate":
+        totals[-1] = totals.sum()
+    return values, codes, masses, totals
+
+
+def plain_functions(values, codes, masses, totals, *, separate):
+    """Each group's distribution function after each entry, and everyone's last; and the gap that follows."""
+    masses = np.ones(values.size) if masses is None else masses
+    members = [codes == a for a in range(totals.size)]
+    if not separate:
+        members[-1] = np.ones(values.size, dtype=bool)
+    functions = np.array([np.cumsum(masses * member) / total for member, total in zip(members, totals, strict=True)])
+    return functions[:, :-1], np.diff(values)
+
+
+@pytest.mark.parametrize("n_groups", range(2, 13))
+@pytest.mark.parametrize("kind", KINDS)
+def test_areas_of_groups(n_groups, kind):
+    entries, separate = sorted_entries(n_groups, kind), kind == "separate"
+    functions, gaps = plain_functions(*entries, separate=separate)
+    ranked, total_area = group_areas(*entries, separate)
+    above = functions[:-1] - functions[-1]
+    assert ranked == pytest.approx(np.sort(above, axis=0) @ gaps, abs=1e-13)
+    assert total_area == pytest.approx(np.sum(np.abs(above) @ gaps), abs=1e-13)
+
+    between = areas_between_groups(*entries)
+    assert np.array_equal(between, between.T)
+    assert not between.diagonal().any()
+    for a, b in combinations(range(n_groups), 2):
+        assert between[a, b] == pytest.approx(np.abs(functions[a] - functions[b]) @ gaps, abs=1e-13)
+    # The sum over pairs and the distance to the median need the order of the functions only.
+    k = np.arange(n_groups)
+    assert (2 * k - n_groups + 1) @ ranked == pytest.approx(np.triu(between).sum(), abs=1e-12)
+    to_median = np.abs(functions[:-1] - np.median(functions[:-1], axis=0)) @ gaps
+    assert np.sign(2 * k - n_groups + 1) @ ranked == pytest.approx(to_median.sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "n_groups"), [*((n, 2) for n in (2, 255, 256, 257, 258, 513, 1000)), (3500, 500)])
+def test_areas_do_not_show_the_blocks_and_take_many_groups(n, n_groups):
+    rng = np.random.default_rng(n)
+    values, codes = np.sort(rng.random(n)), rng.permutation(np.arange(n) % n_groups).astype(np.int32)
+    totals = np.append(np.bincount(codes), n).astype(float)
+    functions, gaps = plain_functions(values, codes, None, totals, separate=False)
+    ranked, total_area = group_areas(values, codes, None, totals, False)
+    above = functions[:-1] - functions[-1]
+    assert ranked == pytest.approx(np.sort(above, axis=0) @ gaps, abs=1e-13)
+    assert total_area == pytest.approx(np.sum(np.abs(above) @ gaps), abs=1e-11 if n_groups > 2 else 1e-13)
+
+
+@given(arrays(np.float64, st.integers(1, 30), elements=unit), arrays(np.float64, st.integers(1, 30), elements=unit))
+def test_area_between_two_samples(first, second):
+    one, other = Sample.from_values(first), Sample.from_values(second)
+    points = np.union1d(first, second)
+    plain = np.abs(one.cdf(points[:-1]) - other.cdf(points[:-1])) @ np.diff(points)
+    result = area_between(*map(read_only, (one.values, one.levels, other.values, other.levels)))
+    assert result == pytest.approx(plain, abs=1e-14)
+    assert type(result) is float
+
+
+def plain_map(knots, images, points):
+    """Linear between knots, constant beyond: the formula, by a search over all knots."""
+    right = np.searchsorted(knots, points, side="right")
+    left, right = np.maximum(right - 1, 0), np.minimum(right, knots.size - 1)
+    gap = knots[right] - knots[left]
+    share = np.where(gap > 0, points - knots[left], 0.0) / np.where(gap > 0, gap, 1.0)
+    return np.minimum(images[left] + share * (images[right] - images[left]), images[right])
+
+
+def points_around(knots, rng):
+    beyond = np.array([-1.0, 0.0, 1.0, 2.0, -1e300, 1e300, -0.0])
+    near = [np.nextafter(knots, -np.inf), knots, np.nextafter(knots, np.inf), (knots[1:] + knots[:-1]) / 2]
+    return rng.permutation(np.concatenate([beyond, *near, rng.random(500)]))
+
+
+KNOTS = {
+    "one": np.array([0.5]),
+    "two": np.array([0.0, 1.0]),
+    "leaf": np.array([0.0, 0.25, 0.5, 1.0]),
+    "leaf and one": np.array([0.0, 0.25, 0.5, 0.75, 1.0]),
+    "even": np.linspace(0, 1, 1000),
+    "skewed": np.unique(np.random.default_rng(0).random(3000) ** 9),
+    "crowded": np.unique(np.append(0.0, 1 - np.geomspace(1e-13, 1e-9, 2000))),  # all but one in the last cell
+    "tiny": np.arange(50) * np.nextafter(0, 1),
+    "wide": np.array([-1.5e308, 0.0, 1.0, 1.5e308]),
+}
+
+
+@pytest.mark.parametrize("name", KNOTS)
+def test_a_map_is_the_formula_to_the_last_bit(name):
+    knots, rng = KNOTS[name], np.random.default_rng(1)
+    images, points = np.sort(rng.random(knots.size)), points_around(KNOTS[name], rng)
+    carry = QuantileMap(knots, images)
+    with np.errstate(over="ignore"):
+        expected = plain_map(knots, images, points)
+        assert np.array_equal(carry(points), expected)
+        assert np.array_equal([carry(point) for point in points[:100]], expected[:100])  # a point at a time
+    assert np.array_equal(carry(points[::-1]), expected[::-1])
+    assert np.array_equal(carry.prepare()(points.reshape(1, -1)), expected.reshape(1, -1))
+
+
+@given(
+    arrays(np.float64, st.integers(1, 80), elements=unit, unique=True),
+    arrays(np.float64, st.integers(1, 80), elements=unit | st.floats(-2, 3)),
+    st.floats(0, 1),
+)
+def test_points_are_moved_in_part(knots, points, amount):
+    knots = np.sort(knots + 0.0)
+    images = np.sort(np.random.default_rng(0).random(knots.size))
+    moved = points.copy()
+    QuantileMap(knots, images).move(moved, amount)
+    assert np.array_equal(moved, (1.0 - amount) * points + amount * plain_map(knots, images, points))
+
+
+@pytest.mark.parametrize("scale", [0.0, 3.0, 50.0, 5000.0])
+def test_the_guide_leads_to_the_last_knot_of_the_cells_before(scale):
+    knots = np.unique(np.random.default_rng(0).random(200) ** 3)
+    guide = np.empty(max(1, int(scale * np.ptp(knots))), dtype=np.int32)
+    fill_guide(read_only(knots), scale, guide)
+    cells = np.minimum(((knots - knots[0]) * scale).astype(int), guide.size - 1)
+    assert np.array_equal(guide, np.maximum(np.searchsorted(cells, np.arange(guide.size)) - 1, 0))
+    for points in (np.random.default_rng(1).uniform(-1, 2, 1000), knots):
+        images = points.copy()
+        beyond = np.append(knots, [np.inf] * 4), np.append(knots, [knots[-1]] * 4) ** 2
+        map_points(images, MapIndex(*beyond, guide, scale), 1.0)
+        assert np.array_equal(images, plain_map(knots, knots**2, points))
+
+
+def test_read_only_and_strided_input_is_one_kind():
+    knots = np.linspace(0, 1, 40)[::2]
+    carry = QuantileMap(knots, knots**2)
+    points = np.random.default_rng(0).random(30)
+    locked = points.copy()
+    locked.flags.writeable = False
+    assert np.array_equal(carry(locked), carry(points))
+    assert np.array_equal(carry(points[::3]), carry(points)[::3])
+    assert len(map_points.signatures) == 1
+
+
+def test_a_pickled_map_leaves_its_index_behind():
+    knots = np.linspace(0, 1, 1000)
+    carry = QuantileMap(knots, knots)
+    before = len(pickle.dumps(carry))
+    carry.prepare()
+    again = pickle.loads(pickle.dumps(carry))  # noqa: S301
+    assert len(pickle.dumps(carry)) == before
+    assert np.array_equal(again([0.2, 0.7]), carry([0.2, 0.7]))
+
+
+@given(
+    arrays(np.float64, st.integers(1, 40), elements=unit, unique=True),
+    arrays(np.float64, st.integers(0, 60), elements=unit),
+    st.booleans(),
+)
+def test_positions_of_levels_in_any_order(levels, queries, ascending):
+    levels = np.sort(levels)
+    queries = np.sort(np.concatenate([queries, levels])) if ascending else np.concatenate([queries, levels])
+    result = level_positions(read_only(levels), read_only(queries))
+    assert np.array_equal(result, np.searchsorted(levels, queries, side="left"))
+
+
+def plain_image(tops, levels, values):
+    """Mean of the quantile function over each mass, on the grid of all levels."""
+    grid = np.union1d(tops, levels)
+    mass, reached = np.diff(grid, prepend=0.0), values[np.searchsorted(levels, grid)]
+    owner = np.searchsorted(tops, grid)
+    return np.array([np.average(reached[owner == i], weights=mass[owner == i]) for i in range(tops.size)])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mean_quantiles(seed):
+    rng = np.random.default_rng(seed)
+    n_tops, n_levels = rng.integers(1, 40, 2)
+    tops, levels = (np.append(np.unique(rng.integers(1, 99, n - 1)), 99) / 99 for n in (n_tops, n_levels))
+    values = np.sort(rng.random(levels.size))
+    result = mean_quantiles(read_only(tops), read_only(levels), read_only(values))
+    assert result == pytest.approx(plain_image(tops, levels, values), abs=1e-14)
+    assert np.all(np.diff(result) >= 0)
+    # A mass that meets one value gets it to the last bit.
+    assert np.array_equal(mean_quantiles(read_only(levels), read_only(levels), read_only(values)), values)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int32])
+@given(scores=arrays(np.float64, st.integers(1, 50), elements=st.floats(1e-9, 1) | st.sampled_from([0.0, -0.0, 1.0])))
+def test_keys_sort_scores_with_their_codes(kind, scores):
+    codes = (np.arange(scores.size) % 5).astype(kind)
+    lowest = min(lowest_positive(read_only(scores)), scores.max())
+    low, shift = np.array([lowest]).view(np.uint64)[0], np.uint64(3)
+    keys, result = np.empty(scores.size, np.uint64), np.empty_like(codes)
+    pack_keys(read_only(scores).view(np.uint64), codes, low, shift, keys)
+    keys.sort()
+    unpack_keys(keys, result, low, shift)
+    order = np.lexsort((codes, scores))
+    assert np.array_equal(keys.view(np.float64), scores[order])
+    assert np.array_equal(result, codes[order])
+    assert not np.signbit(keys.view(np.float64)).any()
+
+
+def test_the_lowest_positive_value():
+    tiny = np.nextafter(0, 1)
+    assert lowest_positive(read_only(np.array([0.5, 0.0, tiny, -0.0]))) == tiny
+    assert lowest_positive(read_only(np.array([0.0, -0.0]))) == np.inf
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_values_are_split_into_buckets_and_joined_again(kind):
+    rng = np.random.default_rng(0)
+    codes, values = rng.choice([0, 1, 3], 500).astype(kind), rng.uniform(-1, 2, 500)  # no point has code 2
+    # Code 0 has one bucket, codes 1 and 2 two cells each, code 3 three cells of [0, 1] in two buckets.
+    lows, scales, firsts = np.zeros(4), np.array([0.0, 2.0, 2.0, 3.0]), np.array([0, 1, 3, 5, 8])
+    buckets = np.array([0, 1, 2, 3, 4, 5, 5, 6], dtype=np.uint16)
+    cells = np.floor(np.clip(values, 0, 0.999) * scales[codes]).astype(int)
+    owner = buckets[firsts[codes] + cells]
+    table = Cells(lows, scales, firsts, buckets)
+    counts, parts, joined, owners = np.zeros(7, np.int64), np.empty(500), np.empty(500), np.empty(500, np.uint16)
+    count_buckets(read_only(values), read_only(codes), table, counts)
+    assert np.array_equal(counts, np.bincount(owner, minlength=7))
+    starts = np.cumsum(counts) - counts
+    split_buckets(read_only(values), read_only(codes), table, starts, parts, owners)
+    assert np.array_equal(owners, owner)
+    assert np.array_equal(parts, values[np.argsort(owner, kind="stable")])
+    join_buckets(parts, owners, starts, joined)
+    assert np.array_equal(joined, values)
