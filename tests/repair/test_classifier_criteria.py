@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import wasserstein_distance
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 from tests import worlds
 
 import fairtransport as ft
@@ -35,6 +36,22 @@ def test_the_classifier_passes_its_labels_to_the_repair():
     assert np.abs(expected - found).max() > 0.1
     by_key = model.predict_proba(X, sensitive_features=group, keys=np.arange(3000))
     assert not np.allclose(by_key[:, 1], found)
+
+
+def test_maps_of_out_of_fold_scores_equalise_the_positives_of_fresh_rows():
+    """A tree that knows its training rows by heart scores their positives 1, in every group."""
+    X, y, group = world(4000, 1)
+    fresh, y_fresh, group_fresh = world(4000, 2)
+    found = {}
+    for cv in (None, 5):
+        model = ft.QuantileRepairClassifier(
+            DecisionTreeClassifier(min_samples_leaf=5, random_state=0),
+            repair=ft.QuantileRepair(criterion="equal_opportunity"),
+            cv=cv,
+        ).fit(X, y, sensitive_features=group)
+        found[cv] = distance(model.predict_proba(fresh, sensitive_features=group_fresh)[:, 1], y_fresh, group_fresh, 1)
+    assert found[5] < 0.07
+    assert found[5] < 0.8 * found[None]
 
 
 def test_strata_are_needed_to_predict():

@@ -484,6 +484,8 @@ def equalized_odds_maps(rows: ScoredRows | CountedRows, sources: MapSources, opt
     units = [members for members in dict.fromkeys(sources.maps) if members != everyone]
     pooled_counts = rows.counts_of(everyone, options)
     counts = {members: rows.counts_of(members, options) for members in units}
+    # Groups are moved one after another: in an order that their names do not decide.
+    counts = dict(sorted(counts.items(), key=lambda item: (item[1].mass, item[1].sample().mean)))
     if len(units) < 2:  # nothing to compare: all scores of the rows are mapped as they would be for parity
         if not options.randomize:
             target = resolve(counts or {everyone: pooled_counts})

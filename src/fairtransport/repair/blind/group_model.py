@@ -172,6 +172,7 @@ class GroupModelReport:
     disparity_before: float
     disparity: float
     noise_floor: float
+    information_kept: float
     is_predictable: bool
 
     def __str__(self) -> str:
