@@ -1,9 +1,15 @@
-"""A small data set with three features, the first of which depends on the group."""
+"""A small data set with three features, the first of which depends on the group, and small trees of both libraries."""
 
 from types import SimpleNamespace
 
+import lightgbm
 import pytest
+import xgboost
 from tests.worlds import people
+
+LIGHT = lightgbm.LGBMClassifier(n_estimators=30, num_leaves=8, verbose=-1, n_jobs=1)
+XG = xgboost.XGBClassifier(n_estimators=30, max_depth=3, n_jobs=1)
+BOTH = pytest.mark.parametrize("trees", [LIGHT, XG], ids=["lightgbm", "xgboost"])
 
 
 def make_data(n=1200, seed=0):

@@ -13,9 +13,7 @@ from fairtransport import GroupPolicy, QuantileRepair
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.metrics import strong_pairwise_disparity
 
-LIGHT = lightgbm.LGBMClassifier(n_estimators=30, num_leaves=8, verbose=-1, n_jobs=1)
-XG = xgboost.XGBClassifier(n_estimators=30, max_depth=3, n_jobs=1)
-BOTH = pytest.mark.parametrize("trees", [LIGHT, XG], ids=["lightgbm", "xgboost"])
+from .conftest import BOTH, LIGHT, XG
 
 
 def fitted(trees, data, X=None, y=None, weights=None, **options):
@@ -139,16 +137,6 @@ def test_class_weight_uses_the_original_labels(data):
 
 
 # ---------------------------------------------------------------------------------------------------------- contract
-
-
-@BOTH
-def test_labels_of_any_kind(trees, data):
-    words = np.where(data.y == 1, "yes", "no")
-    model, numbers = fitted(trees, data, y=words), fitted(trees, data)
-    assert model.classes_.tolist() == ["no", "yes"]
-    np.testing.assert_array_equal(model.predict_proba(data.X), numbers.predict_proba(data.X))
-    np.testing.assert_array_equal(model.predict(data.X), np.where(numbers.predict(data.X) == 1, "yes", "no"))
-    assert model.score(data.X, words) == numbers.score(data.X, data.y) > 0.6
 
 
 @BOTH

@@ -1,146 +1,18 @@
-"""Equalized odds, equal opportunity and conditional parity of boosted trees."""
+"""Equalized odds, equal opportunity and conditional parity of boosted trees; probabilities of groups given features."""
 
-import lightgbm
 import numpy as np
 import pytest
-import xgboost
+from scipy.special import expit
 
-from fairtransport.boosting import TransportBoostingClassifier, TransportObjective
-from fairtransport.boosting._group_probabilities import estimate_group_probabilities
+from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.boosting._libraries import library_of
+from fairtransport.boosting._settings import estimate_group_probabilities
 from fairtransport.boosting._training_data import TrainingData
-from fairtransport.criteria.criterion import resolve_criterion, weigh_by_reliability
-from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
+from fairtransport.criteria.criterion import weigh_by_reliability
 from fairtransport.groups import make_groups
-from fairtransport.strata import make_strata
 from fairtransport.transport.line import wasserstein
 
-LIGHT = lightgbm.LGBMClassifier(n_estimators=30, num_leaves=8, verbose=-1, n_jobs=1)
-XG = xgboost.XGBClassifier(n_estimators=30, max_depth=3, n_jobs=1)
-BOTH = pytest.mark.parametrize("trees", [LIGHT, XG], ids=["lightgbm", "xgboost"])
-CRITERIA = ["equalized_odds", "equal_opportunity", "conditional", "conditional odds"]
-
-
-def logistic(margins):
-    return 1.0 / (1.0 + np.exp(-margins))
-
-
-def make_rows(n=600, n_groups=3, seed=0):
-    """Return margins that depend on group, label and stratum; one stratum has a single group."""
-    rng = np.random.default_rng(seed)
-    codes, labels = rng.integers(n_groups, size=n), (rng.random(n) < 0.4).astype(float)
-    strata = np.where((codes == 0) & (rng.random(n) < 0.2), "alone", rng.choice(["s", "t"], n))
-    return rng.normal(0.7 * codes - 1.0 + labels * (1 + 0.3 * codes), 1.2), labels, codes, strata, rng.random(n) + 0.5
-
-
-def options_of(criterion, strata):
-    words = {"conditional": "demographic_parity", "conditional odds": "equalized_odds"}
-    return {
-        "criterion": words.get(criterion, criterion),
-        "strata": make_strata(strata) if criterion.startswith("conditional") else None,
-    }
-
-
-def resolved(options, codes, labels, weights=None):
-    choice = options["criterion"]
-    return resolve_criterion(
-        choice, make_groups(codes), labels=labels, strata=options["strata"], row_weights=weights
-    ).comparisons()
-
-
-def advanced(criterion, rows, *, weighted=False, kind="continuous", **more):
-    """Return an objective at full weight, with pairs of the weights of their strata."""
-    margins, labels, codes, strata, weights = rows
-    sample_weight = weights if weighted else None
-    options = options_of(criterion, strata)
-    pairs = resolved(options, codes, labels, sample_weight)
-    objective = TransportObjective(
-        codes,
-        **options,
-        unit=0.7,
-        comparisons=pairs,
-        parity_weight=1.3,
-        distance=kind,
-        ramp=1,
-        **more,
-        warmup=0,
-        scale="score",
-    )
-    for _ in range(4):
-        objective(labels, margins, sample_weight)
-    return objective, pairs, sample_weight
-
-
-# ------------------------------------------------------------------------------------------------------ the objective
-
-
-@pytest.mark.parametrize("kind", ["continuous", "discrete"])
-@pytest.mark.parametrize("smooth", [False, True], ids=["groups", "probabilities"])
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_gradient_agrees_with_finite_differences(criterion, smooth, kind):
-    rows = make_rows()
-    margins, labels, *_ = rows
-    n = len(margins)
-    more = {"group_probabilities": np.random.default_rng(1).dirichlet(np.ones(3), n)} if smooth else {}
-    objective, _, weights = advanced(criterion, rows, weighted=smooth, kind=kind, **more)
-    terms = objective.value_and_gradient(margins, labels, sample_weight=weights)
-    step = 1e-6
-    inside = np.abs((logistic(margins) * 1024) % 1.0 - 0.5) < 0.49  # no step crosses an edge of a cell
-    for row in np.flatnonzero(inside)[::53]:
-        up, down = (
-            objective.value_and_gradient(margins + sign * step * (np.arange(n) == row), labels, sample_weight=weights)
-            for sign in (1, -1)
-        )
-        assert terms.gradient[row] == pytest.approx((up.value - down.value) / (2 * step), abs=2e-6)
-    assert (terms.curvature > 0).all()
-
-
-@pytest.mark.parametrize("kind", ["continuous", "discrete"])
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_the_penalty_is_that_on_rows(criterion, kind):
-    """Counting scores in 1,024 cells changes the penalty of the linear estimators by little."""
-    rows = make_rows(6000)
-    margins, labels, *_ = rows
-    objective, pairs, _ = advanced(criterion, rows, kind=kind)
-    terms, scores = objective.value_and_gradient(margins, labels), logistic(margins)
-    penalty = DiscretePenalty(scale="score")
-    if kind == "continuous":
-        penalty = ContinuousPenalty(objective._distance.problem, scale="score")
-    expected = penalty.value_and_gradient(scores, pairs)
-    losses = np.logaddexp(0.0, margins) - labels * margins
-    factor = 1.3 * 0.7 * len(scores)
-    assert terms.value - losses.sum() == pytest.approx(factor * expected.value, rel=0.02)
-    gradient, expected_gradient = terms.gradient - (scores - labels), factor * expected.gradient * scores * (1 - scores)
-    assert np.abs(gradient - expected_gradient).sum() < 0.02 * np.abs(expected_gradient).sum()
-
-
-@pytest.mark.parametrize("smooth", [False, True])
-def test_rows_that_are_not_compared_have_no_penalty(smooth):
-    rows = make_rows()
-    margins, labels, _, strata, _ = rows
-    more = {"group_probabilities": np.full((len(margins), 3), 1 / 3)} if smooth else {}
-    for criterion, outside in (("equal_opportunity", labels == 0), ("conditional", strata == "alone")):
-        objective, *_ = advanced(criterion, rows, **more)
-        gradient, curvature = objective(labels, margins)
-        scores = logistic(margins)
-        np.testing.assert_allclose(gradient[outside], (scores - labels)[outside], atol=1e-6)
-        np.testing.assert_allclose(curvature[outside], (scores * (1 - scores))[outside], atol=1e-6)
-        if not smooth:  # with equal probabilities, all groups have the same distribution
-            assert np.abs(gradient - scores + labels)[~outside].max() > 0.01
-
-
-def test_a_target_is_resolved_in_each_stratum():
-    """Towards the scores of group 0 among rows with the same label, its own gradient is that of the log-loss."""
-    margins, labels, codes, *_ = make_rows(2000, n_groups=2)
-    objective = TransportObjective(
-        codes, criterion="equalized_odds", target=0, distance="discrete", scale="score", warmup=0, ramp=1
-    )
-    gradient, _ = objective(labels, margins)
-    push = gradient - (logistic(margins) - labels)
-    assert np.abs(push[codes == 0]).mean() < 0.1 * np.abs(push[codes == 1]).mean()
-
-
-# ----------------------------------------------------------------------------------------------------- the classifier
+from .conftest import BOTH, LIGHT
 
 
 def make_people(n=3000, seed=0):
@@ -204,22 +76,44 @@ def test_early_stopping_is_on_the_distances_within_labels(trees):
     assert len(model.history_["loss"]) > 0
 
 
-@pytest.mark.parametrize("trees", [LIGHT, XG], ids=["lightgbm", "xgboost"])
+# --------------------------------------------------------------------------------------------- probabilities of groups
+
+
+def probabilities_of(trees, X, codes, *, criterion="demographic_parity", labels=None):
+    rows = TrainingData(X, np.zeros(len(X), int) if labels is None else labels, make_groups(codes))
+    return estimate_group_probabilities(library_of(trees, "classification"), rows, rows.compare(criterion), 0)
+
+
+@BOTH
+def test_probabilities_are_calibrated(trees):
+    """Two groups, normal with means 0 and 1: the probability is a logistic function of the feature."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(2, size=6000)
+    X = rng.normal(size=(6000, 2)) + np.outer(codes, [1.0, 0.0])
+    probabilities = probabilities_of(trees, X, codes)
+    truth = expit(X[:, 0] - 0.5)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-5)
+    assert np.abs(probabilities[:, 1] - truth).mean() < 0.06
+
+
+def test_no_model_predicts_its_training_rows():
+    """Random groups: a model of the same rows would fit them, one of other rows predicts one half."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(2000, 5)), rng.integers(2, size=2000)
+    probabilities = probabilities_of(LIGHT, X, codes)
+    assert probabilities[np.arange(2000), codes].mean() == pytest.approx(0.5, abs=0.02)
+
+
+@BOTH
 def test_probabilities_are_given_the_label(trees):
     """Within each label two normal groups, in one label one unit apart, in the other none."""
     rng = np.random.default_rng(0)
     codes, labels = rng.integers(2, size=6000), rng.integers(2, size=6000)
     X = rng.normal(size=(6000, 2)) + np.outer(codes * labels, [1.0, 0.0])
-    rows = TrainingData(X, labels, make_groups(codes))
-    probabilities = estimate_group_probabilities(
-        library_of(trees, "classification"), trees, rows, rows.compare("equalized_odds"), 0
-    )
-    truth = np.where(labels == 1, logistic(X[:, 0] - 0.5), 0.5)
+    probabilities = probabilities_of(trees, X, codes, labels=labels, criterion="equalized_odds")
+    truth = np.where(labels == 1, expit(X[:, 0] - 0.5), 0.5)
     assert np.abs(probabilities[:, 1] - truth).mean() < 0.085
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-5)
     for label in (0, 1):
         expected = np.bincount(codes[labels == label])
         np.testing.assert_allclose(probabilities[labels == label].sum(axis=0), expected, rtol=1e-3)
-
-
-# ----------------------------------------------------------------------------------------------------- invalid input

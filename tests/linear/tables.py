@@ -1,7 +1,15 @@
-"""Made-up tables of two groups, one of which scores higher."""
+"""Made-up tables of two groups, one of which scores higher; the classifiers of both distances."""
+
+from functools import partial
 
 import numpy as np
+import pytest
 
+from fairtransport import TransportClassifier
+
+DOT = partial(TransportClassifier, distance="discrete")
+both = pytest.mark.parametrize("cls", [TransportClassifier, DOT])
+owned = pytest.mark.parametrize("group_specific", [False, True], ids=["shared", "own weights"])
 WEIGHTS = np.array([1.0, 0.8, 0.6, 0.4])
 
 

@@ -1,7 +1,5 @@
 """How much parity: the automatic weight, limits, the path, and plain words about what was lost."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -14,14 +12,9 @@ from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_d
 from fairtransport.training.evaluation import ScoreMetrics
 from fairtransport.training.weight_path import MIN_INFORMATION, AutomaticWeight, WeightPath
 
-from .tables import aware_table, blind_table, hopeless_table
+from .tables import DOT, aware_table, blind_table, both, hopeless_table, owned
 
-DOT = partial(TransportClassifier, distance="discrete")
-
-
-BOTH = [TransportClassifier, DOT]
 X, Y, G = aware_table()
-both = pytest.mark.parametrize("cls", BOTH)
 
 
 def scores_of(model, features=X, groups=G):
@@ -32,7 +25,7 @@ def scores_of(model, features=X, groups=G):
 
 
 @both
-@pytest.mark.parametrize("group_specific", [False, True])
+@owned
 def test_the_noise_floor_is_reached_where_the_features_allow_it(cls, group_specific):
     model = cls(group_specific=group_specific).fit(X, Y, sensitive_features=G)
     assert model.outcome_.startswith("the rank disparity is at its noise floor (parity_weight ")
@@ -93,7 +86,7 @@ def test_flexible_models_are_judged_by_rows_they_have_not_seen():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(len(Y), 80))
     features = np.column_stack((X, noise))
-    model = TransportClassifier(distance="discrete").fit(features, Y, sensitive_features=G)
+    model = DOT().fit(features, Y, sensitive_features=G)
     at = int(np.flatnonzero(model.path_["weight"] == model.parity_weight_)[0])
     assert model.path_["rank_disparity"][at] >= 0.9 * model.before_after_["rank_disparity"][1]
     assert model.path_["log_loss"][at] > model.before_after_["log_loss"][1]
@@ -131,7 +124,7 @@ def test_a_limit_that_cannot_be_kept_is_said(cls):
 def test_a_limit_may_cost_more_than_half_and_says_so():
     features, y, group = blind_table(gap=2.0)
     with pytest.warns(FairnessWarning, match="Parity cost most of the model"):
-        model = TransportClassifier(distance="discrete", max_disparity=0.03).fit(features, y, sensitive_features=group)
+        model = DOT(max_disparity=0.03).fit(features, y, sensitive_features=group)
     assert model.information_kept_ < MIN_INFORMATION
     assert "of the initial model's information is left" in model.outcome_
     assert strong_pairwise_disparity(scores_of(model, features, group), sensitive_features=group) < 0.033
@@ -158,7 +151,7 @@ def test_the_path_stays_on_the_model(cls):
 
 
 @both
-@pytest.mark.parametrize("group_specific", [False, True])
+@owned
 def test_another_point_of_the_path_needs_no_new_fit(cls, group_specific, monkeypatch):
     model = cls(group_specific=group_specific).fit(X, Y, sensitive_features=G)
     before = scores_of(model)
@@ -183,7 +176,7 @@ def test_another_point_of_the_path_needs_no_new_fit(cls, group_specific, monkeyp
 
 
 def test_points_that_there_are_not():
-    model = TransportClassifier(distance="discrete").fit(X, Y, sensitive_features=G)
+    model = DOT().fit(X, Y, sensitive_features=G)
     with pytest.raises(ValueError, match="exactly one of max_disparity, max_rank_disparity and weight"):
         model.at()
     with pytest.raises(ValueError, match="exactly one"):
@@ -193,15 +186,13 @@ def test_points_that_there_are_not():
     for wrong in (-0.1, np.nan):
         with pytest.raises(ValueError, match="max_disparity"):
             model.at(max_disparity=wrong)
-    paper = TransportClassifier(distance="discrete", solver=SgdSettings(n_updates=100, random_state=0)).fit(
-        X, Y, sensitive_features=G
-    )
+    paper = DOT(solver=SgdSettings(n_updates=100, random_state=0)).fit(X, Y, sensitive_features=G)
     with pytest.raises(ValueError, match="has no path"):
         paper.at(weight=1.0)
 
 
 @both
-@pytest.mark.parametrize("group_specific", [False, True])
+@owned
 def test_a_path_of_fits_is_as_good_as_single_fits(cls, group_specific):
     weights = [0.0, 0.3, 1.0, 3.0]
     models = cls(group_specific=group_specific).fit_path(X, Y, weights, sensitive_features=G)
@@ -215,15 +206,15 @@ def test_a_path_of_fits_is_as_good_as_single_fits(cls, group_specific):
 
 
 def test_a_path_ascends_and_is_one_of_the_default_solver():
-    model = TransportClassifier(distance="discrete")
+    model = DOT()
     with pytest.raises(ValueError, match="parity_weights must ascend"):
         model.fit_path(X, Y, [1.0, 0.5], sensitive_features=G)
     with pytest.raises(ValueError, match="parity_weights"):
         model.fit_path(X, Y, [0.0, np.nan], sensitive_features=G)
     with pytest.raises(ValueError, match="needs solver='lbfgs'"):
-        TransportClassifier(distance="discrete", solver="sgd").fit_path(X, Y, [0.0, 1.0], sensitive_features=G)
+        DOT(solver="sgd").fit_path(X, Y, [0.0, 1.0], sensitive_features=G)
     with pytest.raises(ValueError, match="tol"):
-        TransportClassifier(distance="discrete", tol=0.0).fit_path(X, Y, [0.0, 1.0], sensitive_features=G)
+        DOT(tol=0.0).fit_path(X, Y, [0.0, 1.0], sensitive_features=G)
     assert not hasattr(model, "coef_")  # the estimator itself is not fitted
 
 
@@ -243,7 +234,7 @@ def made_path(excess, kept=None, disparity=None):
             return ScoreMetrics(**metrics)
 
     def fit(weight, start):
-        return LbfgsResult(np.zeros((1, 2)), True, "", 1, []), np.array([weight])
+        return LbfgsResult(np.zeros((1, 2)), True, 1, []), np.array([weight])
 
     return WeightPath(fit, Stub())
 
@@ -315,7 +306,7 @@ def test_squeezed_scores_are_called_so(cls):
 
 def test_standardized_scores_are_not_squeezed():
     features, y, group = blind_table(gap=0.5)
-    model = TransportClassifier(distance="discrete", parity_weight=0.5).fit(features, y, sensitive_features=group)
+    model = DOT(parity_weight=0.5).fit(features, y, sensitive_features=group)
     figures = model.before_after_
     shares = [figures[name][1] / figures[name][0] for name in ("disparity", "rank_disparity")]
     assert shares[0] == pytest.approx(shares[1], abs=0.1)

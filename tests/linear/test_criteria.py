@@ -1,7 +1,6 @@
 """Equalized odds, equal opportunity and conditional parity of the transport classifiers."""
 
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from tests.worlds import people_in_strata
 
 import fairtransport as ft
-from fairtransport import TransportClassifier
 from fairtransport.criteria import EqualizedOdds
 from fairtransport.criteria.criterion import resolve_criterion
 from fairtransport.criteria.penalty import ChanceTerm
@@ -21,10 +19,8 @@ from fairtransport.linear._training_data import TrainingData
 from fairtransport.strata import make_strata
 from fairtransport.training.responses import BinaryResponse
 
-DOT = partial(TransportClassifier, distance="discrete")
+from .tables import DOT, both
 
-
-BOTH = [TransportClassifier, DOT]
 ODDS = {"criterion": "equalized_odds"}
 
 
@@ -42,7 +38,7 @@ def distances(scores, labels, group):
 # ------------------------------------------------------------------------------------------------------------ L-BFGS
 
 
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_equalized_odds_hold_on_new_rows(cls):
     model = cls(**ODDS).fit(X, Y, sensitive_features=G)
     new, labels, group, _ = people_in_strata(6000, seed=1)
@@ -57,8 +53,8 @@ def test_equalized_odds_hold_on_new_rows(cls):
 
 
 def test_equal_opportunity_compares_positive_rows_only():
-    model = TransportClassifier(distance="discrete", criterion="equal_opportunity").fit(X, Y, sensitive_features=G)
-    odds = TransportClassifier(distance="discrete", **ODDS).fit(X, Y, sensitive_features=G)
+    model = DOT(criterion="equal_opportunity").fit(X, Y, sensitive_features=G)
+    odds = DOT(**ODDS).fit(X, Y, sensitive_features=G)
     negative, positive = distances(model.predict_proba(X)[:, 1], Y, G)
     assert positive < 0.02
     assert negative > distances(odds.predict_proba(X)[:, 1], Y, G)[0]
@@ -67,7 +63,7 @@ def test_equal_opportunity_compares_positive_rows_only():
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_conditional_parity_leaves_what_the_strata_explain(cls):
     model = cls().fit(X, Y, sensitive_features=G, strata=S)
     everywhere = cls().fit(X, Y, sensitive_features=G)
@@ -85,9 +81,7 @@ def test_conditional_parity_leaves_what_the_strata_explain(cls):
 
 def test_odds_within_strata_and_several_columns():
     table = {"one": S % 2, "other": S // 2}
-    model = TransportClassifier(distance="discrete", **ODDS, parity_weight=1.0).fit(
-        X, Y, sensitive_features=G, strata=table
-    )
+    model = DOT(**ODDS, parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=table)
     before, after = model.before_after_["disparity"]
     assert after < 0.7 * before  # chance alone has .02 in strata of these sizes
     assert "equalized odds within strata (" in model.outcome_
@@ -96,7 +90,7 @@ def test_odds_within_strata_and_several_columns():
 
 @pytest.mark.parametrize("label_weight", ["equal", "share"])
 def test_the_weight_of_labels_is_that_of_the_disparity(label_weight):
-    model = TransportClassifier(distance="discrete", criterion=EqualizedOdds(label_weight), parity_weight=0.3)
+    model = DOT(criterion=EqualizedOdds(label_weight), parity_weight=0.3)
     model.fit(X, Y, sensitive_features=G)
     shares = [0.5, 0.5] if label_weight == "equal" else [np.mean(Y == 0), np.mean(Y == 1)]
     expected = np.dot(shares, distances(model.predict_proba(X)[:, 1], Y, G))
@@ -105,10 +99,10 @@ def test_the_weight_of_labels_is_that_of_the_disparity(label_weight):
 
 @pytest.mark.trust
 def test_max_disparity_is_the_criterions():
-    model = TransportClassifier(distance="discrete", **ODDS, max_disparity=0.05).fit(X, Y, sensitive_features=G)
+    model = DOT(**ODDS, max_disparity=0.05).fit(X, Y, sensitive_features=G)
     assert 0.03 < model.before_after_["disparity"][1] <= 0.05
     weights = [0.0, 0.3, 1.0]
-    path = TransportClassifier(distance="discrete", **ODDS).fit_path(X, Y, weights, sensitive_features=G)
+    path = DOT(**ODDS).fit_path(X, Y, weights, sensitive_features=G)
     figures = [model.before_after_["disparity"][1] for model in path]
     assert figures == sorted(figures, reverse=True)
 
@@ -116,8 +110,8 @@ def test_max_disparity_is_the_criterions():
 @pytest.mark.trust
 def test_nothing_depends_on_the_order_of_rows_or_names():
     order = np.random.default_rng(3).permutation(len(Y))
-    model = TransportClassifier(distance="discrete", **ODDS).fit(X, Y, sensitive_features=G, strata=S)
-    other = TransportClassifier(distance="discrete", **ODDS).fit(
+    model = DOT(**ODDS).fit(X, Y, sensitive_features=G, strata=S)
+    other = DOT(**ODDS).fit(
         X[order], Y[order], sensitive_features=np.where(G == "a", "z", "m")[order], strata=(10 - S)[order]
     )
     np.testing.assert_array_equal(model.coef_, other.coef_)
@@ -126,7 +120,7 @@ def test_nothing_depends_on_the_order_of_rows_or_names():
 @pytest.mark.parametrize("scale", ["standardized", "score"])
 @pytest.mark.parametrize("target", ["each_other", "barycenter"])
 @pytest.mark.parametrize("criterion", ["equalized_odds", "demographic_parity"])
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_the_gradient_is_that_of_finite_differences(cls, criterion, target, scale):
     """With equalized odds, and with sixty strata, of which what chance adds is left out."""
     strata = None if criterion == "equalized_odds" else make_strata(np.arange(600) % 60)
@@ -160,21 +154,19 @@ def many_strata(n=8000, n_strata=80, shift=0.8, seed=0):
 def test_differences_that_each_stratum_hides_are_seen_together():
     """A hundred rows of a stratum do not show the shift of one of three columns; eighty strata do."""
     table, labels, group, stratum = many_strata()
-    model = TransportClassifier(distance="discrete", parity_weight=1.0).fit(
-        table, labels, sensitive_features=group, strata=stratum
-    )
+    model = DOT(parity_weight=1.0).fit(table, labels, sensitive_features=group, strata=stratum)
     assert abs(model.coef_[0, 0]) < 0.5 * abs(model.initial_estimator_.coef_[0, 0])
 
 
 def test_without_a_difference_nothing_is_moved():
     table, labels, group, stratum = many_strata(shift=0.0)
-    model = TransportClassifier(distance="discrete").fit(table, labels, sensitive_features=group, strata=stratum)
+    model = DOT().fit(table, labels, sensitive_features=group, strata=stratum)
     assert model.parity_weight_ == 0.0
     assert "no more than by chance" in model.outcome_ or "without any weight" in model.outcome_
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_scores_are_not_made_equal_within_strata(cls):
     """The sum of what chance shows falls with the spread within strata; that must not win."""
     table, labels, group, stratum = many_strata()
@@ -207,7 +199,7 @@ def test_the_chance_term_is_the_mean_distance_of_random_parts():
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_late_labels_keep_equalized_odds(cls):
     """The world changes: the groups' features differ more. Batches whose labels have arrived restore the odds."""
     model = cls(**ODDS, online=OnlineSettings(half_life=500)).fit(X, Y, sensitive_features=G)
@@ -222,20 +214,18 @@ def test_late_labels_keep_equalized_odds(cls):
 
 @pytest.mark.parametrize("criterion", ["equalized_odds", "equal_opportunity"])
 def test_a_stream_without_labels_is_refused(criterion):
-    model = TransportClassifier(distance="discrete", criterion=criterion, parity_weight=1.0).fit(
-        X, Y, sensitive_features=G
-    )
+    model = DOT(criterion=criterion, parity_weight=1.0).fit(X, Y, sensitive_features=G)
     with pytest.raises(ValueError, match="partial_fit without labels cannot hold equal"):
         model.partial_fit(X[:9], sensitive_features=G[:9])
     with pytest.raises(ValueError, match="stream without labels cannot maintain equal"):
         ft.stream.ContinualAdjuster(model)
     fitted = LogisticRegression().fit(X, Y)
     with pytest.raises(ValueError, match="partial_fit without labels"):
-        TransportClassifier(fitted, distance="discrete", criterion=criterion).partial_fit(X, sensitive_features=G)
+        DOT(fitted, criterion=criterion).partial_fit(X, sensitive_features=G)
 
 
 def test_strata_are_needed_where_fit_had_them():
-    model = TransportClassifier(distance="discrete", parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=S)
+    model = DOT(parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=S)
     with pytest.raises(ValueError, match="strata must be given to partial_fit exactly where"):
         model.partial_fit(X[:9], sensitive_features=G[:9])
     with pytest.raises(ValueError, match="strata"):
@@ -245,13 +235,13 @@ def test_strata_are_needed_where_fit_had_them():
 
 
 def test_a_stream_starts_with_labels_or_a_fitted_model():
-    model = TransportClassifier(distance="discrete", **ODDS, parity_weight=1.0).partial_fit(X, Y, sensitive_features=G)
+    model = DOT(**ODDS, parity_weight=1.0).partial_fit(X, Y, sensitive_features=G)
     assert model.outcome_.startswith("equalized odds")
     model = model.at(weight=0.0)
     model.partial_fit(X[:500], Y[:500], sensitive_features=G[:500])  # from a batch, without memory
     assert len(model.adjusting_.blocks) == 2
     fitted = LogisticRegression().fit(X, Y)
-    model = TransportClassifier(fitted, distance="discrete").partial_fit(X, sensitive_features=G, strata=S)
+    model = DOT(fitted).partial_fit(X, sensitive_features=G, strata=S)
     assert len(model.adjusting_.blocks) == 4
     model.partial_fit(X[:50], sensitive_features=G[:50], strata=S[:50])
 
@@ -260,7 +250,7 @@ def test_a_stream_starts_with_labels_or_a_fitted_model():
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_model_files_hold_criterion_and_strata(cls, tmp_path):
     model = cls(criterion=EqualizedOdds(label_weight="share"), parity_weight=1.0)
     model.fit(X, Y, sensitive_features=G, strata={"one": S, "two": X[:, 3]})
@@ -279,14 +269,14 @@ def test_model_files_hold_criterion_and_strata(cls, tmp_path):
 
 
 def test_bad_input_is_named():
-    model = TransportClassifier(distance="discrete", parity_weight=1.0)
+    model = DOT(parity_weight=1.0)
     with pytest.raises(ValueError, match="strata has 9 rows, but X has 3000"):
         model.fit(X, Y, sensitive_features=G, strata=S[:9])
     with pytest.raises(ValueError, match="nothing to compare: no stratum has rows of two groups"):
         model.fit(X, Y, sensitive_features=G, strata=G)
     only_a = np.where(Y == 1, "a", G)
     with pytest.raises(ValueError, match="nothing to compare: no label has rows of two groups"):
-        TransportClassifier(distance="discrete", criterion="equal_opportunity").fit(X, Y, sensitive_features=only_a)
+        DOT(criterion="equal_opportunity").fit(X, Y, sensitive_features=only_a)
     with pytest.raises(ValueError, match="has no rows in some of them; use 'barycenter'"):
         model.set_params(target="b").fit(X, Y, sensitive_features=np.where((G == "b") & (S == 0), "c", G), strata=S)
 
@@ -295,10 +285,8 @@ def test_many_rows_set_aside_are_warned_of():
     strata = np.where(G == "b", 7, S)
     strata[:300] = 8
     with pytest.warns(ft.FairnessWarning, match="of the rows have only one group in their stratum"):
-        model = TransportClassifier(distance="discrete", parity_weight=1.0).fit(
-            X, Y, sensitive_features=G, strata=strata
-        )
+        model = DOT(parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=strata)
     assert "(1 stratum, 5 set aside)" in model.outcome_
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        TransportClassifier(distance="discrete", parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=S)
+        DOT(parity_weight=1.0).fit(X, Y, sensitive_features=G, strata=S)

@@ -1,7 +1,6 @@
 """The default solver: deterministic, independent of order and names, right on tables that are hard to solve."""
 
 import warnings
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,15 +17,9 @@ from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
 from fairtransport.training.responses import LOSSES
 
-from .tables import aware_table, blind_table
+from .tables import DOT, aware_table, blind_table, both, owned
 
-DOT = partial(TransportClassifier, distance="discrete")
-
-
-BOTH = [TransportClassifier, DOT]
 X, Y, G = aware_table()
-both = pytest.mark.parametrize("cls", BOTH)
-owned = pytest.mark.parametrize("group_specific", [False, True], ids=["shared", "own weights"])
 
 
 def scores_of(model, features=X, groups=G):

@@ -1,7 +1,5 @@
 """Many groups: beyond 20 each is compared with everyone, at a cost that is linear in their number."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
@@ -16,8 +14,7 @@ from fairtransport.linear.online import _penalty_at
 from fairtransport.linear.sketches import POINTS
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
 
-DOT = partial(TransportClassifier, distance="discrete")
-
+from .tables import DOT
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 
@@ -35,13 +32,13 @@ def n_compared(monkeypatch):
     """Record the number of pairs in each evaluation of a penalty."""
     counts = []
     for penalty in (ContinuousPenalty, DiscretePenalty):
-        compare = penalty.compare
+        compare = penalty._compare_slices
 
-        def counting(self, points, masses, pairs, weights, compare=compare):
+        def counting(self, table, pairs, weights, compare=compare):
             counts.append(len(pairs))
-            return compare(self, points, masses, pairs, weights)
+            return compare(self, table, pairs, weights)
 
-        monkeypatch.setattr(penalty, "compare", counting)
+        monkeypatch.setattr(penalty, "_compare_slices", counting)
     return counts
 
 
@@ -73,13 +70,8 @@ def test_two_hundred_groups_some_of_them_tiny(method, solver):
 
 def test_what_groups_are_compared_with():
     X, y, group = many_groups(3)
-    assert (
-        TransportClassifier(distance="discrete", parity_weight=1.0).fit(X, y, sensitive_features=group).compared_with_
-        == "each_other"
-    )
-    model = TransportClassifier(distance="discrete", parity_weight=1.0, target="pooled").fit(
-        X, y, sensitive_features=group
-    )
+    assert DOT(parity_weight=1.0).fit(X, y, sensitive_features=group).compared_with_ == "each_other"
+    model = DOT(parity_weight=1.0, target="pooled").fit(X, y, sensitive_features=group)
     assert model.compared_with_ == "target"
 
 

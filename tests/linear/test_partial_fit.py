@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +14,7 @@ import fairtransport as ft
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import strong_pairwise_disparity
 
-DOT = partial(ft.TransportClassifier, distance="discrete")
-
+from .tables import DOT
 
 RNG = np.random.default_rng
 KINDS = {"COT": ft.TransportClassifier, "DOT": DOT}
@@ -238,7 +236,7 @@ def test_errors():
         with pytest.raises(ValueError, match="pass y, with both classes, in the first call"):
             model.partial_fit(X, sensitive_features=group)
     with pytest.raises(ValueError, match="y has 1 class"):
-        ft.TransportClassifier(distance="discrete").partial_fit(X, np.zeros(50), sensitive_features=group)
+        DOT().partial_fit(X, np.zeros(50), sensitive_features=group)
     with pytest.raises(NotFittedError):
         model.predict(X)
     model = fitted()

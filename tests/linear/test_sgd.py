@@ -1,12 +1,10 @@
 """`solver="sgd"`, the paper's algorithm: mini-batches, alternating steps of duals and parameters."""
 
 import os
-import pickle
 import signal
 import threading
 import warnings
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,21 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-import fairtransport as ft
 from fairtransport import ContinuousDistance, TransportClassifier
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import error_rate, strong_pairwise_disparity, wasserstein_disparity
 from fairtransport.transport import wasserstein
 
-from .tables import aware_table
-
-DOT = partial(TransportClassifier, distance="discrete")
-
+from .tables import DOT, aware_table, both, owned
 
 # Without the loss in the objective, theta wanders along the set of fair models; what it loses there is said.
 pytestmark = pytest.mark.filterwarnings("ignore:Parity cost most", "ignore:Parity was not reached")
 
-BOTH = [TransportClassifier, DOT]
 SGD = SgdSettings(random_state=0)
 SHORT = replace(SGD, n_updates=300, batch_size=20)
 X, Y, G = aware_table(1500)
@@ -40,9 +33,9 @@ def disparity(model, features=X, groups=G):
     return strong_pairwise_disparity(scores, sensitive_features=groups)
 
 
-@pytest.mark.parametrize("cls", BOTH)
+@both
 @pytest.mark.parametrize("parity_weight", [3.0, np.inf, "auto"])
-@pytest.mark.parametrize("group_specific", [False, True])
+@owned
 def test_parity_improves_on_new_rows(cls, parity_weight, group_specific):
     step = None if parity_weight == 3.0 else 0.05
     solver = replace(SGD, parameter_step=step, n_updates=3000)
@@ -66,7 +59,7 @@ def test_defaults_are_the_papers():
         TransportClassifier().make_trainer(X, Y, sensitive_features=G)
 
 
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_weights_stand_for_copies(cls):
     weights = np.random.default_rng(0).integers(1, 4, len(Y)).astype(float)
     repeated = np.repeat(np.arange(len(Y)), weights.astype(int))
@@ -97,10 +90,10 @@ def test_bad_parameters(change, words):
 @pytest.mark.parametrize("change", [{"dual_step": 0.1}, {"pairs": "all"}])
 def test_discrete_transport_has_no_dual_settings(change):
     with pytest.raises(ValueError, match="leave dual_step at None and pairs at 'matched'"):
-        TransportClassifier(distance="discrete", solver=SgdSettings(**change)).fit(X, Y, sensitive_features=G)
+        DOT(solver=SgdSettings(**change)).fit(X, Y, sensitive_features=G)
 
 
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_seeds_give_identical_results(cls):
     a, b, c = (cls(solver=replace(SHORT, random_state=seed)).fit(X, Y, sensitive_features=G) for seed in (3, 3, 4))
     np.testing.assert_array_equal(a.coef_, b.coef_)
@@ -138,7 +131,7 @@ def test_every_strength_stays_finite(strength, regularizer, opposite):
     assert np.isfinite(model.duals_.group_weights).all()
 
 
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_ctrl_c_keeps_the_best_model_so_far(cls):
     cls(solver=SHORT).fit(X, Y, sensitive_features=G)  # compiled before the clock starts
     timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
@@ -203,7 +196,7 @@ def test_a_tiny_group_with_its_own_column_is_stable():
     assert late.mean() < 0.6 * history[0]
 
 
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_csr_equals_dense(cls):
     thin = X * (np.abs(X) > 0.7)
     dense = cls(solver=SHORT).fit(thin, Y, sensitive_features=G)
@@ -213,7 +206,7 @@ def test_csr_equals_dense(cls):
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3])
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_one_column_of_another_scale_does_no_harm(cls, scale):
     # The ridge of the default start does not shrink with the column, and steps must know it.
     factor = np.array([1.0, scale, 1.0, 1.0, 1.0])
@@ -227,7 +220,7 @@ def test_one_column_of_another_scale_does_no_harm(cls, scale):
 BRIEF = replace(SGD, n_updates=50, batch_size=10)
 
 
-@pytest.mark.parametrize("cls", BOTH)
+@both
 def test_the_word_stands_for_the_default_settings(cls):
     one = cls(solver="sgd").make_trainer(X[:300], Y[:300], sensitive_features=G[:300])
     other = cls(solver=SgdSettings()).make_trainer(X[:300], Y[:300], sensitive_features=G[:300])
@@ -244,11 +237,3 @@ def test_a_grid_search_over_settings():
     grid = {"solver": ["lbfgs", BRIEF, replace(BRIEF, batch_size=20)]}
     search = GridSearchCV(Grouped(parity_weight=1.0), grid, cv=2, error_score="raise").fit(X[:300], Y[:300])
     assert search.best_params_["solver"] in grid["solver"]
-
-
-def test_model_files_keep_the_settings(tmp_path):
-    settings = replace(BRIEF, dual_step=0.5, pairs="all", average=False, parameter_step=0.01)
-    model = TransportClassifier(solver=settings).fit(X[:300], Y[:300], sensitive_features=G[:300])
-    ft.save(model, tmp_path / "model.ft")
-    assert ft.load(tmp_path / "model.ft").solver == settings
-    assert pickle.loads(pickle.dumps(settings)) == settings  # noqa: S301 - as joblib does

@@ -1,7 +1,5 @@
 """`spread="initial"`: one rising map for everyone."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from scipy.stats import spearmanr, wasserstein_distance
@@ -11,8 +9,7 @@ import fairtransport as ft
 from fairtransport.persistence.onnx import to_onnx
 from fairtransport.training.evaluation import spread_logits, spread_points
 
-DOT = partial(ft.TransportClassifier, distance="discrete")
-
+from .tables import DOT
 
 KINDS = (ft.TransportClassifier, DOT)
 
@@ -88,6 +85,6 @@ def test_ties_and_ends():
 
 def test_onnx_refuses():
     X, y, group = people(200)
-    model = ft.TransportClassifier(distance="discrete", parity_weight=1.0, spread="initial")
+    model = DOT(parity_weight=1.0, spread="initial")
     with pytest.raises(ValueError, match="spread"):
         to_onnx(model.fit(X, y, sensitive_features=group))

@@ -56,34 +56,23 @@ def test_barycenters_follow_shifts(x, y, shift, barycenter):
 
 @every
 @brief
-@given(one=scored(), random=st.randoms(use_true_random=False))
-def test_the_order_of_rows_does_not_matter(name, one, random):
-    order = list(range(one.scores.size))
-    random.shuffle(order)
-    metric = getattr(metrics, name)
-    assert metric(one.scores[order], sensitive_features=one.group[order]) == pytest.approx(
-        metric(one.scores, sensitive_features=one.group), abs=1e-12
-    )
-
-
-@every
-@brief
-@given(one=scored(), random=st.randoms(use_true_random=False))
-def test_the_names_of_groups_do_not_matter(name, one, random):
+@given(one=scored(), random=st.randoms(use_true_random=False), times=st.integers(2, 5), data=st.data())
+def test_order_names_and_copies_do_not_matter(name, one, random, times, data):
+    """Weights equal repetition, and doubling all rows changes nothing."""
+    metric, n = getattr(metrics, name), one.scores.size
+    order = random.sample(range(n), n)
     names = np.array(random.sample(["x", "a", "", "Ω", "1", "z z", "<b>"], 4), dtype=object)
-    metric = getattr(metrics, name)
-    assert metric(one.scores, sensitive_features=names[one.group]) == pytest.approx(
-        metric(one.scores, sensitive_features=one.group), abs=1e-12
-    )
-
-
-@every
-@brief
-@given(one=scored(), times=st.integers(2, 5))
-def test_doubling_all_rows_changes_nothing(name, one, times):
-    metric = getattr(metrics, name)
-    assert metric(np.tile(one.scores, times), sensitive_features=np.tile(one.group, times)) == pytest.approx(
-        metric(one.scores, sensitive_features=one.group), abs=1e-12
+    for scores, group in (
+        (one.scores[order], one.group[order]),
+        (one.scores, names[one.group]),
+        (np.tile(one.scores, times), np.tile(one.group, times)),
+    ):
+        expected = metric(one.scores, sensitive_features=one.group)
+        assert metric(scores, sensitive_features=group) == pytest.approx(expected, abs=1e-12)
+    weights = np.array(data.draw(st.lists(st.integers(1, 4), min_size=n, max_size=n)))
+    copies = np.repeat(np.arange(n), weights)
+    assert metric(one.scores, sensitive_features=one.group, sample_weight=weights) == pytest.approx(
+        metric(one.scores[copies], sensitive_features=one.group[copies]), abs=1e-9
     )
 
 
@@ -97,18 +86,6 @@ def test_metrics_scale_with_scores(name, one, scale, place):
     moved = np.clip(scale * one.scores + place * (1 - scale), 0, 1)
     assert metric(moved, sensitive_features=one.group) == pytest.approx(scale * before, abs=1e-9)
     assert metric(1 - one.scores, sensitive_features=one.group) == pytest.approx(before, abs=1e-9)
-
-
-@every
-@brief
-@given(one=scored(), data=st.data())
-def test_weights_equal_repetition(name, one, data):
-    times = np.array(data.draw(st.lists(st.integers(1, 4), min_size=one.scores.size, max_size=one.scores.size)))
-    copies = np.repeat(np.arange(one.scores.size), times)
-    metric = getattr(metrics, name)
-    assert metric(one.scores, sensitive_features=one.group, sample_weight=times) == pytest.approx(
-        metric(one.scores[copies], sensitive_features=one.group[copies]), abs=1e-9
-    )
 
 
 @brief

@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn import config_context
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn import BinaryClassifierMixin, RowScoring, fitted_summary_html
+from fairtransport._sklearn import (
+    GroupedClassifierMixin,
+    GroupedRegressorMixin,
+    RowScoring,
+    as_features,
+    fitted_summary_html,
+)
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport._warnings import warn_caller
-from fairtransport.boosting._constants import TWEEDIE_POWER
-from fairtransport.boosting._libraries import Settings, default_estimator, library_of, sized_settings
+from fairtransport.boosting._libraries import default_estimator, library_of
 from fairtransport.boosting._objective import learner_distance, make_loss
 from fairtransport.boosting._search import HeldOutRows, RoundSearch, train
 from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
@@ -48,57 +52,11 @@ from fairtransport.transport.regularizers import sigmoid
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.boosting._libraries import Library
     from fairtransport.boosting._search import Training
     from fairtransport.boosting._training_data import TrainingData
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.distance import Distance
-
-# The outcome of a training of boosted trees in words, in those of the linear estimators.
-
-
-def describe_training(
-    training: Training,
-    response: BoostedClasses | BoostedNumbers,
-    *,
-    criterion: str | Criterion,
-    scale: str,
-    seeks_parity: bool,
-    max_disparity: float | None,
-    rows: str,
-) -> Notice:
-    """Describe rounds, weight, what parity cost and what was not reached."""
-    ending = f"ran all {training.n_rounds} rounds"
-    if training.is_stopped_early:
-        ending = f"stopped after {training.n_rounds} rounds, the best on {rows}"
-    remedy = f"Repair (repair=QuantileRepair(), or {response.repair})"
-    evidence = None
-    if seeks_parity and training.compared.is_everywhere:
-        evidence = parity_evidence(training.scores, training.evaluator.comparisons.criterion)
-    if training.is_within_chance and training.parity_weight == 0.0:
-        start = within_chance()
-        if evidence is not None and evidence.shows_difference:  # the test of training rows is the stricter one
-            start = "groups of the training rows differ too little to be distinguished from chance; nothing was moved"
-        outcome = Notice(f"{start}; {ending}")
-    else:
-        losses = Notice()
-        if training.parity_weight > 0.0:
-            # Shrinking gains nothing on the standardized scale: few rounds may spread scores less, that is all.
-            excess = training.metrics.excess if scale == "score" else 0.0
-            losses = notices_of_losses(training.metrics.information_kept, training.before_after, excess, response)
-        outcome = describe_weight(
-            Notice(ending),
-            losses,
-            parity_weight=training.parity_weight,
-            metrics=training.metrics,
-            reason=training.reason,
-            reached=training.reached,
-            max_disparity=max_disparity,
-            remedy=remedy,
-            rows=rows,
-        )
-    if evidence is not None:
-        outcome = describe_evidence(outcome, evidence, response, reached=training.reached, remedy=remedy, rows=rows)
-    return describe_criterion(outcome, criterion, training.compared)
 
 
 class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
@@ -182,78 +140,96 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         self._check_parameters(strata)
         owner = type(self).__name__
         seeds = [int(seed) for seed in check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)]
-        settings = self._settings(seeds[0])
-        library = settings.library
-        response = self._response_class.of(y, sample_weight, settings, owner)
+        library = self._library(seeds[0])
+        response = self._response_class.of(y, sample_weight, library, owner)
+        X = as_features(X)
         rows = check_training_data(
             X, response.read(y, owner), sensitive_features, sample_weight, owner=owner, strata=strata,
             repair=self.repair is not None, policy=check_policy(self.groups),
         )  # fmt: skip
         library.check_features(X)
-        library.check_settings(settings.estimator)
+        library.check_settings()
         check_target(self.target, rows.groups)
-        rows.weights = response.row_weights(settings, rows)
+        rows.weights = response.row_weights(library, rows)
         known_strata = None if rows.strata is None else Strata.from_spec(rows.strata.to_spec())
         eval_rows = check_eval_set(eval_set, rows, response.read)
         if eval_rows is not None:
             library.check_features(eval_rows.X)
         self._compare_by_y(rows, eval_rows)
-        settings = sized_settings(settings, rows, self.n_iter_no_change, is_default=self.estimator is None)
+        library = library.sized(rows, self.n_iter_no_change, is_default=self.estimator is None)
         criterion = self._criterion_in_training()
         penalty = PenaltySettings(criterion, self.target, self.distance, self.scale, self.smooth_groups)
         with config_context(enable_metadata_routing=False):  # the inner estimators are passed their options directly
-            held_out = self._held_out_rows(settings, rows, eval_rows, seeds[1])
+            held_out = self._held_out_rows(library, rows, eval_rows, seeds[1])
             weight = None if isinstance(self.parity_weight, str) else float(self.parity_weight)
             choice = None
             if held_out is not None:
-                choice = RoundSearch(settings, penalty, held_out, response, seeds[2]).choose(weight, self.max_disparity)
-            training = train(settings, penalty, rows, choice, parity_weight=weight, response=response, seed=seeds[2])
+                choice = RoundSearch(library, penalty, held_out, response, seeds[2]).choose(weight, self.max_disparity)
+            training = train(library, penalty, rows, choice, parity_weight=weight, response=response, seed=seeds[2])
+        self.__dict__.update(response.attributes | training.attributes)
         self.groups_, self.group_sizes_ = Groups.from_spec(rows.groups.to_spec()), rows.groups.counts
         self.strata_ = known_strata
-        self.__dict__.update(response.attributes)
-        self._store(training, rows, response.bounds)
-        notice = describe_training(
-            training, response,
-            criterion=self.criterion, scale=self.scale, max_disparity=self.max_disparity,
-            seeks_parity=weight is None and self.max_disparity is None and self.repair is None,
-            rows="training rows" if held_out is None else held_out.name,
-        )  # fmt: skip
+        predictions, plain = (self._predictions(margins) for margins in (training.margins, training.plain_margins))
+        self.spread_ = spread_points(predictions, plain, rows.groups.rows, rows.weights, response.bounds)
+        self.repair_ = None if self.repair is None else self._fit_repair(predictions, rows)
+        rows_used = "training rows" if held_out is None else held_out.name
+        if library.patience is None:
+            ending = f"ran all {self.n_iter_} rounds"
+        else:
+            ending = f"stopped after {self.n_iter_} rounds, the best on {rows_used}"
+        notice = self._describe(training, response, ending, rows_used)
         self.outcome_ = notice.text
         for message, category in notice.warnings:
             warn_caller(message, category)
         return self
 
-    def _store(self, training: Training, rows: TrainingData, bounds: tuple[float, float] | None) -> None:
-        """Set the fitted attributes of a training."""
-        self.estimator_, self.initial_estimator_ = training.model, training.plain
-        self.unit_, self.parity_weight_, self.n_iter_ = training.unit, training.parity_weight, training.n_rounds
-        self.history_, self.path_ = training.history, training.path
-        self.information_kept_ = training.metrics.information_kept
-        self.before_after_ = training.before_after
-        predictions, plain = (self._predictions(margins) for margins in (training.margins, training.plain_margins))
-        self.spread_ = spread_points(predictions, plain, rows.groups.rows, rows.weights, bounds)
-        self.repair_ = None if self.repair is None else self._fit_repair(predictions, rows)
+    def _describe(
+        self, training: Training, response: BoostedClasses | BoostedNumbers, ending: str, rows: str
+    ) -> Notice:
+        """Describe rounds, weight, what parity cost and what was not reached, in the words of the linear estimators."""
+        remedy = f"Repair (repair=QuantileRepair(), or {response.repair})"
+        evidence, is_automatic = None, isinstance(self.parity_weight, str)
+        seeks_parity = is_automatic and self.max_disparity is None and self.repair is None
+        if seeks_parity and training.compared.is_everywhere:
+            evidence = parity_evidence(training.scores, training.evaluator.comparisons.criterion)
+        if training.is_within_chance and self.parity_weight_ == 0.0:
+            start = within_chance()
+            if evidence is not None and evidence.shows_difference:  # the test of training rows is the stricter one
+                differ = "groups of the training rows differ too little to be distinguished from chance"
+                start = f"{differ}; nothing was moved"
+            outcome = Notice(f"{start}; {ending}")
+        else:
+            losses = Notice()
+            if self.parity_weight_ > 0.0:
+                # Shrinking gains nothing on the standardized scale: few rounds may spread scores less, that is all.
+                excess = training.metrics.excess if self.scale == "score" else 0.0
+                losses = notices_of_losses(training.metrics.information_kept, self.before_after_, excess, response)
+            outcome = describe_weight(
+                Notice(ending), losses,
+                parity_weight=self.parity_weight_, metrics=training.metrics, reason=training.reason,
+                reached=training.reached, max_disparity=self.max_disparity, remedy=remedy, rows=rows,
+            )  # fmt: skip
+        if evidence is not None:
+            outcome = describe_evidence(outcome, evidence, response, reached=training.reached, remedy=remedy, rows=rows)
+        return describe_criterion(outcome, self.criterion, training.compared)
 
-    def _settings(self, seed: int) -> Settings:
-        """Return the library, a clone of the estimator with a seed if it has none, and its loss."""
+    def _library(self, seed: int) -> Library:
+        """Return the library of the estimator, with a clone of it that has a seed."""
         estimator = default_estimator(self.task, seed) if self.estimator is None else self.estimator
         library = library_of(estimator, self.task)
-        estimator = clone(estimator)
+        library.estimator = clone(estimator)
         if self.random_state is not None and estimator.get_params().get("random_state", 0) is None:
-            estimator.set_params(random_state=seed)
-        power = estimator.get_params().get("tweedie_variance_power")
-        return Settings(
-            library, estimator, library.loss_name(estimator), TWEEDIE_POWER if power is None else power, None
-        )
+            library.estimator.set_params(random_state=seed)
+        return library
 
     def _held_out_rows(
-        self, settings: Settings, rows: TrainingData, eval_rows: TrainingData | None, seed: int
+        self, library: Library, rows: TrainingData, eval_rows: TrainingData | None, seed: int
     ) -> HeldOutRows | None:
         """Return the rows on which rounds and weight are chosen; None where both are given."""
         rows = replace(rows, X=as_selectable(rows.X))
         if eval_rows is not None:
             return HeldOutRows.given(rows, replace(eval_rows, X=as_selectable(eval_rows.X)))
-        if settings.patience is None and not isinstance(self.parity_weight, str):
+        if library.patience is None and not isinstance(self.parity_weight, str):
             return None
         return HeldOutRows.of(rows, self.validation_fraction, np.random.default_rng(seed))
 
@@ -295,6 +271,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         check_shape(X, self.n_features_in_, owner=type(self).__name__)
         model = self.initial_estimator_ if plain else self.estimator_
+        X = as_features(X, self)
         if hasattr(model, "margins"):  # of a model file
             return np.asarray(model.margins(X), dtype=np.float64)
         return library_of(model, self.task).margins(model, X)
@@ -325,7 +302,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-class TransportBoostingClassifier(BinaryClassifierMixin, TransportBoosting):
+class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
     r"""Boosted trees whose scores have the same distribution for all groups: LightGBM or XGBoost with a penalty.
 
     Minimises the log-loss plus ``parity_weight`` times the transport distances between the groups' scores.
@@ -477,21 +454,8 @@ class TransportBoostingClassifier(BinaryClassifierMixin, TransportBoosting):
         positive = self._scores(X, sensitive_features, unknown_group)
         return np.column_stack((1.0 - positive, positive))
 
-    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[Any]:
-        """Return the predicted classes: class 1 if its probability is above one half; see `predict_proba`."""
-        options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
-        above = self.predict_proba(X, **options)[:, 1] > 0.5
-        return np.asarray(self.classes_[above.astype(int)])
 
-    def score(
-        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Return the accuracy of ``predict``."""
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-
-
-class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
+class TransportBoostingRegressor(GroupedRegressorMixin, TransportBoosting):
     r"""Boosted trees whose predictions have the same distribution for all groups: LightGBM or XGBoost with a penalty.
 
     Minimises the loss plus ``parity_weight`` times the transport distances between the groups' predictions. Parameters
@@ -606,13 +570,6 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
     def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[np.float64]:
         """Return the predictions, in units of y; ``sensitive_features`` are required with a ``repair`` only."""
         return self._scores(X, sensitive_features, unknown_group)
-
-    def score(
-        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Return the coefficient of determination of ``predict``."""
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(r2_score(y, predicted, sample_weight=sample_weight))
 
 
 def _with_y(rows: TrainingData) -> dict[str, Any]:

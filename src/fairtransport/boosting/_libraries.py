@@ -6,8 +6,8 @@ import json
 import math
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import narwhals as nw
@@ -84,19 +84,50 @@ class _Library:
     logistic_params: ClassVar[dict[str, Any]]
     losses: ClassVar[Mapping[str | None, str]]
 
-    def __init__(self, task: str) -> None:
-        self.task, self.is_regression = task, task == "regression"
+    def __init__(self, estimator: Any, task: str, patience: int | None = None) -> None:
+        self.estimator, self.task, self.patience = estimator, task, patience
+        self.is_regression = task == "regression"
 
     @classmethod
     def estimator_class(cls, task: str) -> Any:
         """Return the library's class of estimators for a task."""
         return getattr(load_extra(cls.module), cls.class_names[task])
 
-    def loss_name(self, estimator: Any) -> str:
-        """Return the loss that an estimator's objective names."""
+    def param(self, name: str, default: Any = None) -> Any:
+        """Return a setting of the estimator, or a default where there is none."""
+        value = self.estimator.get_params().get(name)
+        return default if value is None else value
+
+    def with_rounds(self, n_rounds: int) -> Any:
+        """Return an unfitted copy of the estimator with this number of rounds."""
+        return clone(self.estimator).set_params(n_estimators=n_rounds)
+
+    @property
+    def n_rounds(self) -> int:
+        """The number of rounds, or the largest."""
+        return int(self.param("n_estimators", 100))
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate."""
+        return float(self.param("learning_rate", self.default_rate))
+
+    @cached_property
+    def power(self) -> float:
+        """The variance power of the Tweedie loss."""
+        return self.param("tweedie_variance_power", TWEEDIE_POWER)
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The loss."""
+        return make_loss(self.loss_name, self.power)
+
+    @cached_property
+    def loss_name(self) -> str:
+        """The loss that the estimator's objective names."""
         if not self.is_regression:
             return "log_loss"
-        objective = estimator.get_params().get("objective")
+        objective = self.param("objective")
         if not (objective is None or isinstance(objective, str)) or objective not in self.losses:
             known = dict.fromkeys(self.losses.values())
             names = [next(name for name, loss in self.losses.items() if loss == one and name) for one in known]
@@ -106,48 +137,57 @@ class _Library:
             )
         return self.losses[objective]
 
-    def group_model(self, estimator: Any) -> Any:
+    def group_model(self) -> Any:
         """Return an unfitted classifier with the settings of the estimator, few rounds and small trees."""
         name, size = self.tree_size
-        given = estimator.get_params().get(name)
+        given = self.param(name)
         size = min(size, given) if isinstance(given, int) and given > 0 else size
         rounds = {"n_estimators": GROUP_ROUNDS, "learning_rate": GROUP_LEARNING_RATE}
-        model = clone(estimator)
+        model = clone(self.estimator)
         if self.is_regression:
             model = self.estimator_class("classification")(**model.get_params())
         return _with_params(model, {**self.neutral_params, **rounds, name: size})
 
-    def n_rounds(self, estimator: Any) -> int:
-        n_rounds = estimator.get_params().get("n_estimators")
-        return 100 if n_rounds is None else int(n_rounds)
+    def unset_params(self) -> set[str]:
+        """Return the names of settings that the estimator has at the library's default."""
+        known, given = self.estimator_class(self.task)().get_params(), self.estimator.get_params()
+        return {name for name, value in given.items() if name in known and _same(value, known[name])}
 
-    def learning_rate(self, estimator: Any) -> float:
-        rate = estimator.get_params().get("learning_rate")
-        return self.default_rate if rate is None else float(rate)
+    def sized(self, rows: TrainingData, n_iter_no_change: int | str | None, *, is_default: bool) -> Self:
+        """Return the library with settings that the user left at its defaults chosen by the size of the table.
 
-    def unset_params(self, estimator: Any) -> set[str]:
-        """Return the names of settings that an estimator has at the library's default."""
-        known = self.estimator_class(self.task)().get_params()
-        return {name for name, value in estimator.get_params().items() if name in known and _same(value, known[name])}
+        The number of rounds and the learning rate belong together: both are chosen, or none. ``is_default`` says that
+        the user gave no estimator.
+        """
+        n_rows, unset = rows.groups.n_rows, self.unset_params()
+        chosen = self.settings_by_size(n_rows, getattr(rows.X, "shape", (0, 0))[1])
+        if not is_default:
+            open_names = {name for names in (set(ROUNDS), self.size_params) if names <= unset for name in names}
+            chosen = {name: value for name, value in chosen.items() if name in open_names}
+        if n_rows <= FEW_ROWS and "n_jobs" in unset:
+            chosen["n_jobs"] = 1
+        sized = type(self)(clone(self.estimator).set_params(**chosen), self.task)
+        if isinstance(n_iter_no_change, int):
+            sized.patience = n_iter_no_change
+        elif n_iter_no_change is not None and (is_default or "n_estimators" in unset):
+            sized.patience = math.ceil(PATIENCE / sized.learning_rate)
+        return sized
 
     def settings_by_size(self, n_rows: int, n_columns: int) -> dict[str, Any]:
         """Return settings of the trees for a table of this size: each sees half of the columns if there are enough."""
-        name, leaves = (
-            self.tree_size[0],
-            min(max(round(math.sqrt(n_rows / ROWS_OF_LEAVES)), FEWEST_LEAVES), MOST_LEAVES),
-        )
+        leaves = min(max(round(math.sqrt(n_rows / ROWS_OF_LEAVES)), FEWEST_LEAVES), MOST_LEAVES)
+        name = self.tree_size[0]
         size = leaves if name == "num_leaves" else round(math.log2(leaves))
         return {**ROUNDS, name: size, "colsample_bytree": COLUMN_SHARE if n_columns > FEW_COLUMNS else 1.0}
 
     def check_features(self, X: Any) -> None:
         """Raise TypeError for features that the library cannot read and does not refuse."""
 
-    def check_settings(self, estimator: Any) -> None:
+    def check_settings(self) -> None:
         """Raise ValueError for settings with which no custom objective is possible."""
 
     def absorb_class_weights(
         self,
-        estimator: Any,
         classes: NDArray[Any],  # noqa: ARG002 - used by LightGBM
         labels: NDArray[np.int64],
         weights: NDArray[np.float64] | None,
@@ -156,19 +196,19 @@ class _Library:
 
         The libraries apply ``scale_pos_weight`` only with their built-in objectives.
         """
-        scale = estimator.get_params().get("scale_pos_weight")
-        if scale is None or scale == 1:
+        scale = self.param("scale_pos_weight", 1)
+        if scale == 1:
             return weights
-        estimator.set_params(scale_pos_weight=1)
+        self.estimator.set_params(scale_pos_weight=1)
         ones = np.ones(len(labels)) if weights is None else weights
         return np.asarray(ones * np.where(labels > 0, check_real(scale, name="scale_pos_weight", strict=True), 1.0))
 
-    def fit_plain(self, estimator: Any, run: TrainingRun) -> Any:
+    def fit_plain(self, run: TrainingRun, n_rounds: int) -> Any:
         """Fit an estimator with the library's built-in objective; the result predicts as that of `fit_objective`."""
         params = dict(self.logistic_params)
         if self.is_regression:
             del params["objective"]
-        return _with_params(estimator, params).fit(run.X, run.y, sample_weight=run.sample_weight)
+        return _with_params(self.with_rounds(n_rounds), params).fit(run.X, run.y, sample_weight=run.sample_weight)
 
 
 def _with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
@@ -224,44 +264,40 @@ class LightGBM(_Library):
                     "numbers first, or pass a pandas DataFrame with categories."
                 )
 
-    def check_settings(self, estimator: Any) -> None:
+    def check_settings(self) -> None:
         """Raise ValueError for forests."""
-        params = estimator.get_params()
+        params = self.estimator.get_params()
         if params.get("boosting", params["boosting_type"]) in {"rf", "random_forest"}:
             raise ValueError("LightGBM's forests (boosting_type='rf') take no custom objective; use 'gbdt' or 'dart'.")
 
     def absorb_class_weights(
-        self,
-        estimator: Any,
-        classes: NDArray[Any],
-        labels: NDArray[np.int64],
-        weights: NDArray[np.float64] | None,
+        self, classes: NDArray[Any], labels: NDArray[np.int64], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
         """Move ``class_weight``, whose keys are the original labels, into the weights, too."""
-        params = estimator.get_params()
+        params = self.estimator.get_params()
         if any(params.get(name) for name in ("is_unbalance", "unbalance", "unbalanced_sets")):
             raise ValueError("is_unbalance is a setting of LightGBM's built-in objective; use class_weight='balanced'.")
         if params["class_weight"] is not None:
             factors = compute_sample_weight(params["class_weight"], classes[labels])
             weights = factors if weights is None else factors * weights
-            estimator.set_params(class_weight=None)
-        return super().absorb_class_weights(estimator, classes, labels, weights)
+            self.estimator.set_params(class_weight=None)
+        return super().absorb_class_weights(classes, labels, weights)
 
-    def fit_plain(self, estimator: Any, run: TrainingRun) -> Any:
+    def fit_plain(self, run: TrainingRun, n_rounds: int) -> Any:
         """Fit with LightGBM's own objective; a model of real numbers then predicts margins."""
-        model = super().fit_plain(estimator, run)
+        model = super().fit_plain(run, n_rounds)
         if self.is_regression:
             text = model.booster_.model_to_string()
             model.booster_.model_from_string(re.sub(r"\nobjective=[^\n]*\n", "\nobjective=regression\n", text, count=1))
             model.set_params(objective="regression")
         return model
 
-    def fit_objective(self, estimator: Any, run: TrainingRun, objective: Callable[..., Any]) -> Any:
+    def fit_objective(self, run: TrainingRun, n_rounds: int, objective: Callable[..., Any]) -> Any:
         """Fit; then add the initial margin to the booster and give it LightGBM's objective of the task.
 
         With a logarithmic link the booster predicts margins.
         """
-        callback = DetachableCallback(objective)
+        estimator, callback = self.with_rounds(n_rounds), DetachableCallback(objective)
         estimator.set_params(objective=callback)
         init_score = np.full(len(run.y), run.initial_margin)
         try:
@@ -277,16 +313,15 @@ class LightGBM(_Library):
         booster.model_from_string(text.replace("\nfeature_names=", f"\nobjective={line}\nfeature_names=", 1))
         return estimator.set_params(objective=name)
 
-    def open_table(self, estimator: Any, run: TrainingRun, held_out: Any) -> Callable[[], BoosterRun]:
+    def open_table(self, run: TrainingRun, held_out: Any) -> Callable[[], BoosterRun]:
         """Bin training and held-out rows once; return a function that starts a booster on them."""
         lightgbm = load_extra("lightgbm")
-        params = {name: value for name, value in estimator.get_params().items() if value is not None}
+        params = {name: value for name, value in self.estimator.get_params().items() if value is not None}
         for name in ("n_estimators", "class_weight", "importance_type", "objective", "n_jobs"):
             params.pop(name, None)
         if isinstance(params.get("random_state"), np.random.RandomState):
             params["random_state"] = int(params["random_state"].randint(np.iinfo(np.int32).max))
-        n_jobs = estimator.get_params().get("n_jobs")
-        params = {"verbose": -1, **params, "num_threads": n_jobs or 0, "metric": "none"}
+        params = {"verbose": -1, **params, "num_threads": self.param("n_jobs", 0), "metric": "none"}
 
         def data_set(X: Any, y: NDArray[Any], **options: Any) -> Any:
             margins = np.full(len(y), run.initial_margin)
@@ -378,14 +413,12 @@ class XGBoost(_Library):
         **dict.fromkeys(("scale_pos_weight", "base_score", "eval_metric", "callbacks", "monotone_constraints")),
     }
 
-    def fit_plain(self, estimator: Any, run: TrainingRun) -> Any:
+    def fit_plain(self, run: TrainingRun, n_rounds: int) -> Any:
         """Fit with XGBoost's own objective; a model of real numbers then predicts margins."""
-        loss = self.loss_name(estimator)
-        if loss in {"poisson", "tweedie"}:  # the same derivatives, and margins instead of their exponentials
-            power = estimator.get_params().get("tweedie_variance_power") or TWEEDIE_POWER
-            return self.fit_objective(estimator, run, make_loss(loss, power).objective)
-        model = super().fit_plain(estimator, run)
-        if loss == "absolute_error":
+        if self.loss.link == "log":  # the same derivatives, and margins instead of their exponentials
+            return self.fit_objective(run, n_rounds, self.loss.objective)
+        model = super().fit_plain(run, n_rounds)
+        if self.loss_name == "absolute_error":
             base_score = model.get_params()["base_score"]
             content = json.loads(bytes(model.get_booster().save_raw("json")))
             content["learner"]["objective"] = {"name": _SQUARED_ERROR, "reg_loss_param": {"scale_pos_weight": "1"}}
@@ -393,13 +426,13 @@ class XGBoost(_Library):
             model.set_params(objective=_SQUARED_ERROR, base_score=base_score)
         return model
 
-    def fit_objective(self, estimator: Any, run: TrainingRun, objective: Callable[..., Any]) -> Any:
+    def fit_objective(self, run: TrainingRun, n_rounds: int, objective: Callable[..., Any]) -> Any:
         """Fit; the booster keeps the initial margin as its base score. With a logarithmic link it predicts margins."""
-        callback = DetachableCallback(objective)
+        estimator, callback = self.with_rounds(n_rounds), DetachableCallback(objective)
         replaced = ("eval_metric", "early_stopping_rounds")
         original = {name: estimator.get_params()[name] for name in replaced}
         base_score = run.initial_margin if self.is_regression else 1.0 / (1.0 + math.exp(-run.initial_margin))
-        settings = {**dict.fromkeys(replaced), **self._loss_params(estimator)}
+        settings = {**dict.fromkeys(replaced), **self._loss_params()}
         estimator.set_params(objective=callback, base_score=base_score, **settings)
         try:
             estimator.fit(run.X, run.y, sample_weight=run.sample_weight)
@@ -408,18 +441,18 @@ class XGBoost(_Library):
             estimator.set_params(**original)
         return estimator.set_params(objective=_SQUARED_ERROR if self.is_regression else "binary:logistic")
 
-    def _loss_params(self, estimator: Any) -> dict[str, Any]:
-        if self.loss_name(estimator) == "poisson" and estimator.get_params()["max_delta_step"] is None:
+    def _loss_params(self) -> dict[str, Any]:
+        if self.loss_name == "poisson" and self.param("max_delta_step") is None:
             return {"max_delta_step": POISSON_STEP}
         return {}
 
-    def open_table(self, estimator: Any, run: TrainingRun, held_out: Any) -> Callable[[], BoosterRun]:
+    def open_table(self, run: TrainingRun, held_out: Any) -> Callable[[], BoosterRun]:
         """Bin training and held-out rows once; return a function that starts a booster on them."""
-        params = {**estimator.get_xgb_params(), **self._loss_params(estimator)}
+        params = {**self.estimator.get_xgb_params(), **self._loss_params()}
         params |= {"objective": _SQUARED_ERROR, "base_score": run.initial_margin, "disable_default_eval_metric": 1}
         for name in ("eval_metric", "scale_pos_weight", "tweedie_variance_power"):
             params.pop(name, None)
-        known = estimator.get_params()
+        known = self.estimator.get_params()
         options = {name: known[name] for name in ("missing", "feature_types")}
         make = partial(load_extra("xgboost").DMatrix, enable_categorical=bool(known["enable_categorical"]), **options)
         training = make(run.X, run.y, weight=run.sample_weight)  # histograms are kept with it
@@ -468,62 +501,13 @@ def default_estimator(task: str, random_state: int | None) -> Any:
     return LightGBM.estimator_class(task)(random_state=random_state, verbose=-1)
 
 
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """The library, the unfitted estimator and the loss of a fit."""
-
-    library: Library
-    estimator: Any
-    loss_name: str
-    power: float
-    patience: int | None
-
-    @property
-    def loss(self) -> Loss:
-        """The loss."""
-        return make_loss(self.loss_name, self.power)
-
-    @property
-    def n_rounds(self) -> int:
-        """The number of rounds, or the largest."""
-        return self.library.n_rounds(self.estimator)
-
-
-def sized_settings(
-    settings: Settings, rows: TrainingData, n_iter_no_change: int | str | None, *, is_default: bool
-) -> Settings:
-    """Return the settings with those that the user left at the library's default chosen by the size of the table.
-
-    The number of rounds and the learning rate belong together: both are chosen, or none. ``is_default`` says that the
-    user gave no estimator.
-    """
-    library, estimator = settings.library, settings.estimator
-    n_columns = getattr(rows.X, "shape", (0, 0))[1]
-    chosen, unset = library.settings_by_size(rows.groups.n_rows, n_columns), library.unset_params(estimator)
-    rounds = {"n_estimators", "learning_rate"}
-    if not is_default:
-        open_names = set(rounds) if rounds <= unset else set()
-        if library.size_params <= unset:
-            open_names |= library.size_params
-        chosen = {name: value for name, value in chosen.items() if name in open_names}
-    if rows.groups.n_rows <= FEW_ROWS and "n_jobs" in unset:
-        chosen["n_jobs"] = 1
-    estimator = clone(estimator).set_params(**chosen)
-    patience: int | None = None
-    if isinstance(n_iter_no_change, int):
-        patience = n_iter_no_change
-    elif n_iter_no_change is not None and (is_default or "n_estimators" in unset):
-        patience = math.ceil(PATIENCE / library.learning_rate(estimator))
-    return replace(settings, estimator=estimator, patience=patience)
-
-
 def library_of(estimator: Any, task: str) -> Library:
     """Return the library of an estimator; raise TypeError unless it is LightGBM's or XGBoost's for the task."""
     for cls in type(estimator).__mro__:  # a user's class may derive from a library's, whose own subclasses are refused
         for library in _LIBRARIES:
             if cls.__module__.partition(".")[0] == library.module:
                 if cls.__name__ == library.class_names[task]:
-                    return library(task)
+                    return library(estimator, task)
                 break
         else:
             continue

@@ -321,21 +321,15 @@ class TransportObjective:
         Rounds that minimise the loss alone, after which the unit of ``parity_weight`` is measured if it was not passed.
     ramp : int, default=130
         Rounds over which the weight of the penalty increases to ``parity_weight``: linearly for the continuous distance
-        between probabilities, with the square of their number otherwise. With the full weight from the first round on,
-        trees learn little from the labels.
+        between probabilities, with the square of their number otherwise, so that trees learn from the labels first.
     group_probabilities : array-like of shape (n_rows, n_groups), optional
         Probability of each group for each row, for instance given the features; by default 1 for the row's group. If
-        groups are compared within labels or strata, it must be given these, too: the probability of the group among
-        rows with these features and this label. See Notes.
-    unit : float, optional
-        Factor of the penalty at ``parity_weight`` 1, in loss per unit of distance; then nothing is measured. Requires
-        ``comparisons``.
-    divisor : float, default=1.0
-        With ``unit``: divisor of the predictions before they are compared. It is measured, too, otherwise: 1 for
-        probabilities, four standard deviations of the predictions for real numbers.
-    comparisons : Comparisons, optional
-        The pairs that are compared, with their weights; by default those of ``criterion`` and ``strata``, weighed by
-        reliability after ``warmup``. Requires ``unit``; ``target`` is then ignored.
+        groups are compared within labels or strata, it must be given these, too. See Notes.
+    unit, divisor, comparisons : float, float, Comparisons, optional
+        Factor of the penalty at ``parity_weight`` 1, in loss per unit of distance; divisor of the predictions before
+        they are compared; and the weighted pairs. By default they are measured after ``warmup``: 1 is the divisor of
+        probabilities, four standard deviations of the predictions that of real numbers. ``unit`` and ``comparisons``
+        require each other; ``target`` is then ignored.
     groups : GroupPolicy, optional
         How sensitive columns become groups.
 
@@ -376,7 +370,6 @@ class TransportObjective:
 
     **Group probabilities.** If the group is not among the features, trees that follow each row's group overfit to the
     training rows. With probabilities given the features the gradient has the same expectation, without that noise.
-    Within labels that holds for probabilities given features and label.
 
     **Rounds.** An objective counts its rounds, and starts again when all margins are equal, as they are at the start of
     training; `reset` does the same. LightGBM trains with a copy.
@@ -534,7 +527,7 @@ class TransportObjective:
             if self._probabilities is not None:
                 _check_probabilities_within(self._probabilities, compared)
             self._rows = GroupedRows(
-                self.groups, self._probabilities, strata=compared.stratum, n_strata=compared.n_strata
+                self.groups, self._probabilities, strata=compared.stratum, n_strata=len(compared.resolved.compared)
             )
         return self._rows
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 
 from fairtransport._sklearn import group_cells
 from fairtransport.boosting._constants import (
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._libraries import BoosterRun, Settings
+    from fairtransport.boosting._libraries import BoosterRun, Library
     from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
     from fairtransport.boosting._training_data import TrainingData
     from fairtransport.criteria.criterion import ComparedStrata
@@ -85,9 +84,9 @@ class Choice:
     reached: bool = True
 
 
-def training_run(settings: Settings, rows: TrainingData) -> TrainingRun:
+def training_run(library: Library, rows: TrainingData) -> TrainingRun:
     """Return the rows as a library takes them, with the margin of the best constant."""
-    constant = settings.loss.constant(rows.labels, rows.weights)
+    constant = library.loss.constant(rows.labels, rows.weights)
     return TrainingRun(rows.X, rows.labels, rows.weights, constant)
 
 
@@ -112,36 +111,35 @@ class RoundSearch:
 
     def __init__(
         self,
-        settings: Settings,
+        library: Library,
         penalty: PenaltySettings,
         held_out: HeldOutRows,
         response: BoostedClasses | BoostedNumbers,
         seed: int,
     ) -> None:
-        self._settings, self._penalty, self._held_out = settings, penalty, held_out
+        self._library, self._penalty, self._held_out = library, penalty, held_out
         self._response, self._seed = response, seed
         self._n_rows = held_out.n_rows
         self._tables = [
-            settings.library.open_table(settings.estimator, training_run(settings, training), validation.X)
-            for training, validation in held_out.parts
+            library.open_table(training_run(library, training), validation.X) for training, validation in held_out.parts
         ]
         self._train_plain()
 
     # ---------------------------------------------------------------- without the penalty
 
     def _train_plain(self) -> None:
-        settings, rows = self._settings, self._held_out.rows
-        runs, objective = [start() for start in self._tables], settings.loss.objective
-        best = BestRound(first_round=1, patience=settings.patience)
+        library, rows = self._library, self._held_out.rows
+        runs, objective = [start() for start in self._tables], library.loss.objective
+        best = BestRound(first_round=1, patience=library.patience)
         training: list[NDArray[np.float64]] = []
-        for number in range(1, settings.n_rounds + 1):
+        for number in range(1, library.n_rounds + 1):
             for run in runs:
                 run.update(objective)
-            if settings.patience is None and number < settings.n_rounds:
+            if library.patience is None and number < library.n_rounds:
                 best.record(0.0)
                 continue
             margins = _margins(runs)
-            losses = settings.loss.values(margins, rows.labels)
+            losses = library.loss.values(margins, rows.labels)
             if best.record(float(np.average(losses, weights=rows.weights))):
                 self.plain_margins = margins
                 training = [run.training_margins() for run in runs]
@@ -149,14 +147,14 @@ class RoundSearch:
                 break
         self.plain_rounds = best.number
         self._references = [
-            self._penalty.refer_to(settings, rows, margins)
+            self._penalty.refer_to(library, rows, margins)
             for (rows, _), margins in zip(self._held_out.parts, training, strict=True)
         ]
 
     @cached_property
     def evaluator(self) -> ScoreEvaluator:
         """Evaluates scores of the held-out rows against those of the plain models."""
-        plain = self._settings.loss.predictions(self.plain_margins)
+        plain = self._library.loss.predictions(self.plain_margins)
         return make_evaluator(self._response, self._penalty, self._held_out.rows, plain)
 
     @property
@@ -169,14 +167,14 @@ class RoundSearch:
     @cached_property
     def _probabilities(self) -> list[NDArray[np.float32] | None]:
         return [
-            self._penalty.group_probabilities(self._settings, rows, reference, self._seed)
+            self._penalty.group_probabilities(self._library, rows, reference, self._seed)
             for (rows, _), reference in zip(self._held_out.parts, self._references, strict=True)
         ]
 
     @cached_property
     def _measure(self) -> tuple[Callable[[NDArray[np.float64]], tuple[float, float]], float]:
         """The sum of distances and the loss of held-out rows at margins, and the factor of the former at weight 1."""
-        loss, rows = self._settings.loss, self._held_out.rows
+        loss, rows = self._library.loss, self._held_out.rows
         divisor = float(np.mean([reference.divisor for reference in self._references]))
         pairs = rows.compare(self._penalty.criterion).comparisons(self._references[0].targets)
         weighed = weigh_by_reliability(pairs, loss.predictions(self.plain_margins) / divisor)
@@ -195,23 +193,23 @@ class RoundSearch:
 
     def schedule(self) -> RoundSchedule:
         """Return the rounds of a training with the penalty: those of the plain model, if these are not very few."""
-        settings = self._settings
-        if settings.patience is None:
-            return RoundSchedule(settings.n_rounds, self._n_rows)
-        rate = settings.library.learning_rate(settings.estimator)
-        fewest = min(settings.n_rounds, int(np.ceil(FEWEST_STEPS / rate)))
+        library = self._library
+        if library.patience is None:
+            return RoundSchedule(library.n_rounds, self._n_rows)
+        rate = library.learning_rate
+        fewest = min(library.n_rounds, int(np.ceil(FEWEST_STEPS / rate)))
         return RoundSchedule(max(self.plain_rounds, fewest), self._n_rows)
 
     def _train(self, weight: float, _: Any) -> tuple[FairRounds, NDArray[np.float64]]:
         """Train with a weight; return the rounds, and the scores of the held-out rows."""
-        settings, schedule = self._settings, self.schedule()
+        library, schedule = self._library, self.schedule()
         if weight == 0.0:
             rounds = FairRounds(schedule, self.plain_rounds, {})
-            return rounds, settings.loss.predictions(self.plain_margins)
+            return rounds, library.loss.predictions(self.plain_margins)
         runs = [start() for start in self._tables]
         objectives: list[Callable[..., Any]] = [
             self._penalty.objective(
-                settings, rows, reference,
+                library, rows, reference,
                 parity_weight=weight, schedule=schedule, group_probabilities=probabilities,
             )
             for (rows, _), reference, probabilities in zip(
@@ -219,9 +217,9 @@ class RoundSearch:
             )
         ]  # fmt: skip
         measure, factor = self._measure
-        best, records = BestRound(first_round=schedule.full_weight, patience=settings.patience), []
+        best, records = BestRound(first_round=schedule.full_weight, patience=library.patience), []
         chosen = self.plain_margins
-        last = schedule.n_rounds if settings.patience is None else round(BEYOND_SCHEDULE * schedule.n_rounds)
+        last = schedule.n_rounds if library.patience is None else round(BEYOND_SCHEDULE * schedule.n_rounds)
         for number in range(1, last + 1):
             for run, objective in zip(runs, objectives, strict=True):
                 run.update(objective)
@@ -234,7 +232,7 @@ class RoundSearch:
                 chosen = margins
             if best.has_passed:
                 break
-        return FairRounds(schedule, best.number, _history(records)), settings.loss.predictions(chosen)
+        return FairRounds(schedule, best.number, _history(records)), library.loss.predictions(chosen)
 
     def choose(self, parity_weight: float | None, max_disparity: float | None) -> Choice:
         """Train with a given weight, or with the one that a rule chooses on a path of weights."""
@@ -327,30 +325,22 @@ def _has_all(rows: TrainingData, part: NDArray[np.int64], n_groups: int) -> bool
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A trained model, and what its fitted attributes and its outcome are made from."""
+    """The fitted attributes of an estimator, and what its predictions and its outcome are made from."""
 
-    plain: Any
-    model: Any
+    attributes: dict[str, Any]
     plain_margins: NDArray[np.float64]
     margins: NDArray[np.float64]
-    n_rounds: int
-    is_stopped_early: bool
-    parity_weight: float
-    unit: float
     is_within_chance: bool
     reason: str
     reached: bool
     evaluator: ScoreEvaluator
     scores: NDArray[np.float64]
     metrics: ScoreMetrics
-    before_after: dict[str, tuple[float, float]]
-    history: dict[str, NDArray[np.float64]]
-    path: dict[str, NDArray[np.float64]]
     compared: ComparedStrata
 
 
 def train(
-    settings: Settings,
+    library: Library,
     penalty: PenaltySettings,
     rows: TrainingData,
     choice: Choice | None,
@@ -360,27 +350,27 @@ def train(
     seed: int,
 ) -> Training:
     """Train on all rows."""
-    library, run = settings.library, training_run(settings, rows)
+    run = training_run(library, rows)
     if choice is None:
-        schedule = RoundSchedule(settings.n_rounds, rows.groups.n_rows)
+        schedule = RoundSchedule(library.n_rounds, rows.groups.n_rows)
         rounds = FairRounds(schedule, schedule.n_rounds, {})
-        choice = Choice(settings.n_rounds, parity_weight or 0.0, rounds)
-    plain = library.fit_plain(_with_rounds(settings, choice.plain_rounds), run)
+        choice = Choice(library.n_rounds, parity_weight or 0.0, rounds)
+    plain = library.fit_plain(run, choice.plain_rounds)
     plain_margins = library.margins(plain, rows.X)
-    reference = penalty.refer_to(settings, rows, plain_margins)
+    reference = penalty.refer_to(library, rows, plain_margins)
     weight = choice.parity_weight if reference.factor > 0.0 else 0.0
     model, margins, n_rounds = plain, plain_margins, choice.plain_rounds
     if weight > 0.0:
         n_rounds = choice.rounds.n_rounds
         objective = penalty.objective(
-            settings, rows, reference,
+            library, rows, reference,
             parity_weight=weight,
             schedule=choice.rounds.schedule,
-            group_probabilities=penalty.group_probabilities(settings, rows, reference, seed),
+            group_probabilities=penalty.group_probabilities(library, rows, reference, seed),
         )  # fmt: skip
-        model = library.fit_objective(_with_rounds(settings, n_rounds), run, objective)
+        model = library.fit_objective(run, n_rounds, objective)
         margins = library.margins(model, rows.X)
-    predict = settings.loss.predictions
+    predict = library.loss.predictions
     if choice.path is None:
         evaluator = make_evaluator(response, penalty, rows, predict(plain_margins))
         scores, path = predict(margins), WeightPath(lambda _, __: (None, predict(margins)), evaluator)
@@ -388,27 +378,26 @@ def train(
     else:
         evaluator, path = choice.path.evaluator, choice.path
         scores = choice.scores if weight > 0.0 else evaluator.initial_scores
+    metrics = evaluator.evaluate(scores)
     return Training(
-        plain=plain,
-        model=model,
+        attributes={
+            "estimator_": model,
+            "initial_estimator_": plain,
+            "n_iter_": n_rounds,
+            "parity_weight_": weight,
+            "unit_": reference.factor,
+            "information_kept_": metrics.information_kept,
+            "before_after_": metrics_before_and_after(evaluator, scores),
+            "history_": choice.rounds.history,
+            "path_": path.table(),
+        },
         plain_margins=plain_margins,
         margins=margins,
-        n_rounds=n_rounds,
-        is_stopped_early=settings.patience is not None,
-        parity_weight=weight,
-        unit=reference.factor,
         is_within_chance=reference.factor == 0.0 or not choice.has_differences,
         reason=choice.reason,
         reached=choice.reached,
         evaluator=evaluator,
         scores=scores,
-        metrics=evaluator.evaluate(scores),
-        before_after=metrics_before_and_after(evaluator, scores),
-        history=choice.rounds.history,
-        path=path.table(),
+        metrics=metrics,
         compared=reference.compared.resolved,
     )
-
-
-def _with_rounds(settings: Settings, n_rounds: int) -> Any:
-    return clone(settings.estimator).set_params(n_estimators=n_rounds)

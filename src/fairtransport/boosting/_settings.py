@@ -1,16 +1,25 @@
-"""The penalty and the response as an estimator's parameters describe them, for any part of the rows."""
+"""The penalty, with probabilities of groups, and the response, as parameters describe them."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold
 
 from fairtransport._labels import real_targets, two_classes
+from fairtransport._sklearn import take_rows
 from fairtransport._validation import check_weights
-from fairtransport.boosting._constants import LARGE_TABLE, LARGE_TABLE_SHARES, SMALL_TABLE_SHARES
-from fairtransport.boosting._group_probabilities import estimate_group_probabilities
+from fairtransport.boosting._constants import (
+    GROUP_FOLDS,
+    LARGE_TABLE,
+    LARGE_TABLE_SHARES,
+    LEAST_PROBABILITY,
+    N_SCALINGS,
+    SMALL_TABLE_SHARES,
+)
 from fairtransport.boosting._objective import (
     Loss,
     TransportObjective,
@@ -20,13 +29,14 @@ from fairtransport.boosting._objective import (
     moments,
     prediction_divisor,
 )
+from fairtransport.boosting._training_data import hard_probabilities
 from fairtransport.criteria.criterion import needs_labels
-from fairtransport.training.responses import ScoredResponse, area_under_curve
+from fairtransport.training.responses import ScoredClasses, ScoredNumbers, ScoredResponse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._libraries import Settings
+    from fairtransport.boosting._libraries import Library
     from fairtransport.boosting._training_data import ComparedRows, Targets, TrainingData
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
@@ -87,9 +97,9 @@ class PenaltySettings:
         within = rows.strata is not None or needs_labels(self.criterion)
         return learner_distance(self.distance, within=within, is_logistic=loss.is_logistic)
 
-    def refer_to(self, settings: Settings, rows: TrainingData, margins: NDArray[np.float64]) -> PlainReference:
+    def refer_to(self, library: Library, rows: TrainingData, margins: NDArray[np.float64]) -> PlainReference:
         """Return the unit of the penalty and the targets, by the margins of a plain model."""
-        loss, compared = settings.loss, rows.compare(self.criterion)
+        loss, compared = library.loss, rows.compare(self.criterion)
         predictions = loss.predictions(margins)
         divisor = prediction_divisor(loss, predictions, rows.weights)
         targets = compared.fixed_targets(self.target, predictions, divisor)
@@ -99,16 +109,16 @@ class PenaltySettings:
         return PlainReference(factor, divisor, weighed, compared, targets)
 
     def group_probabilities(
-        self, settings: Settings, rows: TrainingData, reference: PlainReference, seed: int
+        self, library: Library, rows: TrainingData, reference: PlainReference, seed: int
     ) -> NDArray[np.float32] | None:
         """Return the probabilities of the groups given the features, or None where rows count for their group."""
         if not self.smooth_groups:
             return None
-        return estimate_group_probabilities(settings.library, settings.estimator, rows, reference.compared, seed)
+        return estimate_group_probabilities(library, rows, reference.compared, seed)
 
     def objective(
         self,
-        settings: Settings,
+        library: Library,
         rows: TrainingData,
         reference: PlainReference,
         *,
@@ -122,9 +132,9 @@ class PenaltySettings:
             criterion=self.criterion,
             strata=rows.strata,
             parity_weight=parity_weight,
-            loss=settings.loss_name,
-            tweedie_variance_power=settings.power,
-            distance=self._distance(rows, settings.loss),
+            loss=library.loss_name,
+            tweedie_variance_power=library.power,
+            distance=self._distance(rows, library.loss),
             scale=self.scale,
             warmup=schedule.warmup,
             ramp=schedule.ramp,
@@ -133,6 +143,74 @@ class PenaltySettings:
             divisor=reference.divisor,
             comparisons=reference.comparisons,
         )
+
+
+# Probabilities of the groups given the features (and label and stratum, where groups are compared within these), by
+# cross-fitting: no model predicts rows that it was trained on.
+
+
+def estimate_group_probabilities(
+    library: Library, rows: TrainingData, compared: ComparedRows, seed: int
+) -> NDArray[np.float32]:
+    """Estimate the probability of each group given a row's features and, where they matter, its label and stratum."""
+    parts = compared.resolved.compared
+    labels = sorted({part.label for part in parts if part.label is not None})
+    if not labels:
+        probabilities = _cross_fitted(library, rows, seed)
+    else:
+        probabilities = np.zeros((rows.groups.n_rows, len(rows.groups)), dtype=np.float32)
+        for label in labels:
+            of_label = np.flatnonzero(rows.labels == label)
+            probabilities[of_label] = _cross_fitted(library, rows.select(of_label), seed)
+    if labels or parts[0].stratum is not None:
+        _match_totals(probabilities, rows, compared)
+    return probabilities
+
+
+def _cross_fitted(library: Library, rows: TrainingData, seed: int) -> NDArray[np.float32]:
+    groups, weights = rows.groups, rows.weights
+    if groups.counts.max() < GROUP_FOLDS:  # too few rows for the folds
+        return hard_probabilities(groups)
+    probabilities = np.zeros((groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last column is "in no group"
+    folds = StratifiedKFold(GROUP_FOLDS, shuffle=True, random_state=seed)
+    for codes in groups.memberships:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+            splits = list(folds.split(np.zeros(len(codes)), codes))
+        for training, held_out in splits:
+            known, labels = np.unique(codes[training], return_inverse=True)
+            if len(known) == 1:
+                probabilities[held_out, known[0]] = 1.0
+                continue
+            model, sample_weight = library.group_model(), None if weights is None else weights[training]
+            model.fit(take_rows(rows.X, training), labels, sample_weight=sample_weight)
+            probabilities[np.ix_(held_out, known)] = model.predict_proba(take_rows(rows.X, held_out))
+    return probabilities[:, :-1]
+
+
+def _match_totals(probabilities: NDArray[np.float32], rows: TrainingData, compared: ComparedRows) -> None:
+    """Scale the probabilities of each group in each stratum, such that they sum to the group's rows there.
+
+    The probabilities of a row sum to 1 for each sensitive column. Alternately scaling columns and rows is iterative
+    proportional fitting.
+    """
+    groups = rows.groups
+    weights = np.ones(groups.n_rows) if rows.weights is None else rows.weights
+    of_columns = [set(np.unique(codes).tolist()) - {len(groups)} for codes in groups.memberships]
+    for number, part in enumerate(compared.resolved.compared):
+        inside = np.flatnonzero((compared.stratum == number) & (weights > 0.0))
+        old, mass = probabilities[inside].astype(np.float64), weights[inside, None]
+        probabilities[inside] = 0.0
+        for of_column in of_columns:
+            present = np.array([group for group in part.groups if group in of_column], dtype=np.int64)
+            totals = [float(weights[part.rows[part.groups.index(group)]].sum()) for group in present.tolist()]
+            in_no_group = float(mass.sum()) - sum(totals)
+            table = np.column_stack((old[:, present], 1.0 - old[:, list(of_column)].sum(axis=1)))
+            table = np.maximum(table, LEAST_PROBABILITY) * np.append(np.ones(len(present)), in_no_group > 0.0)
+            for _ in range(N_SCALINGS):
+                table *= np.append(totals, in_no_group) / np.maximum((mass * table).sum(axis=0), 1e-300)
+                table /= table.sum(axis=1, keepdims=True)
+            probabilities[np.ix_(inside, present)] = table[:, :-1]
 
 
 # What boosted trees predict: how y is read, and what the evaluation and the words about a training need.
@@ -162,21 +240,17 @@ class BoostedResponse(ScoredResponse):
 
 
 @dataclass(frozen=True, eq=False)
-class BoostedClasses(BoostedResponse):
+class BoostedClasses(ScoredClasses, BoostedResponse):
     """Two classes, the larger of which is class 1; scores are probabilities."""
 
-    loss_name: ClassVar[str] = "log_loss"
-    quality_name: ClassVar[str] = "auc"
-    quality_text: ClassVar[str] = "AUC"
-    repair: ClassVar[str] = "QuantileRepairClassifier"
     bounds: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
 
     classes: NDArray[Any]
 
     @classmethod
-    def of(cls, y: Any, weights: Any, settings: Settings, owner: str) -> BoostedClasses:  # noqa: ARG003
+    def of(cls, y: Any, weights: Any, library: Library, owner: str) -> BoostedClasses:  # noqa: ARG003
         """Return the classes of y."""
-        return cls(settings.loss, two_classes(y, owner)[1])
+        return cls(library.loss, two_classes(y, owner)[1])
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -190,29 +264,22 @@ class BoostedClasses(BoostedResponse):
             raise ValueError(f"{owner} has other class labels than y.")
         return (labels == self.classes[1]).astype(np.int64)
 
-    def row_weights(self, settings: Settings, rows: TrainingData) -> Array | None:
+    def row_weights(self, library: Library, rows: TrainingData) -> Array | None:
         """Return the weights of the rows, with those of their classes."""
         if rows.weights is not None and not all(rows.weights[rows.labels == label].any() for label in (0, 1)):
             raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
-        return settings.library.absorb_class_weights(settings.estimator, self.classes, rows.labels, rows.weights)
+        return library.absorb_class_weights(self.classes, rows.labels, rows.weights)
 
     def _margins(self, scores: Array) -> Array:
         inside = np.clip(scores, 1e-15, 1.0 - 1e-15)
         return np.asarray(np.log(inside) - np.log1p(-inside))
 
-    def quality(self, scores: Array, outcomes: Array, shares: Array) -> float:
-        """Return the area under the ROC curve."""
-        return area_under_curve(scores, outcomes, shares)
-
 
 @dataclass(frozen=True, eq=False)
-class BoostedNumbers(BoostedResponse):
+class BoostedNumbers(ScoredNumbers, BoostedResponse):
     """Numbers; trees are trained on y less a center, divided by a scale."""
 
     loss_name: ClassVar[str] = "loss"
-    quality_name: ClassVar[str] = "r2"
-    quality_text: ClassVar[str] = "R2"
-    repair: ClassVar[str] = "QuantileRepairRegressor"
 
     name: str
     center: float
@@ -220,18 +287,18 @@ class BoostedNumbers(BoostedResponse):
     deviation: float
 
     @classmethod
-    def of(cls, y: Any, weights: Any, settings: Settings, owner: str) -> BoostedNumbers:
+    def of(cls, y: Any, weights: Any, library: Library, owner: str) -> BoostedNumbers:
         """Return mean and standard deviation of y; with a logarithmic link 0 and the mean."""
-        numbers = _checked_numbers(y, owner, settings.loss)
+        numbers = _checked_numbers(y, owner, library.loss)
         if weights is not None:
             weights = check_weights(weights, size=len(np.asarray(weights)))
             weights = weights if len(weights) == len(numbers) else None  # the rows are counted later
         mean, deviation = moments(numbers, weights)
-        if settings.loss.link == "log":
-            return cls(settings.loss, settings.loss_name, 0.0, mean, deviation)
+        if library.loss.link == "log":
+            return cls(library.loss, library.loss_name, 0.0, mean, deviation)
         if deviation == 0.0:
             raise ValueError("y has the same value in every row that has weight, so there is nothing to predict.")
-        return cls(settings.loss, settings.loss_name, mean, deviation, deviation)
+        return cls(library.loss, library.loss_name, mean, deviation, deviation)
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -242,7 +309,7 @@ class BoostedNumbers(BoostedResponse):
         """Return y in the units of the loss."""
         return np.asarray((_checked_numbers(y, owner, self.loss) - self.center) / self.scale)
 
-    def row_weights(self, settings: Settings, rows: TrainingData) -> Array | None:  # noqa: ARG002
+    def row_weights(self, library: Library, rows: TrainingData) -> Array | None:  # noqa: ARG002
         """Return the weights of the rows."""
         return rows.weights
 
@@ -258,10 +325,6 @@ class BoostedNumbers(BoostedResponse):
         """Return the coefficient of determination."""
         mean = float(shares @ outcomes)
         return 1.0 - float(shares @ (outcomes - scores) ** 2) / float(shares @ (outcomes - mean) ** 2)
-
-    def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:
-        """Return a pair of disparities in standard deviations of y."""
-        return {"standardized_disparity": (pair[0] / self.deviation, pair[1] / self.deviation)}
 
 
 def _checked_numbers(y: Any, owner: str, loss: Loss) -> Array:

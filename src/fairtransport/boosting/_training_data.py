@@ -12,7 +12,7 @@ from numba import config
 from scipy.sparse import issparse
 
 from fairtransport._columns import short_type
-from fairtransport._sklearn import n_rows, take_rows
+from fairtransport._sklearn import as_features, n_rows, take_rows
 from fairtransport._validation import check_length, check_weights
 from fairtransport.criteria.criterion import (
     ComparedStrata,
@@ -56,11 +56,6 @@ class ComparedRows:
     groups: Groups
     resolved: ComparedStrata
     stratum: NDArray[np.int64]
-
-    @property
-    def n_strata(self) -> int:
-        """Number of strata in which groups are compared."""
-        return len(self.resolved.compared)
 
     def fixed_targets(self, target: Any, scores: NDArray[np.float64], scale: float = 1.0) -> Targets | None:
         """Return what groups are compared with in each stratum; None where they are compared with each other.
@@ -134,13 +129,7 @@ class TrainingData:
 
     def compare(self, criterion: str | Criterion) -> ComparedRows:
         """Return where a criterion compares the groups of these rows."""
-        return compare_rows(
-            criterion,
-            self.groups,
-            labels=self.labels,
-            strata=self.strata,
-            row_weights=self.weights,
-        )
+        return compare_rows(criterion, self.groups, labels=self.labels, strata=self.strata, row_weights=self.weights)
 
 
 def check_shape(X: Any, n_features: int | None = None, *, owner: str) -> None:
@@ -212,13 +201,17 @@ def check_eval_set(
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) != len(parts):
         raise ValueError(f"eval_set must be a tuple: {', '.join(parts[:-1])} and {parts[-1]}.")
     X, y, sensitive_features = eval_set[:3]
+    X = as_features(X)
     labels = read_labels(y, "eval_set")
     groups = rows.groups.encode(sensitive_features)
     strata = None if rows.strata is None else rows.strata.encode(eval_set[3])
-    check_length(labels, size=n_rows(X), name="y of eval_set")
-    check_length(range(groups.n_rows), size=n_rows(X), name="sensitive_features of eval_set")
-    if strata is not None:
-        check_length(range(strata.n_rows), size=n_rows(X), name="strata of eval_set")
+    lengths = {
+        "y": len(labels),
+        "sensitive_features": groups.n_rows,
+        "strata": n_rows(X) if strata is None else strata.n_rows,
+    }
+    for name, length in lengths.items():
+        check_length(range(length), size=n_rows(X), name=f"{name} of eval_set")
     groups.require()
     return TrainingData(X, labels, groups, strata=strata)
 

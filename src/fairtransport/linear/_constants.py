@@ -25,6 +25,7 @@ N_FOLDS = 3  # of that cross-fitting
 PATH_KNOTS = 129  # of the spread maps that a path stores, one array for all
 
 # L-BFGS.
+SATURATED = 0.01  # least curvature of a row: saturated scores have none here, but nearby
 LEAST_CURVATURE = 1e-4  # of the largest, for directions without information
 HESSIAN_ROWS = 5_000  # or ten for each column: enough for a preconditioner
 MAX_WHITENED = 1000  # columns; with more, a matrix costs more than it saves

@@ -18,6 +18,7 @@ from fairtransport.linear._constants import (
     MAX_WHITENED,
     MOST_PRIOR_ROWS,
     PRIOR_ROWS,
+    SATURATED,
     SHIFT_ROWS,
 )
 
@@ -146,13 +147,9 @@ class LinearProblem:
         projected = project.T @ moments @ project
         return np.asarray(np.diag(ridge) + 0.5 * rows * (projected + projected.T) + shift * moments)
 
-    def loss_terms(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """Return the mean loss, the scores, and the derivative with respect to the predictors."""
-        predictors = self.predictors(parameters)
-        return self.loss.terms(predictors, self.outcomes, self.shares, equal_shares=self._equal)
-
     @cached_property
-    def _equal(self) -> bool:
+    def has_equal_shares(self) -> bool:
+        """Whether all rows count the same."""
         return bool((self.shares == self.shares[0]).all())
 
     def whitening(self, parameters: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -168,7 +165,7 @@ class LinearProblem:
         return factors
 
     def _curvature(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(self.shares * self.loss.solver_curvature(self.scores(parameters)))
+        return np.asarray(self.shares * np.maximum(self.loss.curvature(self.scores(parameters)), SATURATED))
 
     def _moments(self, part: Any, curvature: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of curvature times the outer products of the rows, from a sample of them; or its diagonal."""
@@ -228,7 +225,6 @@ class LbfgsResult:
 
     parameters: NDArray[np.float64]
     converged: bool
-    message: str
     n_iter: int
     records: list[tuple[float, float]]
 
@@ -251,15 +247,11 @@ class LbfgsSolver:
     ) -> None:
         self.problem, self.penalty, self.comparisons, self.unit = problem, penalty, comparisons, unit
         self.chance, self.tol, self.max_iter = chance, tol, max_iter
-        self.initial = initial
         self.factors = problem.whitening(initial) if factors is None else factors
         self._last: tuple[float, float] = (0.0, 0.0)
 
     def run(
-        self,
-        weight: float,
-        start: NDArray[np.float64],
-        on_iteration: Callable[[int, float, float], None] | None = None,
+        self, weight: float, start: NDArray[np.float64], on_iteration: Callable[[int, float, float], None] | None = None
     ) -> LbfgsResult:
         """Return the minimum for one weight of the penalty, from a starting point."""
         records: list[tuple[float, float]] = []
@@ -290,12 +282,14 @@ class LbfgsSolver:
         converged = solution.status == 0 or (
             solution.status == 2 and float(np.abs(solution.jac).max()) <= 100.0 * self.tol
         )
-        return LbfgsResult(parameters, converged, str(solution.message), int(solution.nit), records)
+        return LbfgsResult(parameters, converged, int(solution.nit), records)
 
     def value_and_gradient(self, parameters: NDArray[np.float64], weight: float) -> tuple[float, NDArray[np.float64]]:
         """Return the objective and its gradient with respect to the parameters."""
         problem = self.problem
-        loss, scores, slopes = problem.loss_terms(parameters)
+        loss, scores, slopes = problem.loss.terms(
+            problem.predictors(parameters), problem.outcomes, problem.shares, equal_shares=problem.has_equal_shares
+        )
         ridge, gradient = problem.ridge_terms(parameters)
         penalty = 0.0
         if weight > 0.0 and self.unit > 0.0:

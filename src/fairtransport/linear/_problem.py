@@ -68,11 +68,6 @@ class Scaling:
         unit[unit == 0.0] = 1.0
         return cls(np.where(full & bool(centred), mean, 0.0), unit)
 
-    @classmethod
-    def none(cls, n_columns: int) -> Scaling:
-        """Return a scaling that leaves columns as they are."""
-        return cls(np.zeros(n_columns), np.ones(n_columns))
-
     def apply(self, X: Any, *, overwrite: bool = False) -> Any:
         """Return the matrix in these units, of the same storage and number type; a dense one may be overwritten."""
         if not sparse.issparse(X):
@@ -82,16 +77,9 @@ class Scaling:
                 part[:] = (part - self.origin) / self.unit
             return scaled
         # Centred columns are mostly non-zero, so little is lost by storing them in full.
-        centred = np.flatnonzero(self.origin != 0.0)
-        scaled = sparse.csc_matrix(X @ sparse.diags_array(1.0 / self.unit))
-        parts, done = [], 0
-        for column in centred:
-            parts.append(scaled[:, done:column])
-            full = scaled[:, [column]].toarray() - self.origin[column] / self.unit[column]
-            parts.append(sparse.csc_matrix(full))
-            done = int(column) + 1
-        parts.append(scaled[:, done:])
-        return sparse.csr_matrix(sparse.hstack(parts, format="csr"), dtype=X.dtype)
+        rows = sparse.csr_matrix(np.ones((X.shape[0], 1)))
+        shifts = rows @ sparse.csr_matrix((self.origin / self.unit)[None])
+        return sparse.csr_matrix(X @ sparse.diags_array(1.0 / self.unit) - shifts, dtype=X.dtype)
 
     def to_scaled(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return parameters, the intercept last, that give scaled columns the scores that ``theta`` gives raw ones."""
@@ -221,7 +209,8 @@ def compare_groups(data: TrainingData, scores: NDArray[np.float64], options: Tra
     pairwise = weigh_by_reliability(criterion, scores)
     if options.each_other:
         return GroupComparisons(strata, criterion, pairwise, pairwise)
-    to_target = strata.comparisons(tuple(stratum_targets(options, scores, data, strata)))
+    targets = stratum_targets(options, scores, data.groups, data.weights, strata, response=data.response)
+    to_target = strata.comparisons(tuple(targets))
     return GroupComparisons(strata, criterion, pairwise, weigh_by_reliability(to_target, scores))
 
 
@@ -236,7 +225,7 @@ def stored_target(
 ) -> NDArray[np.float64]:
     """Return the target as scores of equal mass."""
     sample = resolve_group_target(
-        options.target_word,
+        "barycenter_w2" if options.each_other else options.target,  # the former is shown beside them
         response.scores_as_given(scores),
         groups,
         weights,
@@ -247,22 +236,27 @@ def stored_target(
 
 
 def stratum_targets(
-    options: TrainingOptions, scores: NDArray[np.float64], data: TrainingData, strata: ComparedStrata
+    options: TrainingOptions,
+    scores: NDArray[np.float64],
+    groups: Groups,
+    weights: NDArray[np.float64] | None,
+    strata: ComparedStrata,
+    *,
+    response: Response,
 ) -> NDArray[np.float64]:
     """Return the target of each compared stratum, from the scores of its rows: shape (n_strata, 4096)."""
+    parts = strata.compared
     try:
-        samples = [
-            stored_target(options, scores, data.groups, data.weights, response=data.response, stratum=stratum)
-            for stratum in strata.compared
-        ]
+        return np.array(
+            [stored_target(options, scores, groups, weights, response=response, stratum=part) for part in parts]
+        )
     except ValueError:
-        if len(strata.compared) == 1:
+        if len(parts) == 1:
             raise
         raise ValueError(
-            f"target must name a distribution in each of the {len(strata.compared)} strata that are compared, and "
-            "the group that it names has no rows in some of them; use 'barycenter'."
+            f"target must name a distribution in each of the {len(parts)} strata that are compared, and the group that "
+            "it names has no rows in some of them; use 'barycenter'."
         ) from None
-    return np.array(samples)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,10 +282,6 @@ class ParityProblem:
         """Whether metrics of the training rows are too good, so that the disparity is estimated out of fold."""
         return self.options.group_specific or self.loss.n_columns * FLEXIBLE_ROWS > len(self.loss.outcomes)
 
-    def scores(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores of the rows in canonical order."""
-        return self.loss.scores(parameters)
-
     def in_given_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of the rows in the order of the data as given."""
         restored = np.empty_like(values)
@@ -308,42 +298,28 @@ class ParityProblem:
         theta[list(self.models)] = raw
         return theta, common
 
-    def solver(self) -> LbfgsSolver:
-        """Return the solver of the final fit."""
-        return LbfgsSolver(
-            self.loss,
-            self.penalty,
-            self.comparisons.penalised,
-            chance=self._chance_term(self.comparisons.penalised, self.evaluator.initial_scores),
-            initial=self.start,
-            unit=self.unit,
-            tol=self.options.tol,
-            max_iter=self.options.max_iter,
-        )
-
-    def coarse_solver(
+    def solver(
         self,
-        loss: LinearProblem,
-        comparisons: Comparisons,
-        start: NDArray[np.float64],
+        coarse: tuple[LinearProblem, Comparisons, NDArray[np.float64]] | None = None,
         factors: list[NDArray[np.float64]] | None = None,
     ) -> LbfgsSolver:
-        """Return a solver with a larger tolerance and a new penalty, for fits that others start from."""
+        """Return the solver of the final fit; or a coarse one of some rows, for fits that others start from."""
+        options, tol = self.options, self.options.tol
+        loss, comparisons, start, penalty = self.loss, self.comparisons.penalised, self.start, self.penalty
+        if coarse is not None:
+            (loss, comparisons, start), penalty = coarse, options.distance.penalty(options.scale)
+            tol *= COARSE_TOLERANCE
         return LbfgsSolver(
             loss,
-            self.options.distance.penalty(self.options.scale),
+            penalty,
             comparisons,
-            chance=self._chance_term(comparisons, loss.scores(start)),
+            chance=_chance_term(self.net_of_chance, comparisons, loss.scores(start), options.scale),
             initial=start,
             unit=self.unit,
-            tol=COARSE_TOLERANCE * self.options.tol,
-            max_iter=self.options.max_iter,
+            tol=tol,
+            max_iter=options.max_iter,
             factors=factors,
         )
-
-    def _chance_term(self, comparisons: Comparisons, scores: NDArray[np.float64]) -> ChanceTerm | None:
-        """Return what is subtracted from the penalty of these comparisons: those of all rows, or of some."""
-        return _chance_term(self.net_of_chance, comparisons, scores, self.options.scale)
 
     def subsample(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return evenly spaced rows of large groups, and shares with which groups, labels and strata keep theirs."""

@@ -92,11 +92,6 @@ class History:
         if value < self.best:
             self.best, self.theta, self.snapshot = value, theta.copy(), snapshot
 
-    @property
-    def initial_value(self) -> float:
-        """The value of the first record."""
-        return self.objective(*self.records[0][1:])
-
     def columns(self) -> dict[str, NDArray[np.float64]]:
         """Return the records as arrays."""
         columns = np.array(self.records, dtype=np.float64).T
@@ -145,24 +140,21 @@ class Trainer:
 
     Parameters
     ----------
-    problem : TrainingProblem
-    objective : Objective
-    steps : ParameterSteps
-        Step sizes of the parameters.
+    problem, objective, steps : TrainingProblem, Objective, ParameterSteps
+        Rows, what is minimised on them, and step sizes of the parameters.
     theta : ndarray of shape (n_models, n_columns + 1)
         Parameters of the initial model, the intercept last: one row, or one for each group.
     batch_size : int
         Rows drawn of each cell, and scores of each target, in each update.
     seed : int
+        Seed of the draws.
     budget : int, default=0
         Updates that the steps were chosen for.
 
     Attributes
     ----------
-    done : int
-        Updates done.
-    summed : int
-        Iterates in the average.
+    done, summed : int
+        Updates done, and iterates in the average.
 
     Notes
     -----
@@ -270,22 +262,10 @@ class Trainer:
     # ---------------------------------------------------------------- run
 
     def run(self, n_updates: int, *, average: bool, verbose: bool, title: str) -> Result:
-        """Run ``n_updates`` updates, or until Ctrl-C.
+        """Run ``n_updates`` updates, or until Ctrl-C; ``average`` returns the mean of the second half of the iterates.
 
-        Parameters
-        ----------
-        n_updates : int
-        average : bool
-            Return the mean of the second half of the iterates.
-        verbose : bool
-            Show a progress bar, with ``title``.
-        title : str
-
-        Returns
-        -------
-        Result
-            Where the run diverged for good, was interrupted or ended worse than it began, with the best model so far
-            and a ConvergenceWarning.
+        A run that diverged for good, was interrupted or ended worse than it began returns the best model so far, with a
+        ConvergenceWarning.
         """
         history = History(Monitor(self.problem, np.random.default_rng(self.seed)), self.objective.total)
         history.add(0, self.theta, self._snapshot())
@@ -332,8 +312,8 @@ class Trainer:
             self._restart(history.snapshot)
             self._warn_of_recovery()
         theta = self.averaged()
-        value = self.objective.total(*history.monitor.measure(theta))
-        if value > history.initial_value + WORSE * (self.objective.anchor + self.objective.parity):
+        initial, value = history.records[0][1:], self.objective.total(*history.monitor.measure(theta))
+        if value > self.objective.total(*initial) + WORSE * (self.objective.anchor + self.objective.parity):
             return history.theta, self._warn_of_failure("ended worse than it began")
         outcome = f"ran all {n_updates} updates"
         if n_divergences:

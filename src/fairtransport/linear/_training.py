@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from fairtransport._progress import progress
@@ -27,11 +28,18 @@ from fairtransport.linear._problem import (
     stratum_targets,
 )
 from fairtransport.linear._sgd_solver import Objective, Trainer, automatic_steps, plain_steps
-from fairtransport.linear.online import memory_from_rows, parity_without_disparity
+from fairtransport.linear.online import Batch, group_predictors, make_memory, parity_without_disparity, row_masses
 from fairtransport.linear.sgd_problem import TrainingProblem
 from fairtransport.strata import Strata
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after, spread_points
-from fairtransport.training.outcome import Notice, describe_criterion, describe_lbfgs, notices_of_losses, within_chance
+from fairtransport.training.outcome import (
+    Notice,
+    describe_criterion,
+    describe_weight,
+    notice_of_group_weights,
+    notices_of_losses,
+    within_chance,
+)
 from fairtransport.training.weight_path import PATH_WEIGHTS, AutomaticWeight, PathPoint, WeightPath, empty_path
 
 if TYPE_CHECKING:
@@ -41,7 +49,6 @@ if TYPE_CHECKING:
 
     from fairtransport.linear._lbfgs_solver import LbfgsSolver
     from fairtransport.linear._training_data import TrainingData, TrainingOptions
-    from fairtransport.linear.online import OnlineMemory
     from fairtransport.training.responses import Response
 
     Report = Callable[[int, float, float], None]
@@ -58,19 +65,11 @@ class CrossFit:
         self._n_rows = len(problem.loss.outcomes)
         self._folds = [_Fold(problem, fold_of_row == fold) for fold in range(N_FOLDS)]
 
-    @cached_property
-    def initial_scores(self) -> NDArray[np.float64]:
-        """Scores of the rows by initial models that were not trained on them."""
+    def scores(self, weight: float | None) -> NDArray[np.float64]:
+        """Return scores of the rows by models of this weight, or initial models, that were not trained on them."""
         scores = np.empty(self._n_rows)
         for fold in self._folds:
-            scores[fold.held_out] = fold.initial_scores
-        return scores
-
-    def scores(self, weight: float) -> NDArray[np.float64]:
-        """Return scores of the rows by models of this weight that were not trained on them."""
-        scores = np.empty(self._n_rows)
-        for fold in self._folds:
-            scores[fold.held_out] = fold.scores(weight)
+            scores[fold.held_out] = fold.initial_scores if weight is None else fold.scores(weight)
         return scores
 
 
@@ -89,7 +88,7 @@ class _Fold:
         self._start = np.tile(theta, (problem.loss.shape[0], 1))
         self.initial_scores = self._held_out_loss.scores(self._start)
         comparisons = problem.comparisons.penalised.restricted(picked, shares * picked.size)
-        self._solver = problem.coarse_solver(loss, comparisons, self._start)
+        self._solver = problem.solver((loss, comparisons, self._start))
         self._parameters: dict[float, NDArray[np.float64]] = {}
 
     def scores(self, weight: float) -> NDArray[np.float64]:
@@ -120,50 +119,75 @@ def _fold_positions(rows: TrainingData) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """A trained model, with what the fitted attributes of the estimators show of its training."""
+    """The fitted attributes of an estimator, those that are made when they are first asked for, and the outcome."""
 
-    response: Response
-    initial: InitialModel
-    groups: Groups
-    group_sizes: NDArray[np.int64]
-    strata: Strata | None
-    theta: NDArray[np.float64]
-    common: NDArray[np.float64]
-    parity_weight: float
-    target: NDArray[np.float64]
-    n_iter: int
-    information_kept: float
-    before_after: dict[str, tuple[float, float]]
-    history: dict[str, NDArray[np.float64]]
-    spread: NDArray[np.float64]
-    duals: Duals | None
+    attributes: dict[str, Any]
+    deferred: dict[str, Callable[[], Any]]
     outcome: Notice
-    path: Callable[[], dict[str, NDArray[np.float64]]]
-    memory: Callable[[], OnlineMemory]
-
-    def in_units_of_y(self) -> FitResult:
-        """Return the result with weights, target, map and potentials in units of y."""
-        response = self.response
-        return replace(
-            self,
-            theta=response.to_given(self.theta),
-            common=response.to_given(self.common),
-            target=response.scores_as_given(self.target),
-            spread=response.scores_as_given(self.spread),
-            duals=None if self.duals is None else response.duals_as_given(self.duals),
-        )
 
 
-def group_predictors(
-    X: Any, theta: NDArray[np.float64], common: NDArray[np.float64], groups: Groups
-) -> NDArray[np.float64]:
-    """Return the linear predictor of each row by the weights of its group, or by the common ones."""
-    if len(theta) == 1:
-        return np.asarray(X @ theta[0, :-1] + theta[0, -1], dtype=np.float64)
-    predictors = np.asarray(X @ common[:-1] + common[-1], dtype=np.float64)
-    for weights, rows in zip(theta, groups.rows, strict=True):
-        predictors[rows] = X[rows] @ weights[:-1] + weights[-1]
-    return predictors
+def start_attributes(
+    response: Response, initial: InitialModel, target: NDArray[np.float64], groups: Groups, strata: Strata | None
+) -> dict[str, Any]:
+    """Return the fitted attributes that are known before training; none of them contains a row."""
+    return {
+        **response.attributes,
+        "initial_estimator_": initial.model,
+        "target_": response.scores_as_given(target),
+        "groups_": Groups.from_spec(groups.to_spec()),
+        "group_sizes_": groups.counts,
+        "strata_": None if strata is None else Strata.from_spec(strata.to_spec()),
+    }
+
+
+def weight_attributes(theta: NDArray[np.float64], common: NDArray[np.float64]) -> dict[str, Any]:
+    """Return weights, in units of y, as fitted attributes."""
+    return {
+        "coef_": theta[:, :-1].copy(),
+        "intercept_": theta[:, -1].copy(),
+        "common_coef_": common[:-1].copy(),
+        "common_intercept_": float(common[-1]),
+    }
+
+
+def _make_result(
+    data: TrainingData,
+    options: TrainingOptions,
+    initial: InitialModel,
+    *,
+    target: NDArray[np.float64],
+    theta: NDArray[np.float64],
+    common: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    initial_scores: NDArray[np.float64],
+    factors: tuple[float, float],
+    duals: Duals | None,
+    outcome: Notice,
+    path: Callable[[], dict[str, NDArray[np.float64]]],
+    **attributes: Any,
+) -> FitResult:
+    """Return what an estimator stores; ``data``, of which the rest is made later, belongs to it alone."""
+    response, weights = data.response, data.weights
+    spread = spread_points(scores, initial_scores, data.groups.rows, weights, response.loss.bounds)
+    if duals is not None:
+        attributes["duals_"] = response.duals_as_given(duals)
+    codes = None if data.strata is None else data.strata.codes
+    batch = Batch(data.X, data.groups, row_masses(weights, data.X.shape[0]), data.outcomes, codes)
+    memory = partial(
+        make_memory, batch, theta, initial_scores,
+        target=target, weights=weights, strata=data.strata, group_sizes=data.groups.counts, factors=factors,
+        has_intercept=initial.has_intercept, options=options, response=response,
+    )  # fmt: skip
+    return FitResult(
+        {
+            **start_attributes(response, initial, target, data.groups, data.strata),
+            **weight_attributes(response.to_given(theta), response.to_given(common)),
+            "spread_": response.scores_as_given(spread),
+            **attributes,
+        },
+        {"path_": path, "adjusting_": memory},
+        outcome,
+    )
 
 
 def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
@@ -219,7 +243,7 @@ class _PathRun:
         loss, comparisons = problem.loss, problem.comparisons.penalised
         if picked.size < n_rows:
             loss, comparisons = problem.loss_of(picked, shares), comparisons.restricted(picked, shares * picked.size)
-        return problem.coarse_solver(loss, comparisons, problem.start, self._solver.factors)
+        return problem.solver((loss, comparisons, problem.start), self._solver.factors)
 
     def fit(self, weight: float) -> _Trained:
         """Train with one weight, started from coarse fits of smaller ones.
@@ -251,7 +275,7 @@ class _PathRun:
         if chosen.weight > 0.0:
             result = self._solver.run(chosen.weight, chosen.result.parameters)
             fine, coarse = (
-                problem.evaluator.evaluate(problem.scores(one.parameters)) for one in (result, chosen.result)
+                problem.evaluator.evaluate(problem.loss.scores(one.parameters)) for one in (result, chosen.result)
             )
             # Near a limit, the last iterations may cross it; the coarse fit is kept then.
             if rule.accepts(fine, coarse):
@@ -267,65 +291,53 @@ class _PathRun:
         def fit(weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
             return self._coarse_fit(weight, previous)[0], folds.scores(weight)
 
-        return WeightPath(fit, replace(self._problem.evaluator, initial_scores=folds.initial_scores))
+        return WeightPath(fit, replace(self._problem.evaluator, initial_scores=folds.scores(None)))
 
     def _final_fit(self, path: WeightPath, weight: float, start: NDArray[np.float64]) -> PathPoint:
         result = self._solver.run(weight, start, self._report)
-        point = PathPoint(weight, result, self._problem.evaluator.evaluate(self._problem.scores(result.parameters)))
+        point = PathPoint(
+            weight, result, self._problem.evaluator.evaluate(self._problem.loss.scores(result.parameters))
+        )
         path.points.append(point)
         return point
 
     def _coarse_fit(self, weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
         start = self._problem.start if previous is None else previous.parameters
         if weight == 0.0 and not self._problem.options.group_specific:
-            result = LbfgsResult(start, True, "the initial model", 0, [])
+            result = LbfgsResult(start, True, 0, [])
         else:
             result = self._coarse_solver.run(weight, start, self._report)
-        return result, self._problem.scores(result.parameters)
+        return result, self._problem.loss.scores(result.parameters)
 
 
 def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> FitResult:
-    """Return what an estimator stores of a training; ``data``, of which the rest is made later, belongs to it alone."""
+    """Return what an estimator stores of a training by L-BFGS."""
     options, point, comparisons = problem.options, trained.point, problem.comparisons.penalised
-    run, weight = point.result, point.weight
-    ordered_scores = problem.scores(run.parameters)
+    run = point.result
+    ordered_scores = problem.loss.scores(run.parameters)
     initial_scores = problem.in_given_order(problem.evaluator.initial_scores)
     theta, common = problem.weights(run.parameters)
     figures = metrics_before_and_after(problem.evaluator, ordered_scores)
-    target = stored_target(options, initial_scores, data.groups, data.weights, response=data.response)
-    parity, has_intercept = _stream_parity(trained, problem), problem.initial.has_intercept
     models = np.array([np.vstack(problem.weights(one.result.parameters)) for one in trained.path.points])
-    groups = Groups.from_spec(data.groups.to_spec())
     problem.penalty.value_and_gradient(ordered_scores, comparisons)  # whose duals are read below
     records = np.array(run.records, dtype=np.float64).reshape(-1, 2)
-    return FitResult(
-        response=data.response,
-        initial=problem.initial,
-        groups=groups,
-        group_sizes=data.groups.counts,
-        strata=None if data.strata is None else Strata.from_spec(data.strata.to_spec()),
+    return _make_result(
+        data, options, problem.initial,
+        target=stored_target(options, initial_scores, data.groups, data.weights, response=data.response),
         theta=theta,
         common=common,
-        parity_weight=weight,
-        target=target,
-        # Evaluating the initial model, where it is the answer, counts as one iteration: scikit-learn requires it.
-        n_iter=max(1, run.n_iter),
-        information_kept=point.metrics.information_kept,
-        before_after=figures,
-        history={
-            "update": np.arange(1.0, len(records) + 1.0), "disparity": records[:, 0], "loss": records[:, 1],
-        },
-        spread=spread_points(
-            problem.in_given_order(ordered_scores), initial_scores, data.groups.rows, data.weights,
-            data.response.loss.bounds,
-        ),
-        duals=duals_by_group(problem.penalty, comparisons, groups),
+        scores=problem.in_given_order(ordered_scores),
+        initial_scores=initial_scores,
+        factors=(_stream_parity(trained, problem), 1.0),
+        duals=duals_by_group(problem.penalty, comparisons, Groups.from_spec(data.groups.to_spec())),
         outcome=describe_criterion(_outcome(trained, problem, figures), options.criterion, problem.comparisons.strata),
         path=partial(_path_table, trained.path.table(), models, initial_scores, data),
-        memory=partial(
-            memory_from_rows, data, theta, initial_scores,
-            target=target, parity=parity, anchor=1.0, has_intercept=has_intercept, options=options,
-        ),
+        parity_weight_=point.weight,
+        # Evaluating the initial model, where it is the answer, counts as one iteration: scikit-learn requires it.
+        n_iter_=max(1, run.n_iter),
+        information_kept_=point.metrics.information_kept,
+        before_after_=figures,
+        history_={"update": np.arange(1.0, len(records) + 1.0), "disparity": records[:, 0], "loss": records[:, 1]},
     )  # fmt: skip
 
 
@@ -356,22 +368,28 @@ def _path_table(
 
 
 def _outcome(trained: _Trained, problem: ParityProblem, figures: dict[str, tuple[float, float]]) -> Notice:
-    options, point = problem.options, trained.point
+    """Describe a run of L-BFGS."""
+    options, point, response = problem.options, trained.point, problem.rows.response
     if not problem.comparisons.penalised.active.size and options.parity_weight != 0.0:
         return Notice(within_chance())
-    return describe_lbfgs(
-        n_iter=point.result.n_iter,
-        converged=point.result.converged,
-        max_iter=options.max_iter,
-        parity_weight=point.weight,
-        metrics=point.metrics,
-        figures=figures,
-        reason=trained.reason,
-        reached=trained.reached,
-        max_disparity=options.max_disparity,
-        group_specific=options.group_specific,
-        response=problem.rows.response,
-    )
+    ending = Notice(f"converged after {point.result.n_iter} iterations")
+    if not point.result.converged:
+        text = f"stopped after max_iter={options.max_iter} iterations, before convergence"
+        message = f"The solver {text}. Raise max_iter or tol; the model so far is kept."
+        ending = Notice(text, ((message, ConvergenceWarning),))
+    kept = point.metrics.information_kept
+    if point.weight > 0.0:
+        losses = notices_of_losses(kept, figures, point.metrics.excess, response)
+    else:
+        losses = notice_of_group_weights(kept, response)
+    remedy = f"Repair ({response.repair})"
+    if not options.group_specific:
+        remedy = f"Own weights for each group ({response.aware_option}) or repair ({response.repair})"
+    return describe_weight(
+        ending, losses,
+        parity_weight=point.weight, metrics=point.metrics, reason=trained.reason, reached=trained.reached,
+        max_disparity=options.max_disparity, remedy=remedy,
+    )  # fmt: skip
 
 
 # Fourth stage of ``fit``: the stochastic solver, which moves each group, label and stratum to a fixed target.
@@ -400,7 +418,7 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
     target = stored_target(options, scores, data.groups, data.weights, response=response)
     comparisons = compare_groups(data, scores, options)
     strata = comparisons.strata
-    targets = stratum_targets(options, scores, data, strata)
+    targets = stratum_targets(options, scores, data.groups, data.weights, strata, response=response)
     problem = TrainingProblem.build(
         data.X, data.outcomes, data.groups, targets, data.weights, strata=strata, loss=response.loss
     )
@@ -445,10 +463,7 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
     prepared, data = prepare_trainer(data, options, settings), data.copy()
     trainer, initial_scores, weight = prepared.trainer, prepared.initial_scores, options.sgd_weight
     run = trainer.run(
-        trainer.budget,
-        average=settings.average,
-        verbose=options.verbose,
-        title=f"{options.distance.name} training",
+        trainer.budget, average=settings.average, verbose=options.verbose, title=f"{options.distance.name} training"
     )
     common = run.theta.mean(axis=0)
     response = data.response
@@ -462,31 +477,22 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
         outcome = within_chance(run.outcome)
         parity = parity_without_disparity(weight, evaluator.information, options, len(data.groups))
     groups = Groups.from_spec(data.groups.to_spec())
-    return FitResult(
-        response=response,
-        initial=prepared.initial,
-        groups=groups,
-        group_sizes=data.groups.counts,
-        strata=None if data.strata is None else Strata.from_spec(data.strata.to_spec()),
+    return _make_result(
+        data, options, prepared.initial,
+        target=prepared.target,
         theta=run.theta,
         common=common,
-        parity_weight=weight,
-        target=prepared.target,
-        n_iter=run.n_updates,
-        information_kept=metrics.information_kept,
-        before_after=figures,
-        history=run.history,
-        spread=spread_points(scores, initial_scores, data.groups.rows, data.weights, response.loss.bounds),
+        scores=scores,
+        initial_scores=initial_scores,
+        factors=(parity, trainer.objective.anchor),
         duals=None if trainer.objective.dual is None else Duals(run.features, run.duals, run.target_duals, groups),
-        outcome=describe_criterion(
-            Notice(outcome, losses.warnings), options.criterion, prepared.comparisons.strata
-        ),
+        outcome=describe_criterion(Notice(outcome, losses.warnings), options.criterion, prepared.comparisons.strata),
         path=partial(empty_path, response),
-        memory=partial(
-            memory_from_rows, data, run.theta, initial_scores,
-            target=prepared.target, parity=parity, anchor=trainer.objective.anchor,
-            has_intercept=prepared.initial.has_intercept, options=options,
-        ),
+        parity_weight_=weight,
+        n_iter_=run.n_updates,
+        information_kept_=metrics.information_kept,
+        before_after_=figures,
+        history_=run.history,
     )  # fmt: skip
 
 

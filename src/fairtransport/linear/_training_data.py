@@ -20,7 +20,7 @@ from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -84,7 +84,8 @@ def validate_training_data(
     X: Any,
     y: NDArray[Any],
     *,
-    make_response: Callable[[NDArray[Any], NDArray[np.float64] | None], Response],
+    response: type[Response],
+    owner: str,
     sensitive_features: Any,
     strata: Any,
     sample_weight: ArrayLike | None,
@@ -93,12 +94,12 @@ def validate_training_data(
 ) -> TrainingData:
     """Return the rows of one ``fit``, once groups, strata, weights and target are known to work."""
     weights = check_weights(sample_weight, size=X.shape[0])
-    response = make_response(y, weights)
+    made = response.of(y, weights, owner)
     groups = make_training_groups(sensitive_features, X.shape[0], options, weights)
-    check_target(groups, weights, options, response)
+    check_target(groups, weights, options, made)
     groups.to_spec()  # raises for labels that a model file cannot store
-    parts = response.compared_strata(y, make_training_strata(strata, groups), options.criterion, len(groups))
-    data = TrainingData(X, y, response, groups, weights, feature_names, parts)
+    parts = made.compared_strata(y, make_training_strata(strata, groups), options.criterion, len(groups))
+    data = TrainingData(X, y, made, groups, weights, feature_names, parts)
     data.resolve(options)  # raises where there is nothing to compare
     copies = _as_copies(weights)
     return data if copies is None else replace(data.select(copies), weights=None)
@@ -221,11 +222,6 @@ class TrainingOptions:
     def each_other(self) -> bool:
         """Whether groups are compared with each other, not with a fixed target."""
         return compares_each_other(self.target)
-
-    @property
-    def target_word(self) -> Any:
-        """The target; where groups are compared with each other, the barycenter that is shown beside them."""
-        return "barycenter_w2" if self.each_other else self.target
 
     @property
     def sgd_weight(self) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,11 +20,12 @@ from fairtransport.linear._constants import UPDATES_OF_A_BATCH
 from fairtransport.linear._problem import prepare_initial_model, stored_target
 from fairtransport.linear._training import (
     FitResult,
-    group_predictors,
     prepare_trainer,
+    start_attributes,
     train_lbfgs,
     train_lbfgs_path,
     train_sgd,
+    weight_attributes,
 )
 from fairtransport.linear._training_data import (
     TrainingData,
@@ -40,11 +40,11 @@ from fairtransport.linear.online import (
     OnlineState,
     UpdateRule,
     default_parity_weight,
-    memory_from_batch,
+    group_predictors,
+    make_memory,
     row_masses,
     widened_weights,
 )
-from fairtransport.strata import Strata
 from fairtransport.training.evaluation import as_parameters_say, spread_points
 from fairtransport.training.weight_path import empty_path
 
@@ -56,15 +56,15 @@ if TYPE_CHECKING:
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.distance import Distance
     from fairtransport.groups import GroupPolicy
-    from fairtransport.linear._problem import InitialModel
     from fairtransport.linear._sgd_solver import Trainer
     from fairtransport.linear.online import OnlineMemory
     from fairtransport.linear.settings import SgdSettings
+    from fairtransport.strata import Strata
     from fairtransport.training.online import OnlineSettings
     from fairtransport.training.responses import Response
 
 
-class TransportModel(RowScoring, BaseEstimator, ABC):
+class TransportModel(RowScoring, BaseEstimator):
     """Base of `TransportClassifier` and `TransportRegressor`.
 
     They differ in the response that they predict. ``fit`` runs in stages, each of which returns a frozen value:
@@ -72,6 +72,7 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
     ``FitResult``.
     """
 
+    _response_class: ClassVar[type[Response]]
     _all_of_y = ""  # what y must have in the first batch, in words
     groups_: Groups
     group_sizes_: NDArray[np.int64]
@@ -94,30 +95,9 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
             getattr(self, name)  # copies and files have no rows
         return {name: value for name, value in super().__getstate__().items() if name != "_deferred"}
 
-    @abstractmethod
-    def _validate_y(self, y: Any) -> NDArray[Any]:
-        """Return y as a vector; ValueError where it cannot be learned."""
-
-    @abstractmethod
-    def _make_response(self, y: NDArray[Any], weights: NDArray[np.float64] | None) -> Response:
-        """Return the response of a validated y with row weights; ValueError where it cannot be learned."""
-
     @property
-    @abstractmethod
     def _response(self) -> Response:
-        """The response of the fitted model."""
-
-    @abstractmethod
-    def _store_response(self, response: Response) -> None:
-        """Store what `_response` is made from."""
-
-    @abstractmethod
-    def _response_of(self, estimator: Any, X: Any, masses: NDArray[np.float64]) -> Response:
-        """Return the response of a fitted initial model, without any y."""
-
-    @abstractmethod
-    def _batch_outcomes(self, y: Any, n_rows: int) -> NDArray[Any]:
-        """Return the y of a batch as a vector; ValueError where it is not like that of ``fit``."""
+        return self._response_class.of_fitted(self)
 
     def __init__(
         self,
@@ -159,13 +139,7 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
     # ---------------------------------------------------------------- fitting
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any,
-        strata: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: Any, *, sensitive_features: Any, strata: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Train the initial model, then move it towards the criterion."""
         options = self._options()
@@ -199,19 +173,13 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
         )
         models = []
         for result in train_lbfgs_path(data, options, weights):
-            model = copy(self).set_params(parity_weight=result.parity_weight, max_disparity=None)
+            model = copy(self).set_params(parity_weight=result.attributes["parity_weight_"], max_disparity=None)
             model._store(result)  # noqa: SLF001
             models.append(model)
         return models
 
     def make_trainer(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any,
-        strata: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: Any, *, sensitive_features: Any, strata: Any = None, sample_weight: ArrayLike | None = None
     ) -> Trainer:
         """Do everything that ``fit`` with ``solver="sgd"`` does before the first update, to follow every step."""
         options = self._options()
@@ -221,9 +189,9 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
             X, y, options=options, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
         )
         prepared = prepare_trainer(data, options, options.sgd)
-        target = data.response.scores_as_given(prepared.target)
-        self._store_start(data.response, prepared.initial, data.groups, target)
-        self.strata_ = None if data.strata is None else Strata.from_spec(data.strata.to_spec())
+        self.__dict__.update(
+            start_attributes(data.response, prepared.initial, prepared.target, data.groups, data.strata)
+        )
         return prepared.trainer
 
     def at(
@@ -255,7 +223,7 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
         model = copy(self)
         theta = self.path_["theta"][index]
         # Groups that a stream has brought since are not on the path.
-        model._store_weights(widened_weights(theta[:-1], len(self.groups_)), theta[-1])  # noqa: SLF001
+        model.__dict__.update(weight_attributes(widened_weights(theta[:-1], len(self.groups_)), theta[-1]))
         model.parity_weight_ = float(self.path_["weight"][index])
         model.information_kept_ = float(self.path_["information_kept"][index])
         model.spread_ = self.path_["spread"][index]
@@ -287,7 +255,7 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
         masses = row_masses(check_weights(sample_weight, size=X.shape[0]), X.shape[0])
         groups = encode_batch_groups(self.groups_, sensitive_features, options.groups.new)
         check_length(range(groups.n_rows), size=X.shape[0], name="sensitive_features")
-        given = None if y is None else self._batch_outcomes(y, X.shape[0])
+        given = None if y is None else self._response.read_batch(y, X.shape[0], type(self).__name__)
         known = self._batch_strata(given, strata, X.shape[0])
         labels = None if given is None else self._response.outcomes(given)
         batch = Batch(X, groups, masses, labels, None if known is None else known.codes)
@@ -330,7 +298,8 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
             self.group_sizes_ = np.append(self.group_sizes_, np.zeros(n_new, dtype=self.group_sizes_.dtype))
         response = self._response
         if not np.array_equal(state.theta, response.to_standard(self._theta)):  # or a change of units would round them
-            self._store_weights(response.to_given(state.theta), response.to_given(state.common))
+            weights = weight_attributes(response.to_given(state.theta), response.to_given(state.common))
+            self.__dict__.update(weights)
         duals = None if state.duals is None else response.duals_as_given(state.duals)
         for name, value in {"adjusting_": state.memory, "duals_": duals}.items():
             if value is not None:
@@ -351,48 +320,52 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
             ) from None
         X = self._features(X, reset=True)
         masses = row_masses(check_weights(sample_weight, size=X.shape[0]), X.shape[0])
-        response = self._response_of(self.estimator, X, masses)
+        response = self._response_class.of_linear_model(self.estimator, X, masses, type(self).__name__)
         groups = make_training_groups(sensitive_features, X.shape[0], options)
         check_target(groups, masses, options, response)
         parts = make_training_strata(strata, groups)
         names = getattr(self, "feature_names_in_", None)
         initial = prepare_initial_model(self.estimator, X, None, None, response=response, feature_names=names)
         scores = initial.scores(X)
-        target = response.scores_as_given(stored_target(options, scores, groups, masses, response=response))
-        self._store_start(response, initial, groups, target)
+        target = stored_target(options, scores, groups, masses, response=response)
         theta = np.tile(initial.theta, (len(groups) if options.group_specific else 1, 1))
-        self._store_weights(response.to_given(theta), response.to_given(theta.mean(axis=0)))
-        self.history_ = {name: np.zeros(0) for name in ("update", "disparity", "loss")}
-        self.outcome_, self.n_iter_ = "started from the estimator as it was given, without labels", 0
-        self.parity_weight_, self.information_kept_ = default_parity_weight(options), 1.0
-        self.path_ = empty_path(response)
         points = spread_points(scores, scores, groups.rows, masses, response.loss.bounds)
-        self.spread_ = response.scores_as_given(points)
-        self.strata_ = None if parts is None else Strata.from_spec(parts.to_spec())
+        self.__dict__.update(
+            {
+                **start_attributes(response, initial, target, groups, parts),
+                **weight_attributes(response.to_given(theta), response.to_given(theta.mean(axis=0))),
+                "history_": {name: np.zeros(0) for name in ("update", "disparity", "loss")},
+                "outcome_": "started from the estimator as it was given, without labels",
+                "n_iter_": 0,
+                "parity_weight_": default_parity_weight(options),
+                "information_kept_": 1.0,
+                "path_": empty_path(response),
+                "spread_": response.scores_as_given(points),
+            }
+        )
         batch = Batch(X, groups, masses, strata=None if parts is None else parts.codes)
         self.adjusting_ = self._memory_from(batch, theta, options, parts)
         return self
 
     def _memory_from(
         self, batch: Batch, theta: NDArray[np.float64], options: TrainingOptions, strata: Strata | None
-    ) -> Any:
+    ) -> OnlineMemory:
+        """Return the memory of a model without one, from the rows of a batch."""
         model, response = self.initial_estimator_, self._response
-        return memory_from_batch(
+        initial = response.to_standard(np.append(np.ravel(model.coef_), np.ravel(model.intercept_)[0]))
+        return make_memory(
             batch,
             theta,
-            response.loss.scores(self._initial_in_units_of_training(batch.X)),
+            response.loss.scores(np.asarray(batch.X @ initial[:-1] + initial[-1], dtype=np.float64)),
             target=response.scores_of_given(self.target_),
+            weights=batch.mass,
+            strata=strata,
             group_sizes=self.group_sizes_,
+            factors=None,
             has_intercept=bool(getattr(model, "fit_intercept", True)),
             options=options,
             response=response,
-            strata=strata,
         )
-
-    def _initial_in_units_of_training(self, X: Any) -> NDArray[np.float64]:
-        model = self.initial_estimator_
-        theta = self._response.to_standard(np.append(np.ravel(model.coef_), np.ravel(model.intercept_)[0]))
-        return np.asarray(X @ theta[:-1] + theta[-1], dtype=np.float64)
 
     # ---------------------------------------------------------------- predicting
 
@@ -433,12 +406,13 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
         return TrainingOptions.validated(self.get_params(deep=False))
 
     def _training_data(self, X: Any, y: Any, *, options: TrainingOptions, **columns: Any) -> TrainingData:
-        y = self._validate_y(y)
+        y = self._response_class.read(y, type(self).__name__)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         return validate_training_data(
             X,
             y,
-            make_response=self._make_response,
+            response=self._response_class,
+            owner=type(self).__name__,
             options=options,
             feature_names=getattr(self, "feature_names_in_", None),
             **columns,
@@ -449,38 +423,13 @@ class TransportModel(RowScoring, BaseEstimator, ABC):
 
     def _store(self, result: FitResult) -> None:
         """Store the result of a training, and emit its warnings."""
-        result = result.in_units_of_y()
-        self._store_start(result.response, result.initial, result.groups, result.target, result.group_sizes)
-        self.strata_ = result.strata
-        self._store_weights(result.theta, result.common)
-        self.parity_weight_, self.n_iter_ = result.parity_weight, result.n_iter
-        self.information_kept_, self.before_after_ = result.information_kept, result.before_after
-        self.history_, self.spread_ = result.history, result.spread
-        if result.duals is not None:
-            self.duals_ = result.duals
-        self._deferred = {"path_": result.path, "adjusting_": result.memory}
-        for name in self._deferred:
+        self.__dict__.update(result.attributes)
+        self._deferred = result.deferred
+        for name in result.deferred:
             self.__dict__.pop(name, None)
         self.outcome_ = result.outcome.text
         for message, category in result.outcome.warnings:
             warn_caller(message, category)
-
-    def _store_start(
-        self,
-        response: Response,
-        initial: InitialModel,
-        groups: Groups,
-        target: NDArray[np.float64],
-        sizes: NDArray[np.int64] | None = None,
-    ) -> None:
-        self._store_response(response)
-        self.initial_estimator_, self.target_ = initial.model, target
-        self.groups_ = Groups.from_spec(groups.to_spec())
-        self.group_sizes_ = groups.counts if sizes is None else sizes
-
-    def _store_weights(self, theta: NDArray[np.float64], common: NDArray[np.float64]) -> None:
-        self.coef_, self.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()
-        self.common_coef_, self.common_intercept_ = common[:-1].copy(), float(common[-1])
 
     # ---------------------------------------------------------------- scikit-learn
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils.validation import column_or_1d
 
-from fairtransport._labels import check_classes, real_targets, two_classes
-from fairtransport._sklearn import BinaryClassifierMixin
-from fairtransport._validation import check_length
+from fairtransport._labels import check_classes, two_classes
+from fairtransport._sklearn import GroupedClassifierMixin, GroupedRegressorMixin
 from fairtransport.linear.base import TransportModel
 from fairtransport.training.responses import BinaryResponse, RealResponse
 from fairtransport.transport.regularizers import sigmoid
@@ -20,10 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.linear._training_data import TrainingOptions
-    from fairtransport.training.responses import Response
 
 
-class TransportClassifier(BinaryClassifierMixin, TransportModel):
+class TransportClassifier(GroupedClassifierMixin, TransportModel):
     r"""Logistic regression with parity of whole score distributions, by optimal transport (the paper's COT and DOT).
 
     Minimises the log-loss of a linear model, plus its ridge, plus ``parity_weight`` times the regularized transport
@@ -60,17 +55,16 @@ class TransportClassifier(BinaryClassifierMixin, TransportModel):
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
         What groups are compared with: each other, or a distribution that is fixed by the initial model: the
         equal-weight Wasserstein-1 barycenter of the groups (as in the paper), the Wasserstein-2 barycenter weighted by
-        group size, the scores of all rows, those of one group, or scores in an array. Each label or stratum that is
-        compared has its own. ``solver="sgd"`` needs a fixed distribution and takes ``"each_other"`` as
-        ``"barycenter"``.
+        group size, the scores of all rows, those of one group, or scores in an array; one for each label or stratum
+        that is compared. ``solver="sgd"`` takes ``"each_other"`` as ``"barycenter"``.
     scale : {"standardized", "score"}, default="standardized"
         Compare scores in units of their standard deviation, so that shrinking all of them gains nothing, or as they
-        are. ``solver="sgd"`` always compares them as they are, as the paper does.
+        are, as ``solver="sgd"`` always does.
     group_specific : bool, default=False
         Whether each group has its own weights; then the group is needed at prediction.
     solver : {"lbfgs", "sgd"} or SgdSettings, default="lbfgs"
-        L-BFGS on all rows, which is deterministic, or the paper's stochastic algorithm. ``"sgd"`` has default settings;
-        pass a :class:`~fairtransport.linear.SgdSettings` for others, among them the seed.
+        L-BFGS on all rows, which is deterministic, or the paper's stochastic algorithm, whose settings
+        :class:`~fairtransport.linear.SgdSettings` has.
     tol : float, default=3e-4
         L-BFGS has converged when no entry of the gradient, in whitened coordinates, is larger.
     max_iter : int, default=1000
@@ -80,7 +74,7 @@ class TransportClassifier(BinaryClassifierMixin, TransportModel):
         chance; are pooled into one group; or are left out of the comparisons and, with ``group_specific``, scored by
         the common weights.
     online : OnlineSettings, optional
-        For ``partial_fit``: how fast earlier rows are forgotten; see :class:`~fairtransport.linear.OnlineSettings`.
+        How fast ``partial_fit`` forgets earlier rows.
     verbose : bool, default=False
         Show a progress bar.
 
@@ -90,6 +84,8 @@ class TransportClassifier(BinaryClassifierMixin, TransportModel):
         The trained weights; with ``group_specific=True`` one row for each group.
     common_coef_, common_intercept_ : ndarray of shape (n_features,), float
         Weights of rows that are in no group.
+    initial_estimator_ : estimator
+        The initial model.
     parity_weight_ : float
         The weight that was used.
     outcome_ : str
@@ -102,39 +98,29 @@ class TransportClassifier(BinaryClassifierMixin, TransportModel):
         model.
     path_ : dict of ndarray
         The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``log_loss``,
-        ``information_kept``, ``theta`` and ``spread``. Metrics are out of fold where the model is flexible (weights
-        for each group, or more than one column for 20 rows). See `at`.
-    duals_ : Duals
-        The dual potentials of every group, with the continuous distance.
-    target_ : ndarray of shape (4096,)
-        Scores of equal mass that stand for the target; where groups are compared with each other, their
-        Wasserstein-2 barycenter at the initial model. With labels or strata, that of all rows.
-    compared_with_ : {"each_other", "everyone", "target"}
-        What each group is compared with. Of more than 20 groups, not all pairs are compared, but each group with
-        everyone, which is zero for the same models and whose cost is linear in the number of groups.
-    groups_ : Groups
-        The groups seen, without their rows.
-    group_sizes_ : ndarray of shape (n_groups,)
-        How many rows each group had.
-    strata_ : Strata or None
-        The strata seen, without their rows.
-    initial_estimator_ : estimator
-        The initial model.
+        ``information_kept``, ``theta`` and ``spread``, out of fold where the model is flexible (weights for each
+        group, or more than one column for 20 rows). See `at`.
     history_ : dict of ndarray
         ``update``, ``disparity`` (the penalised sum) and ``loss`` after each iteration.
     n_iter_ : int
         Number of iterations or updates.
+    duals_ : Duals
+        The dual potentials of every group, with the continuous distance.
+    target_ : ndarray of shape (4096,)
+        Scores of equal mass that stand for the target of all rows; where groups are compared with each other, their
+        Wasserstein-2 barycenter at the initial model.
+    compared_with_ : {"each_other", "everyone", "target"}
+        What each group is compared with. Beyond 20 groups it is everyone, which is zero for the same models and whose
+        cost is linear in the number of groups.
+    groups_, group_sizes_, strata_ : Groups, ndarray, Strata or None
+        Groups, how many rows each had, and strata, all without rows.
     spread_ : ndarray of shape (2, n_points)
         The map of ``spread="initial"``; its points are means of five rows or more.
     adjusting_ : OnlineMemory
         What ``partial_fit`` continues from; it holds no rows. It and ``path_`` are made when they are first asked for,
         from a copy of the rows that the model keeps until then; no copy or file of a model contains rows.
-    classes_ : ndarray of shape (2,)
-        The class labels.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where they are strings.
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
 
     See Also
     --------
@@ -188,6 +174,7 @@ class TransportClassifier(BinaryClassifierMixin, TransportModel):
     (True, True)
     """
 
+    _response_class = BinaryResponse
     _all_of_y = ", with both classes,"
 
     def partial_fit(
@@ -205,21 +192,16 @@ class TransportClassifier(BinaryClassifierMixin, TransportModel):
 
         Notes
         -----
-        Of each group (with a criterion that needs labels, or strata: of its rows in each of them) a sketch is kept: a
-        histogram of its logits, its mean features and their covariance with the logit, in which a row counts half
-        after ``online.half_life`` further rows of its group. When the scores of its last hundred rows or so differ from
-        it by more than chance, what is older is dropped. A batch enters the sketches; then
-        theta follows the gradient of the penalty on their quantiles, not on the batch, so that a batch of one row is as
-        good as any; the sketches move along with theta. The target stays that of ``fit``; groups that are compared with
-        each other continue to be.
+        Of each group (in each label or stratum that is compared) a sketch is kept: a histogram of its logits, its mean
+        features and their covariance with the logit, in which a row counts half after ``online.half_life`` further rows
+        of its group. When its last hundred rows or so differ from it by more than chance, what is older is dropped.
+        Theta follows the gradient of the penalty on the sketches, not on the batch, so that a batch of one row is as
+        good as any, and the sketches move along. The target stays that of ``fit``.
 
-        Unless the loss is left out (``parity_weight=inf``, the paper's rule), an anchor keeps theta from drifting along
-        the set of fair models: the second-order expansion of the logistic loss around the model of the last ``fit``. It
-        has no noise and needs no labels. Labels that are given teach that model by a step of online logistic
-        regression, and theta goes along.
-
-        Nothing is drawn at random: equal batches in equal order give equal models to the last bit, whether in one
-        process or through `fairtransport.save` and `fairtransport.load`.
+        Unless the loss is left out (``parity_weight=inf``), the second-order expansion of the loss around the model of
+        the last ``fit`` keeps theta from drifting along the set of fair models. Labels that are given teach that model
+        by a step of online logistic regression, and theta goes along. Nothing is drawn at random: equal batches in
+        equal order give equal models to the last bit, also through `fairtransport.save` and `fairtransport.load`.
         """
         if hasattr(self, "coef_"):
             check_classes(classes, self.classes_)
@@ -243,57 +225,15 @@ class TransportClassifier(BinaryClassifierMixin, TransportModel):
         positive = sigmoid(self.decision_function(X, **options))
         return np.column_stack((1.0 - positive, positive))
 
-    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[Any]:
-        """Return class 1 where its probability is above one half; see ``decision_function`` for the parameters."""
-        options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
-        above = self.decision_function(X, **options) > 0.0
-        return np.asarray(self.classes_[above.astype(int)])
 
-    def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy of ``predict``."""
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-
-    # ---------------------------------------------------------------- labels
-
-    def _validate_y(self, y: Any) -> NDArray[Any]:
-        return two_classes(y, type(self).__name__)[0]
-
-    def _make_response(self, y: NDArray[Any], weights: NDArray[np.float64] | None) -> BinaryResponse:
-        classes = two_classes(y, type(self).__name__)[1]
-        if weights is not None and not all(weights[y == label].any() for label in classes):
-            raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
-        return BinaryResponse(classes)
-
-    def _response_of(self, estimator: Any, X: Any, masses: NDArray[np.float64]) -> BinaryResponse:  # noqa: ARG002
-        return BinaryResponse(np.asarray(getattr(estimator, "classes_", ())))
-
-    def _batch_outcomes(self, y: Any, n_rows: int) -> NDArray[Any]:
-        labels = column_or_1d(y)
-        check_length(labels, size=n_rows, name="y")
-        unknown = int(np.count_nonzero(~np.isin(labels, self.classes_)))
-        if unknown:
-            raise ValueError(
-                f"y has {unknown} of {n_rows} labels that are none of the two classes of the first fit. Leave y out "
-                "where labels are not known."
-            )
-        return np.asarray(labels)
-
-    @property
-    def _response(self) -> BinaryResponse:
-        return BinaryResponse(self.classes_)
-
-    def _store_response(self, response: Response) -> None:
-        if isinstance(response, BinaryResponse):
-            self.classes_ = response.classes
-
-
-class TransportRegressor(RegressorMixin, TransportModel):
+class TransportRegressor(GroupedRegressorMixin, TransportModel):
     r"""Linear regression with parity of whole distributions of predictions, by optimal transport.
 
     Minimises the squared error of a linear model, plus its ridge, plus ``parity_weight`` times transport
     distances between the groups' predictions. Predictions are rescaled inside, so that the unit of y does not
     matter: a model of ``1000 * y + 5`` predicts 1000 times as much, plus 5.
+
+    Parameters and attributes that are not described further are those of `TransportClassifier`.
 
     Parameters
     ----------
@@ -301,107 +241,57 @@ class TransportRegressor(RegressorMixin, TransportModel):
         Linear regression to start from, such as ``LinearRegression`` or ``Ridge``, fitted or not. By default ridge
         regression on standardized columns, so that features need no scaling.
     distance : {"continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="continuous"
-        What the penalty sums: regularized transport distances through dual potentials (continuous optimal transport,
-        COT), or exact Wasserstein-1 distances (discrete optimal transport, DOT). Pass a
-        :class:`~fairtransport.ContinuousDistance` for another regularization than the default one.
+        What the penalty sums.
     criterion : {"demographic_parity", "equalized_odds"}, or an instance, default="demographic_parity"
         Which rows of the groups are compared: all, or those with about the same y, which is cut at quantiles. With
-        ``strata`` in ``fit``, groups are compared within strata (conditional parity). Instances, such as
-        :class:`~fairtransport.criteria.EqualizedOdds`, say how ranges of y and strata are weighted.
+        ``strata`` in ``fit``, groups are compared within strata (conditional parity).
     parity_weight : float or "auto", default="auto"
-        Weight of the penalty, where the squared error has weight 1. It has no unit: at 1 the whole disparity of the
-        initial model counts as much as its whole gain in squared error over a constant; at 0 there is no penalty.
-        ``"auto"`` takes the smallest weight at which the rank disparity of the training rows is at its noise floor, or
-        beyond which it no longer falls, but keeps at least half of the initial model's information; ``outcome_`` says
-        which. With ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
+        Weight of the penalty, where the squared error has weight 1.
     max_disparity : float, optional
-        Take the smallest weight at which the criterion's disparity of the training rows, in units of y, is at most
-        this, instead: the mean over pairs of groups (`metrics.pairwise_disparity`), with strata within them.
+        Take the smallest weight at which the criterion's disparity of the training rows (mean over pairs of groups), in
+        units of y, is at most this, instead.
     amount : float, default=1.0
-        Position between the predictions of the initial model (0) and those of the trained one (1), as their weighted
-        mean. It is used at prediction only, so it can be set after ``fit``.
+        Share of the trained model's predictions in their weighted mean with the initial model's.
     spread : {"trained", "initial"}, default="trained"
-        ``"initial"`` maps the trained predictions to the spread of the initial model's, by one increasing map for all
-        groups. It can be set after ``fit``.
+        Whose spread the predictions have.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
-        What groups are compared with: each other, or a distribution that is fixed by the initial model: the
-        equal-weight Wasserstein-1 barycenter of the groups (as in the paper), the Wasserstein-2 barycenter weighted by
-        group size, the predictions of all rows, those of one group, or predictions in an array. Each stratum that is
-        compared has its own. ``solver="sgd"`` needs a fixed distribution and takes ``"each_other"`` as
-        ``"barycenter"``.
+        What groups are compared with.
     scale : {"standardized", "score"}, default="standardized"
         Compare predictions in units of their own standard deviation, so that shrinking all of them gains nothing, or
-        of that of y. ``solver="sgd"`` always does the latter.
+        of that of y, as ``solver="sgd"`` always does.
     group_specific : bool, default=False
         Whether each group has its own weights; then the group is needed at prediction.
     solver : {"lbfgs", "sgd"} or SgdSettings, default="lbfgs"
-        L-BFGS on all rows, which is deterministic, or the paper's stochastic algorithm. ``"sgd"`` has default settings;
-        pass a :class:`~fairtransport.linear.SgdSettings` for others, among them the seed.
+        L-BFGS on all rows, or the paper's stochastic algorithm.
     tol : float, default=3e-4
-        L-BFGS has converged when no entry of the gradient, in whitened coordinates, is larger.
+        Tolerance of L-BFGS.
     max_iter : int, default=1000
-        Maximum number of L-BFGS iterations; reaching it emits a ``ConvergenceWarning``.
+        Maximum number of L-BFGS iterations.
     groups : GroupPolicy, optional
-        How sensitive columns become groups. Small groups are kept, and count as far as their differences exceed
-        chance; are pooled into one group; or are left out of the comparisons and, with ``group_specific``, scored by
-        the common weights.
+        How sensitive columns become groups.
     online : OnlineSettings, optional
-        For ``partial_fit``: how fast earlier rows are forgotten; see :class:`~fairtransport.linear.OnlineSettings`.
+        How fast ``partial_fit`` forgets earlier rows.
     verbose : bool, default=False
         Show a progress bar.
 
     Attributes
     ----------
-    coef_, intercept_ : ndarray of shape (1, n_features) and (1,)
-        The trained weights; with ``group_specific=True`` one row for each group.
-    common_coef_, common_intercept_ : ndarray of shape (n_features,), float
-        Weights of rows that are in no group.
-    parity_weight_ : float
-        The weight that was used.
-    outcome_ : str
-        How training ended, in words.
-    information_kept_ : float
-        Share of the initial model's gain in squared error over a constant that the trained model has.
+    y_mean_, y_std_ : float
+        Mean and standard deviation of y in ``fit``, by which it was standardised.
     before_after_ : dict
         ``mean_squared_error``, ``r2``, ``spread`` (standard deviation of the predictions), ``disparity`` (the
         criterion's, in units of y), ``standardized_disparity`` (in standard deviations of y) and ``rank_disparity``,
         all means over pairs of groups, of the training rows by the initial and by the trained model.
+    information_kept_ : float
+        Share of the initial model's gain in squared error over a constant that the trained model has.
     path_ : dict of ndarray
-        The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``mean_squared_error``,
-        ``information_kept``, ``theta`` and ``spread``. Metrics are out of fold where the model is flexible (weights
-        for each group, or more than one column for 20 rows). See `at`.
-    duals_ : Duals
-        The dual potentials of every group, with the continuous distance.
-    target_ : ndarray of shape (4096,)
-        Predictions of equal mass that stand for the target; where groups are compared with each other, their
-        Wasserstein-2 barycenter at the initial model. With strata, that of all rows.
-    compared_with_ : {"each_other", "everyone", "target"}
-        What each group is compared with. Of more than 20 groups, not all pairs are compared, but each group with
-        everyone, which is zero for the same models and whose cost is linear in the number of groups.
-    groups_ : Groups
-        The groups seen, without their rows.
-    group_sizes_ : ndarray of shape (n_groups,)
-        How many rows each group had.
+        As that of `TransportClassifier`, with ``mean_squared_error``.
+    history_ : dict of ndarray
+        ``update``, and ``disparity`` and ``loss`` of standardised predictions after each iteration.
     strata_ : Strata or None
         The strata seen, without their rows. With equalized odds the first column is y.
-    initial_estimator_ : estimator
-        The initial model.
-    history_ : dict of ndarray
-        ``update``, ``disparity`` (the penalised sum) and ``loss``, both of standardised predictions, after each
-        iteration.
-    n_iter_ : int
-        Number of iterations or updates.
-    spread_ : ndarray of shape (2, n_points)
-        The map of ``spread="initial"``; its points are means of five rows or more.
-    adjusting_ : OnlineMemory
-        What ``partial_fit`` continues from; it holds no rows. It and ``path_`` are made when they are first asked for,
-        from a copy of the rows that the model keeps until then; no copy or file of a model contains rows.
-    y_mean_, y_std_ : float
-        Mean and standard deviation of y in ``fit``, by which it was standardised.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where they are strings.
+    coef_, intercept_, common_coef_, common_intercept_, initial_estimator_, parity_weight_, outcome_, n_iter_
+        As in `TransportClassifier`; so are the other attributes.
 
     See Also
     --------
@@ -440,6 +330,8 @@ class TransportRegressor(RegressorMixin, TransportModel):
     (True, True)
     """
 
+    _response_class = RealResponse
+
     def partial_fit(
         self,
         X: Any,
@@ -450,32 +342,17 @@ class TransportRegressor(RegressorMixin, TransportModel):
         sample_weight: ArrayLike | None = None,
         updates: int | None = None,
     ) -> Self:
-        """Adjust the model to one batch of a stream; demographic parity needs no y.
+        """Adjust the model to one batch of a stream, as `TransportClassifier.partial_fit`; parity needs no y.
 
-        Notes
-        -----
-        As `TransportClassifier.partial_fit`, with predictions in the place of logits. The anchor, the
-        expansion of the squared loss around the model of the last ``fit``, is exact.
-
-        Nothing is drawn at random: equal batches in equal order give equal models to the last bit, whether in one
-        process or through `fairtransport.save` and `fairtransport.load`.
+        The anchor, the expansion of the squared loss around the model of the last ``fit``, is exact.
         """
         return self._adjust(
             X, y, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight, updates=updates
         )
 
-    # ---------------------------------------------------------------- predicting
-
     def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[np.float64]:
         """Return predictions, in units of y."""
         return self._predictors(X, sensitive_features, unknown_group, logits=False)
-
-    def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the coefficient of determination (R2) of ``predict``."""
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(r2_score(y, predicted, sample_weight=sample_weight))
-
-    # ---------------------------------------------------------------- outcomes
 
     def _options(self) -> TrainingOptions:
         options = super()._options()
@@ -485,28 +362,3 @@ class TransportRegressor(RegressorMixin, TransportModel):
                 "'equalized_odds', which compares people with about the same y, or a classifier."
             )
         return options
-
-    def _validate_y(self, y: Any) -> NDArray[np.float64]:
-        return real_targets(y, type(self).__name__, constant=True)  # the response says where it is
-
-    def _make_response(self, y: NDArray[Any], weights: NDArray[np.float64] | None) -> RealResponse:
-        return RealResponse.of(y, np.full(len(y), 1.0 / len(y)) if weights is None else weights / weights.sum())
-
-    def _response_of(self, estimator: Any, X: Any, masses: NDArray[np.float64]) -> RealResponse:
-        if not (hasattr(estimator, "coef_") and np.size(estimator.coef_) == X.shape[1]):
-            return RealResponse(0.0, 1.0)  # the initial model's own checks say what is wrong with it
-        predicted = X @ np.ravel(estimator.coef_) + np.ravel(estimator.intercept_)[0]
-        return self._make_response(np.asarray(predicted, dtype=np.float64), masses)
-
-    def _batch_outcomes(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        values = real_targets(y, type(self).__name__, constant=True)
-        check_length(values, size=n_rows, name="y")
-        return values
-
-    @property
-    def _response(self) -> RealResponse:
-        return RealResponse(self.y_mean_, self.y_std_)
-
-    def _store_response(self, response: Response) -> None:
-        if isinstance(response, RealResponse):
-            self.y_mean_, self.y_std_ = response.mean, response.deviation

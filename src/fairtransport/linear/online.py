@@ -20,7 +20,7 @@ from fairtransport.linear._constants import (
     TYPICAL_DISPARITY,
     WHITENED_IN_STREAMS,
 )
-from fairtransport.linear._problem import Scaling, stored_target, stratum_targets
+from fairtransport.linear._problem import Scaling, stratum_targets
 from fairtransport.linear._sgd_solver import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.linear.sketches import POINTS, Sketches
 from fairtransport.training.responses import LOSSES
@@ -28,10 +28,9 @@ from fairtransport.training.responses import LOSSES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.criteria.distance import Distance
     from fairtransport.criteria.penalty import Duals, TransportPenalty
-    from fairtransport.linear._training_data import TrainingData, TrainingOptions
+    from fairtransport.linear._training_data import TrainingOptions
     from fairtransport.strata import Strata
     from fairtransport.training.responses import Loss, Response
 
@@ -87,26 +86,6 @@ class UpdateRule:
             row_weights=masses,
             names=names,
         )
-
-
-def _update_weights(
-    memory: OnlineMemory, theta: NDArray[np.float64], batch: Batch, rule: UpdateRule, penalty: TransportPenalty
-) -> tuple[OnlineMemory, NDArray[np.float64]]:
-    """Return memory and weights after a batch; the arguments are not changed."""
-    cells = batch.cells(memory.blocks)
-    memory = replace(
-        memory,
-        sketches=memory.sketches.seen(
-            batch.X, batch.predictors(theta), cells, batch.mass, rule.half_life, loss=memory.loss
-        ),
-        n_batches=memory.n_batches + 1,
-        n_rows=memory.n_rows + batch.X.shape[0],
-    )
-    if batch.labels is not None and memory.anchor > 0.0 and rule.n_updates:
-        memory, theta = _learn_labels(memory, theta, batch)
-    if rule.n_updates:
-        memory, theta = _descend(memory, theta, rule, penalty)
-    return memory, theta
 
 
 def _descend(
@@ -272,7 +251,7 @@ class OnlineMemory:
 
     def to_scaled(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return weights for scaled columns: each in the unit of its column, the intercept at the origin."""
-        return np.column_stack((theta[:, :-1] * self.unit, theta[:, -1] + theta[:, :-1] @ self.origin))
+        return Scaling(self.origin, self.unit).to_scaled(theta)
 
 
 def _pairs_per_group(scores: NDArray[np.float64]) -> float:
@@ -313,12 +292,19 @@ class Batch:
 
     def predictors(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the linear predictor of each row, by the weights of its group where each has its own."""
-        if len(theta) == 1:
-            return np.asarray(self.X @ theta[0, :-1] + theta[0, -1], dtype=np.float64)
-        predictors = np.zeros(self.X.shape[0])
-        for group, rows in enumerate(self.groups.rows):
-            predictors[rows] = self.X[rows] @ theta[group, :-1] + theta[group, -1]
-        return predictors
+        return group_predictors(self.X, theta, np.zeros(theta.shape[1]), self.groups)
+
+
+def group_predictors(
+    X: Any, theta: NDArray[np.float64], common: NDArray[np.float64], groups: Groups
+) -> NDArray[np.float64]:
+    """Return the linear predictor of each row by the weights of its group, or by the common ones."""
+    if len(theta) == 1:
+        return np.asarray(X @ theta[0, :-1] + theta[0, -1], dtype=np.float64)
+    predictors = np.asarray(X @ common[:-1] + common[-1], dtype=np.float64)
+    for weights, rows in zip(theta, groups.rows, strict=True):
+        predictors[rows] = X[rows] @ weights[:-1] + weights[-1]
+    return predictors
 
 
 def widened_weights(theta: NDArray[np.float64], n_groups: int) -> NDArray[np.float64]:
@@ -344,9 +330,19 @@ class OnlineState:
         state = self.widened(batch.groups)
         if state.memory is None:
             raise ValueError("A state without memory cannot be updated; start one with the rows of a batch.")
-        rule, penalty, duals = self.rule, self.rule.penalty(), state.duals
-        memory, theta = _update_weights(state.memory, state.theta, batch, rule, penalty)
+        rule, memory, theta, duals = self.rule, state.memory, state.theta, state.duals
+        cells, predictors = batch.cells(memory.blocks), batch.predictors(theta)
+        memory = replace(
+            memory,
+            sketches=memory.sketches.seen(batch.X, predictors, cells, batch.mass, rule.half_life, loss=memory.loss),
+            n_batches=memory.n_batches + 1,
+            n_rows=memory.n_rows + batch.X.shape[0],
+        )
         if rule.n_updates:
+            if memory.anchor > 0.0:
+                memory, theta = _learn_labels(memory, theta, batch)
+            penalty = rule.penalty()
+            memory, theta = _descend(memory, theta, rule, penalty)
             duals = duals_by_group(penalty, rule.comparisons(memory), state.groups)
         return replace(state, theta=theta, common=theta.mean(axis=0), memory=memory, duals=duals)
 
@@ -376,6 +372,7 @@ class OnlineState:
 # The memory that a stream starts with: from the rows of ``fit``, or from those of a first batch.
 
 _ROWS_OF_A_GROUP = 1000
+_EVERYWHERE = np.array([[-1.0, -1.0, 1.0]])  # the one block of demographic parity: no label, no stratum, weight 1
 
 
 def default_parity_weight(options: TrainingOptions) -> float:
@@ -397,94 +394,29 @@ def row_masses(weights: NDArray[np.float64] | None, n_rows: int) -> NDArray[np.f
     return np.ones(n_rows) if weights is None else weights
 
 
-def memory_from_batch(
+def make_memory(
     batch: Batch,
     theta: NDArray[np.float64],
     initial_scores: NDArray[np.float64],
     *,
     target: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    strata: Strata | None,
     group_sizes: NDArray[np.int64],
+    factors: tuple[float, float] | None,
     has_intercept: bool,
     options: TrainingOptions,
     response: Response,
-    strata: Strata | None = None,
 ) -> OnlineMemory:
-    """Return the memory of a model without one, from the rows of a batch and their scores by the initial model."""
-    compared, targets = None, target[None]
+    """Return the memory of a model, from rows and their scores by the initial model.
+
+    ``factors`` are those of penalty and anchor; where no ``fit`` has found them, they are those of a typical disparity.
+    """
+    loss, blocks, targets, smallest = response.loss, _EVERYWHERE, target[None], [int(np.min(group_sizes))]
     criterion = response.criterion_within_strata(options.criterion)
     if strata is not None or needs_labels(criterion):
-        compared = resolve_criterion(
-            criterion,
-            batch.groups,
-            labels=batch.labels,
-            strata=strata,
-            row_weights=batch.mass,
-        )
-        targets = np.array(
-            [
-                stored_target(options, initial_scores, batch.groups, batch.mass, response=response, stratum=part)
-                for part in compared.compared
-            ]
-        )
-    weight = default_parity_weight(options)
-    information, constant = response.loss.expected_gain(initial_scores, batch.mass / batch.mass.sum())
-    unit = max(information, 0.01 * constant) / (TYPICAL_DISPARITY * options.n_pairs(len(group_sizes)))
-    return _memory(
-        batch, theta,
-        targets=targets,
-        compared=compared,
-        smallest_group=int(np.min(group_sizes)),
-        parity=1.0 if np.isinf(weight) else weight * unit,
-        anchor=0.0 if np.isinf(weight) else 1.0,
-        has_intercept=has_intercept,
-        options=options,
-        loss=response.loss,
-    )  # fmt: skip
-
-
-def memory_from_rows(
-    data: TrainingData,
-    theta: NDArray[np.float64],
-    initial_scores: NDArray[np.float64],
-    *,
-    target: NDArray[np.float64],
-    parity: float,
-    anchor: float,
-    has_intercept: bool,
-    options: TrainingOptions,
-) -> OnlineMemory:
-    """Return the memory after a ``fit``, from its rows and its weights of parity and anchor."""
-    codes = None if data.strata is None else data.strata.codes
-    compared = data.resolve(options)
-    targets = target[None] if compared.is_everywhere else stratum_targets(options, initial_scores, data, compared)
-    return _memory(
-        Batch(data.X, data.groups, row_masses(data.weights, data.X.shape[0]), data.outcomes, codes), theta,
-        targets=targets,
-        compared=compared,
-        smallest_group=int(np.min(data.groups.counts)),
-        parity=parity,
-        anchor=anchor,
-        has_intercept=has_intercept,
-        options=options,
-        loss=data.response.loss,
-    )  # fmt: skip
-
-
-def _memory(
-    batch: Batch,
-    theta: NDArray[np.float64],
-    *,
-    targets: NDArray[np.float64],
-    compared: ComparedStrata | None,
-    smallest_group: int,
-    parity: float,
-    anchor: float,
-    has_intercept: bool,
-    options: TrainingOptions,
-    loss: Loss,
-) -> OnlineMemory:
-    blocks, smallest = np.array([[-1.0, -1.0, 1.0]]), [smallest_group]
-    if compared is not None and not compared.is_everywhere:
+        compared = resolve_criterion(criterion, batch.groups, labels=batch.labels, strata=strata, row_weights=weights)
+        targets = stratum_targets(options, initial_scores, batch.groups, weights, compared, response=response)
         blocks = np.array(
             [
                 [-1 if part.label is None else part.label, -1 if part.stratum is None else part.stratum, part.weight]
@@ -492,18 +424,22 @@ def _memory(
             ]
         )
         smallest = [min(rows.size for rows in part.rows) for part in compared.compared]
+    if factors is None:
+        weight = default_parity_weight(options)
+        information, constant = loss.expected_gain(initial_scores, batch.mass / batch.mass.sum())
+        unit = max(information, 0.01 * constant) / (TYPICAL_DISPARITY * options.n_pairs(len(group_sizes)))
+        factors = (1.0, 0.0) if np.isinf(weight) else (weight * unit, 1.0)
     parameter_step = None if options.sgd is None else options.sgd.parameter_step
     scaling, steps, trace = _units_and_steps(batch.X, batch.groups, parameter_step, has_intercept=has_intercept)
-    predictors = batch.predictors(theta)
+    predictors, cells = batch.predictors(theta), batch.cells(blocks)
     points = np.array([_condensed(target, n_rows) for target, n_rows in zip(targets, smallest, strict=True)])
-    cells = batch.cells(blocks)
     sketches = Sketches.empty(len(cells), batch.X.shape[1])
     sketches = sketches.seen(batch.X, predictors, cells, batch.mass, np.inf, loss=loss).shortened(options.half_life)
     parts = zip(sketches.split(len(blocks)), points, strict=True)
     return OnlineMemory(
         loss_name=loss.name,
-        parity=parity,
-        anchor=anchor,
+        parity=factors[0],
+        anchor=factors[1],
         curvature=float(np.average(loss.curvature(loss.scores(predictors)), weights=batch.mass)),
         size=steps.size if parameter_step is not None else 0.0,
         trace=trace,
@@ -525,7 +461,11 @@ def _units_and_steps(
     n_columns = X.shape[1]
     if parameter_step is not None:
         steps = plain_steps(float(parameter_step), n_columns)
-        return Scaling.none(n_columns), steps if has_intercept else steps.without_intercept(), 0.0
+        return (
+            Scaling(np.zeros(n_columns), np.ones(n_columns)),
+            steps if has_intercept else steps.without_intercept(),
+            0.0,
+        )
     scaling = Scaling.of(X, centred=has_intercept)
     # A few evenly spaced rows of each group are enough.
     picked = [rows[:: max(1, len(rows) // _ROWS_OF_A_GROUP)] for rows in groups.rows if len(rows)]

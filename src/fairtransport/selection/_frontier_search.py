@@ -118,7 +118,7 @@ class RegressionErrors:
 
     def compared_within(self, criterion: Criterion, strata: Strata | None, n_groups: int) -> Compared:
         """Return demographic parity within strata, to which ranges of y belong where the criterion compares those."""
-        response = RealResponse.of(self.y, np.full(self.y.size, 1.0 / self.y.size))
+        response = RealResponse.of(self.y, None, "frontier")
         within = response.compared_strata(self.y, strata, criterion, n_groups)
         return response.criterion_within_strata(criterion), None, within
 

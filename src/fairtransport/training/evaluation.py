@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,10 +71,6 @@ class ScoreEvaluator:
         """Return the mean loss."""
         return self.response.mean_loss(scores, self.outcomes, self.shares)
 
-    def quality(self, scores: NDArray[np.float64]) -> float:
-        """Return the area under the ROC curve, or the coefficient of determination."""
-        return self.response.quality(scores, self.outcomes, self.shares)
-
     def spread(self, scores: NDArray[np.float64]) -> float:
         """Return the standard deviation of the scores, in units of y."""
         mean = float(self.shares @ scores)
@@ -137,7 +133,7 @@ def metrics_before_and_after(evaluator: ScoreEvaluator, trained: NDArray[np.floa
         "disparity": (before.disparity, after.disparity),
         **response.further_disparities((before.disparity, after.disparity)),
         "rank_disparity": (before.rank_disparity, after.rank_disparity),
-        response.quality_name: pair(evaluator.quality),
+        response.quality_name: pair(partial(response.quality, outcomes=evaluator.outcomes, shares=evaluator.shares)),
         "spread": pair(evaluator.spread),
     }
 

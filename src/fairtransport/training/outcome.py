@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from fairtransport._warnings import FairnessWarning
 from fairtransport.criteria.criterion import criterion_text, needs_labels
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.training.evaluation import ScoreMetrics
-    from fairtransport.training.responses import Response, ScoredResponse
+    from fairtransport.training.responses import ScoredResponse
 
 _MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores
@@ -94,45 +93,6 @@ def describe_evidence(
     return Notice(f"{outcome.text}; {text}", (*outcome.warnings, (message, FairnessWarning)))
 
 
-def describe_lbfgs(
-    *,
-    n_iter: int,
-    converged: bool,
-    max_iter: int,
-    parity_weight: float,
-    metrics: ScoreMetrics,
-    figures: Figures,
-    reason: str,
-    reached: bool,
-    max_disparity: float | None,
-    group_specific: bool,
-    response: Response,
-) -> Notice:
-    """Describe a run of L-BFGS."""
-    warnings: tuple[tuple[str, type[Warning]], ...] = ()
-    text = f"converged after {n_iter} iterations"
-    if not converged:
-        text = f"stopped after max_iter={max_iter} iterations, before convergence"
-        warnings = ((f"The solver {text}. Raise max_iter or tol; the model so far is kept.", ConvergenceWarning),)
-    if parity_weight > 0.0:
-        losses = notices_of_losses(metrics.information_kept, figures, metrics.excess, response)
-    else:
-        losses = _notice_of_group_weights(metrics.information_kept, response)
-    remedy = f"Repair ({response.repair})"
-    if not group_specific:
-        remedy = f"Own weights for each group ({response.aware_option}) or repair ({response.repair})"
-    return describe_weight(
-        Notice(text, warnings),
-        losses,
-        parity_weight=parity_weight,
-        metrics=metrics,
-        reason=reason,
-        reached=reached,
-        max_disparity=max_disparity,
-        remedy=remedy,
-    )
-
-
 def describe_weight(
     ending: Notice,
     losses: Notice,
@@ -186,7 +146,7 @@ def _notice_of_shrinkage(figures: Figures, excess: float, remedies: str) -> Noti
     return Notice("scores were squeezed more than their order was equalised", ((message, FairnessWarning),))
 
 
-def _notice_of_group_weights(information_kept: float, response: Response) -> Notice:
+def notice_of_group_weights(information_kept: float, response: ScoredResponse) -> Notice:
     """Describe weights for each group that lose the information without any parity: there are too few rows."""
     if information_kept >= MIN_INFORMATION:
         return Notice()
@@ -218,10 +178,7 @@ def _warnings_of_disparity(
 # What rows can show about parity: a test of the disparity, and an upper confidence limit.
 
 _LEVEL = 0.05  # of the test, and of the upper limit
-_MATERIAL_RATE, _IMMATERIAL = (
-    0.05,
-    0.02,
-)  # mean differences of selection rates: one that must be excluded, and a small one
+_MATERIAL_RATE, _IMMATERIAL = 0.05, 0.02  # differences of selection rates: one that must be excluded, a small one
 _SAMPLES = 400  # of the noise
 _SLICES, _NOISE_SLICES = 256, 128
 _MAX_ENTRIES = 1 << 21  # of the noise, in memory at a time

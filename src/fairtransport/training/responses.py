@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+from sklearn.utils import get_tags
+from sklearn.utils.validation import column_or_1d
 
 from fairtransport._columns import read_columns
+from fairtransport._labels import real_targets, two_classes
+from fairtransport._validation import check_length
 from fairtransport.criteria import DemographicParity
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.strata import cross_strata, make_strata
@@ -66,20 +69,42 @@ class ScoredResponse(ABC):
         return {}
 
 
-def area_under_curve(scores: Vector, outcomes: Vector, shares: Vector) -> float:
-    """Return the area under the ROC curve, from the mean rank of the positive rows."""
-    rate = float(shares @ outcomes)
-    mean = float((shares * outcomes) @ pooled_ranks(scores, shares)) / rate
-    return (mean - 0.5 * rate) / (1.0 - rate)
+class ScoredClasses(ScoredResponse):
+    """One of two classes, whose scores are probabilities."""
+
+    loss_name = "log_loss"
+    quality_name = "auc"
+    quality_text = "AUC"
+    repair = "QuantileRepairClassifier"
+
+    def quality(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
+        """Return the area under the ROC curve, from the mean rank of the positive rows."""
+        rate = float(shares @ outcomes)
+        mean = float((shares * outcomes) @ pooled_ranks(scores, shares)) / rate
+        return (mean - 0.5 * rate) / (1.0 - rate)
 
 
-class Response(ScoredResponse):
+class ScoredNumbers(ScoredResponse):
+    """A number; subclasses have the standard deviation of y."""
+
+    quality_name = "r2"
+    quality_text = "R2"
+    repair = "QuantileRepairRegressor"
+    deviation: float
+
+    def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:
+        """Return a pair of disparities in standard deviations of y."""
+        return {"standardized_disparity": (pair[0] / self.deviation, pair[1] / self.deviation)}
+
+
+class _LinearResponse(ScoredResponse):
     """The response of a linear model: its loss, and the map between y as given and the outcomes that training sees."""
 
     loss: ClassVar[Loss]
     summary_metrics: ClassVar[tuple[str, ...]]
     needed_attributes: ClassVar[tuple[str, ...]]
     needed_estimator: ClassVar[str]
+    other_kind: ClassVar[str]
 
     def mean_loss(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
         """Return the mean loss of scores."""
@@ -88,10 +113,6 @@ class Response(ScoredResponse):
     def constant_loss(self, outcomes: Vector, shares: Vector) -> float:
         """Return the mean loss of the best constant."""
         return self.loss.best_constant(outcomes, shares)[1]
-
-    @abstractmethod
-    def outcomes(self, y: NDArray[Any]) -> Vector:
-        """Return what the loss compares linear predictors with."""
 
     def to_given(self, theta: Vector) -> Vector:
         """Return weights, the intercept last, for predictions in units of y."""
@@ -145,51 +166,20 @@ class Response(ScoredResponse):
         """Return the columns of new rows from which the strata of a fitted model are read."""
         return strata
 
-    # ---------------------------------------------------------------- initial models
-
-    @abstractmethod
-    def default_estimator(self) -> Any:
-        """Return an unfitted linear model."""
-
-    @abstractmethod
-    def estimator_with(self, theta: Vector) -> Any:
-        """Return a fitted linear model with these weights, in units of y."""
-
-    @abstractmethod
     def check_estimator(self, estimator: Any) -> None:
         """Raise TypeError for a model of the other kind, with the name of the class that takes it."""
-
-    @abstractmethod
-    def check_shape(self, model: Any, coef: Vector, n_features: int) -> None:
-        """Raise ValueError unless a fitted model has these columns and, if any, the classes of y."""
-
-    @abstractmethod
-    def check_predictions(self, model: Any, X: Any, predictors: Vector) -> None:
-        """Raise TypeError unless a model predicts what its weights say."""
-
-    @abstractmethod
-    def ridge_of(self, model: Any, total: float) -> float:
-        """Return the ridge with which a model was fitted, for the mean loss of rows of this total weight."""
+        kind = get_tags(estimator).estimator_type if hasattr(estimator, "__sklearn_tags__") else None
+        if kind == self.other_kind:
+            raise TypeError(
+                f"estimator must be {self.needed_estimator}; {type(estimator).__name__} is a {kind}, which "
+                f"Transport{kind.title()} takes."
+            )
 
 
 # Losses of linear models: logistic for classifiers, squared for regressors.
 
-_SATURATED = 0.01  # least curvature that the solvers assume: saturated scores have none here, but nearby
 
-
-class _Loss:
-    """What both losses share."""
-
-    def solver_curvature(self, scores: Vector) -> Vector:
-        """Return the curvature, bounded from below."""
-        return np.maximum(self.curvature(scores), _SATURATED)
-
-    def curvature(self, scores: Vector) -> Vector:
-        """Return the second derivative of each row's loss with respect to its predictor."""
-        raise NotImplementedError
-
-
-class LogisticLoss(_Loss):
+class LogisticLoss:
     """Log-loss of labels 0 and 1, and the map of the linear predictor to the score, a probability."""
 
     name = "logistic"
@@ -225,9 +215,7 @@ class LogisticLoss(_Loss):
         """Return s (1 - s)."""
         return scores * (1.0 - scores)
 
-    def curvature(self, scores: Vector) -> Vector:
-        """Return s (1 - s)."""
-        return scores * (1.0 - scores)
+    curvature = score_slopes  # of each row's loss, with respect to its predictor
 
     def mean(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
         """Return the mean log-loss."""
@@ -246,7 +234,7 @@ class LogisticLoss(_Loss):
         return constant - float(shares @ _entropy(np.clip(scores, 1e-12, 1.0 - 1e-12))), constant
 
 
-class SquaredLoss(_Loss):
+class SquaredLoss:
     r"""Half of the squared error of a standardised y.
 
     Scores are the linear predictor in units in which three standard deviations of y to both sides of its mean are
@@ -324,27 +312,60 @@ LOSSES: dict[str, Loss] = {loss.name: loss for loss in (LogisticLoss(), SquaredL
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryResponse(Response):
+class BinaryResponse(ScoredClasses, _LinearResponse):
     """One of two classes; the second is positive."""
 
     loss = LOSSES["logistic"]
-    loss_name = "log_loss"
-    quality_name = "auc"
-    quality_text = "AUC"
     summary_metrics = ("disparity", "rank_disparity", "auc")
-    repair = "QuantileRepairClassifier"
     needed_attributes = ("predict_proba", "classes_")
     needed_estimator = "a linear logistic model with coef_, intercept_ and predict_proba, such as LogisticRegression"
+    other_kind = "regressor"
 
     classes: NDArray[Any]
+
+    @classmethod
+    def of(cls, y: NDArray[Any], weights: Vector | None, owner: str) -> Self:
+        """Return the two classes of y; ValueError where one of them has no weight."""
+        classes = two_classes(y, owner)[1]
+        if weights is not None and not all(weights[y == label].any() for label in classes):
+            raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
+        return cls(classes)
+
+    @classmethod
+    def of_linear_model(cls, model: Any, X: Any, masses: Vector, owner: str) -> Self:  # noqa: ARG003
+        """Return the classes of a fitted initial model, without any y."""
+        return cls(np.asarray(getattr(model, "classes_", ())))
+
+    @classmethod
+    def of_fitted(cls, model: Any) -> Self:
+        """Return the response of a fitted estimator."""
+        return cls(model.classes_)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of a fitted estimator that `of_fitted` reads."""
+        return {"classes_": self.classes}
+
+    @staticmethod
+    def read(y: Any, owner: str) -> NDArray[Any]:
+        """Return y as a vector; ValueError where it cannot be learned."""
+        return two_classes(y, owner)[0]
+
+    def read_batch(self, y: Any, n_rows: int, owner: str) -> NDArray[Any]:  # noqa: ARG002
+        """Return the y of a batch as a vector; ValueError where it has other classes."""
+        labels = column_or_1d(y)
+        check_length(labels, size=n_rows, name="y")
+        unknown = int(np.count_nonzero(~np.isin(labels, self.classes)))
+        if unknown:
+            raise ValueError(
+                f"y has {unknown} of {n_rows} labels that are none of the two classes of the first fit. Leave y out "
+                "where labels are not known."
+            )
+        return np.asarray(labels)
 
     def outcomes(self, y: NDArray[Any]) -> Vector:
         """Return 1 for the second class and 0 for the first."""
         return (y == self.classes[1]).astype(np.float64)
-
-    def quality(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
-        """Return the area under the ROC curve."""
-        return area_under_curve(scores, outcomes, shares)
 
     def fold_columns(self, outcomes: Vector) -> tuple[NDArray[Any], ...]:
         """Return the labels."""
@@ -363,14 +384,6 @@ class BinaryResponse(Response):
         model.coef_, model.intercept_ = theta[None, :-1].copy(), theta[-1:].copy()
         model.n_iter_ = np.ones(1, dtype=np.int32)
         return model
-
-    def check_estimator(self, estimator: Any) -> None:
-        """Raise TypeError for a regressor."""
-        if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
-            raise TypeError(
-                f"estimator must be {self.needed_estimator}; {type(estimator).__name__} is a regressor, which "
-                "TransportRegressor takes."
-            )
 
     def check_shape(self, model: Any, coef: Vector, n_features: int) -> None:
         """Raise ValueError unless a model has these columns, and the classes of y."""
@@ -413,24 +426,23 @@ _CONSTANT = 1e-14  # of the largest value: a deviation that consists of rounding
 
 
 @dataclass(frozen=True, eq=False)
-class RealResponse(Response):
+class RealResponse(ScoredNumbers, _LinearResponse):
     """A real number, standardised for training."""
 
     loss = LOSSES["squared"]
     loss_name = "mean_squared_error"
-    quality_name = "r2"
-    quality_text = "R2"
     summary_metrics = ("standardized_disparity", "rank_disparity", "r2")
-    repair = "QuantileRepairRegressor"
     needed_attributes = ("predict",)
     needed_estimator = "a linear regression with coef_ and intercept_, such as LinearRegression or Ridge"
+    other_kind = "classifier"
 
     mean: float
     deviation: float
 
     @classmethod
-    def of(cls, y: Vector, shares: Vector) -> Self:
+    def of(cls, y: NDArray[Any], weights: Vector | None, owner: str) -> Self:  # noqa: ARG003
         """Return the response with the mean and the standard deviation of y; ValueError where it is constant."""
+        shares = np.full(len(y), 1.0 / len(y)) if weights is None else weights / weights.sum()
         peak = float(np.abs(y).max())
         unit = peak if peak > 0.0 else 1.0  # in units of the largest value squares neither overflow nor vanish
         mean = float(shares @ (y / unit))
@@ -440,6 +452,35 @@ class RealResponse(Response):
                 "y has the same value in every row, so there is nothing to learn and nothing to transport."
             )
         return cls(mean * unit, deviation * unit)
+
+    @classmethod
+    def of_linear_model(cls, model: Any, X: Any, masses: Vector, owner: str) -> Self:
+        """Return mean and standard deviation of the predictions of a fitted initial model, without any y."""
+        if not (hasattr(model, "coef_") and np.size(model.coef_) == X.shape[1]):
+            return cls(0.0, 1.0)  # the initial model's own checks say what is wrong with it
+        predicted = X @ np.ravel(model.coef_) + np.ravel(model.intercept_)[0]
+        return cls.of(np.asarray(predicted, dtype=np.float64), masses, owner)
+
+    @classmethod
+    def of_fitted(cls, model: Any) -> Self:
+        """Return the response of a fitted estimator."""
+        return cls(model.y_mean_, model.y_std_)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of a fitted estimator that `of_fitted` reads."""
+        return {"y_mean_": self.mean, "y_std_": self.deviation}
+
+    @staticmethod
+    def read(y: Any, owner: str) -> Vector:
+        """Return y as numbers; `of` says where they are all the same."""
+        return real_targets(y, owner, constant=True)
+
+    def read_batch(self, y: Any, n_rows: int, owner: str) -> Vector:
+        """Return the y of a batch as numbers."""
+        values = self.read(y, owner)
+        check_length(values, size=n_rows, name="y")
+        return values
 
     @property
     def score_unit(self) -> float:
@@ -478,10 +519,6 @@ class RealResponse(Response):
     def quality(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
         """Return the coefficient of determination."""
         return 1.0 - self.loss.mean(scores, outcomes, shares) / self.loss.best_constant(outcomes, shares)[1]
-
-    def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:
-        """Return a pair of disparities in standard deviations of y."""
-        return {"standardized_disparity": (pair[0] / self.deviation, pair[1] / self.deviation)}
 
     def criterion_within_strata(self, criterion: Criterion) -> Criterion:
         """Return demographic parity: people with about the same y are a stratum."""
@@ -525,14 +562,6 @@ class RealResponse(Response):
         model.coef_, model.intercept_ = theta[:-1].copy(), float(theta[-1])
         return model
 
-    def check_estimator(self, estimator: Any) -> None:
-        """Raise TypeError for a classifier."""
-        if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
-            raise TypeError(
-                f"estimator must be {self.needed_estimator}; {type(estimator).__name__} is a classifier, which "
-                "TransportClassifier takes."
-            )
-
     def check_shape(self, model: Any, coef: Vector, n_features: int) -> None:  # noqa: ARG002
         """Raise ValueError unless a model has these columns and one output."""
         if coef.shape != (1, n_features):
@@ -557,3 +586,6 @@ class RealResponse(Response):
         if not isinstance(model, (Ridge, RidgeCV)):
             return 0.0
         return float(np.ravel(getattr(model, "alpha_", model.alpha if isinstance(model, Ridge) else 0.0))[0]) / total
+
+
+Response = BinaryResponse | RealResponse
