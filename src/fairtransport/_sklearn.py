@@ -103,6 +103,7 @@ def model_scores(
     model: Any, X: Any, *, sensitive_features: Any = None, strata: Any = None, unknown_group: str = "error"
 ) -> NDArray[np.float64]:
     """Return a regressor's predictions, or a classifier's probabilities of class 1, with groups and strata if given."""
+    X = as_features(X, model)
     given = {"sensitive_features": sensitive_features, "strata": strata}
     options = {name: value for name, value in given.items() if value is not None}
     if sensitive_features is not None and unknown_group != "error":
@@ -111,6 +112,34 @@ def model_scores(
         if is_regressor(last_step(model)[1]):
             return np.asarray(model.predict(X, **options), dtype=np.float64)
         return positive_scores(model.predict_proba(X, **options))
+
+
+def as_features(X: Any, model: Any = None) -> Any:
+    """Return a table whose numbers every library takes: nullable and Arrow columns of pandas become NumPy's.
+
+    A table with the columns of a fitted model in another order raises ValueError, because not every library notices.
+    """
+    while isinstance(model, Pipeline):
+        model = model.steps[0][1]
+    names = None if type(model).__module__.startswith("sklearn.") else getattr(model, "feature_names_in_", None)
+    given = getattr(X, "column_names", getattr(X, "columns", None))
+    if names is not None and given is not None:
+        fitted, found = [*map(str, names)], [*map(str, given)]
+        if fitted != found and not set(fitted).isdisjoint(found):  # libraries invent names for arrays
+            raise ValueError(
+                "The feature names should match those that were passed during fit: X has other columns, or the same in "
+                "another order. Pass X[list(model.feature_names_in_)]."
+            )
+    if not hasattr(X, "iloc"):
+        return X
+    own = {
+        name: np.float64
+        for name, kind in X.dtypes.items()
+        if not isinstance(kind, np.dtype)
+        and kind.kind in "biuf"
+        and not hasattr(kind, "fill_value")  # of sparse columns
+    }
+    return X.astype(own) if own else X
 
 
 def positive_scores(probabilities: ArrayLike) -> NDArray[np.float64]:
@@ -231,7 +260,8 @@ def _stratified_folds(
             f"groups with others, or drop their rows{remedy}."
         )
     # Rows sorted by group and label, at random within each, are dealt in turn: as evenly as their numbers allow.
-    order = np.lexsort((rng.random(positive.size), positive, cells))
+    _, first, codes = np.unique(cells, return_index=True, return_inverse=True)
+    order = np.lexsort((rng.random(positive.size), positive, first[codes]))  # names of groups do not decide
     fold_of_row = np.empty(positive.size, dtype=np.int64)
     fold_of_row[order] = np.arange(positive.size) % n_folds
     return [Fold(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(n_folds)]

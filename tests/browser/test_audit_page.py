@@ -59,14 +59,18 @@ def what_if(audit):
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory, audit, rows):
+def repaired(rows):
+    scores, _, groups = rows
+    repair = ft.QuantileRepair("barycenter_w2", groups=ft.GroupPolicy(min_size=1))
+    return repair.fit_transform(scores, sensitive_features=groups)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, audit, rows, repaired):
     """Pages of every kind, by name."""
     folder = tmp_path_factory.mktemp("pages")
     scores, labels, groups = rows
     rng = np.random.default_rng(1)
-    repaired = ft.QuantileRepair("barycenter_w2", groups=ft.GroupPolicy(min_size=1)).fit_transform(
-        scores, sensitive_features=groups
-    )
     after = ft.audit(repaired, labels, sensitive_features={"race and sex": groups}, **QUICK)
     codes = rng.integers(60, size=9000)
     many = ft.audit(
@@ -206,11 +210,8 @@ def test_chosen_groups_are_compared(open_page, files, what_if):
         assert page.locator('[data-chart="above"] path.curve').count() == 5
 
 
-def test_two_audits_side_by_side(open_page, files, rows, what_if):
-    scores, _, groups = rows
-    repaired = ft.QuantileRepair("barycenter_w2", groups=ft.GroupPolicy(min_size=1)).fit_transform(
-        scores, sensitive_features=groups
-    )
+def test_two_audits_side_by_side(open_page, files, rows, repaired, what_if):
+    _, _, groups = rows
     with open_page(files["compare"]) as page:
         assert page.locator("#amount").count() == 0
         put(page, threshold=0.3)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from fairtransport.causal import CounterfactualTransport
@@ -238,25 +239,25 @@ def test_what_cannot_be_answered_is_refused(change, message):
 
 def test_bad_tables():
     table = linear_people(200)
-    transport = CounterfactualTransport(LINEAR, sensitive="sex", quantiles="linear")
+    first, m, sex = np.arange(200) < 3, table["m"], table["sex"].astype(object)
+    transport = CounterfactualTransport(LINEAR, sensitive="sex", quantiles="linear").fit(table)
+    for column, message in (
+        ({"m": np.where(sex == "M", 1.0, m)}, "'m' has one value in a group"),
+        ({"sex": np.where(first, None, sex)}, "rows without a group"),
+        ({"m": np.where(first, np.inf, m)}, "infinite"),
+        ({"sex": np.where(first, "X", sex)}, "has 3 rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clone(transport).fit({**table, **column})
+    for rows, to, message in (
+        (table, "X", "one of the 2 groups"),
+        ({**table, "sex": np.where(first, "X", sex)}, "M", "1 values that the table of fit did not have"),
+        ({name: column for name, column in table.items() if name != "w"}, "M", "no column 'w'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            transport.transform(rows, to=to)
     with pytest.raises(TypeError, match="Cross several into one first"):
         CounterfactualTransport(LINEAR, sensitive=["sex", "age"]).fit(table)
-    with pytest.raises(ValueError, match="'m' has one value in a group"):
-        transport.fit({**table, "m": np.where(table["sex"] == "M", 1.0, table["m"])})
-    with pytest.raises(ValueError, match="rows without a group"):
-        transport.fit({**table, "sex": np.where(np.arange(200) < 3, None, table["sex"].astype(object))})
-    with pytest.raises(ValueError, match="infinite"):
-        transport.fit({**table, "m": np.where(np.arange(200) < 3, np.inf, table["m"])})
-    few = np.where(np.arange(200) < 3, "X", table["sex"])
-    with pytest.raises(ValueError, match="has 3 rows"):
-        transport.fit({**table, "sex": few})
-    transport.fit(table)
-    with pytest.raises(ValueError, match="one of the 2 groups"):
-        transport.transform(table, to="X")
-    with pytest.raises(ValueError, match="1 values that the table of fit did not have"):
-        transport.transform({**table, "sex": few}, to="M")
-    with pytest.raises(ValueError, match="no column 'w'"):
-        transport.transform({name: column for name, column in table.items() if name != "w"}, to="M")
 
 
 def test_groups_without_overlap_are_refused():

@@ -169,10 +169,6 @@ def test_rows_without_a_group_stay(small):
     assert 9 in shift_class_rate(small, {"a": 0.5}, by="group", random_state=0).indices
 
 
-def without(bunch, name):
-    return Bunch(**{key: value for key, value in bunch.items() if key != name})
-
-
 @pytest.mark.parametrize(
     ("change", "rates", "options", "message"),
     [
@@ -184,12 +180,7 @@ def without(bunch, name):
         (None, {"x": 0.5}, {}, "'x', which is none of the 3 groups of column 'group'"),
         (None, {"a": 0.5}, {"by": "gender"}, "by must be one of 'group'; got 'gender'"),
         (None, {"c": 0.5}, {}, r"cannot become 0\.5: the group has no negative label"),
-        (
-            None,
-            {"a": 0.5},
-            {"size": {"a": 6}},
-            r"size asks for 6 rows of 'a'; .* at most 4 are possible",
-        ),
+        (None, {"a": 0.5}, {"size": {"a": 6}}, r"size asks for 6 rows of 'a'; .* at most 4 are possible"),
         (None, {"a": 0.5}, {"size": 0}, "size must be at least 1"),
         (None, {"a": 0.5}, {"size": 2.5}, "size must be a whole number"),
         (None, {"a": 0.5}, {"size": {"b": 2}}, "size has the group 'b', which is not in rates"),
@@ -205,7 +196,7 @@ def without(bunch, name):
             r"sensitive_features has 9 rows, but dataset\.target has 10",
         ),
         (
-            lambda small: without(small, "sensitive_names"),
+            lambda small: Bunch(**{name: small[name] for name in small if name != "sensitive_names"}),
             {"a": 0.5},
             {},
             r"dataset\.sensitive_names must name its columns",

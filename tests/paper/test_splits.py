@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -67,19 +69,19 @@ def test_lr_on_binned_adult_beats_the_paper():
     assert measure(fit_method("LR", problem), problem)["error_rate"] < 0.142  # the paper's
 
 
-def test_lr_on_german():
-    # Measured once with an independent prototype; the paper has .248, .103, .102 and .102.
-    np.testing.assert_allclose(lr_figures(german_splits(20)), [0.249, 0.102, 0.102, 0.102], atol=0.003)
-
-
-def test_lr_on_communities():
-    # Measured once with an independent prototype; the paper has .116, 1.435, 1.402 and 7.649.
-    np.testing.assert_allclose(lr_figures(communities_splits(10)), [0.144, 1.46, 1.51, 7.53], atol=0.01)
-
-
-def test_lr_on_communities_with_overlapping_groups():
-    figures = lr_figures(communities_splits(10, crossed=False))
-    np.testing.assert_allclose(figures, [0.144, 1.02, 1.02, 5.60], atol=0.01)
+# Measured once with an independent prototype; the paper has .248, .103, .102 and .102 on German Credit, and .116,
+# 1.435, 1.402 and 7.649 on Communities and Crime.
+@pytest.mark.parametrize(
+    ("splits", "figures", "tolerance"),
+    [
+        (partial(german_splits, 20), [0.249, 0.102, 0.102, 0.102], 0.003),
+        (partial(communities_splits, 10), [0.144, 1.46, 1.51, 7.53], 0.01),
+        (partial(communities_splits, 10, crossed=False), [0.144, 1.02, 1.02, 5.60], 0.01),
+    ],
+    ids=["german", "crossed", "each"],
+)
+def test_lr(splits, figures, tolerance):
+    np.testing.assert_allclose(lr_figures(splits()), figures, atol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_lr_on_communities_with_overlapping_groups():
     [
         (german_splits, ((750, 63), (250, 63)), 2),
         (communities_splits, ((1_495, 103), (499, 103)), 8),
-        (lambda *a: communities_splits(*a, crossed=False), ((1_495, 103), (499, 103)), 8),
+        (partial(communities_splits, crossed=False), ((1_495, 103), (499, 103)), 8),
     ],
     ids=["german", "crossed", "each"],
 )

@@ -4,10 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
 from fairtransport.paper.splits import adult_by_sex, rows_at_rates
+from fairtransport.transport.line import Sample, wasserstein
 
 DOT = partial(ft.TransportClassifier, distance="discrete")
 
@@ -27,6 +29,19 @@ def fitted(initial_model, kind, seed, rng, **options):
     return model.fit(split.X_train[rows], split.y_train[rows], sensitive_features={"sex": sex[rows]}), rows
 
 
+@pytest.fixture(scope="module")
+def initial_model():
+    """Logistic regression on Adult with two groups, women and men."""
+    split = adult_by_sex()
+    return LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
+
+
+def wass1(model, X, sex):
+    """The sum of the distances of both sexes to the target, as in the paper."""
+    scores, target = model.predict_proba(X)[:, 1], Sample.from_values(model.target_)
+    return sum(wasserstein(Sample.from_values(scores[sex == one]), target) for one in ("Female", "Male"))
+
+
 def adjust(adjuster, rows):
     split = adult_by_sex()
     return adjuster.adjust(split.X_train[rows], sensitive_features={"sex": split.sensitive_train["sex"][rows]})
@@ -43,7 +58,7 @@ def adjust(adjuster, rows):
     ],
     ids=["COT", "COT, the paper's", "DOT"],
 )
-def test_a_shift_raises_an_alarm_and_is_corrected_within_60_batches(initial_model, wass1, kind, options, seed):
+def test_a_shift_raises_an_alarm_and_is_corrected_within_60_batches(initial_model, kind, options, seed):
     split, rng = adult_by_sex(), np.random.default_rng(seed)
     sex, sex_kept = split.sensitive_train["sex"], split.sensitive_test["sex"]
     model, before = fitted(initial_model, kind, seed, rng, **options)

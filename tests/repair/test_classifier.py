@@ -16,7 +16,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -82,7 +82,7 @@ def test_predict_is_the_class_above_one_half():
 def test_a_forest_needs_scores_of_rows_it_has_not_seen():
     X, y, group = world(1500)
     forest = RandomForestClassifier(30, random_state=0)
-    plain = QuantileRepairClassifier(forest).fit(X, y, sensitive_features=group)
+    plain = QuantileRepairClassifier(forest, cv=None).fit(X, y, sensitive_features=group)
     honest = QuantileRepairClassifier(forest, cv=3).fit(X, y, sensitive_features=group)
     X_new, _, group_new = world(1500, seed=1)
     before = spdd(plain.estimator_.predict_proba(X_new)[:, 1], group_new)
@@ -92,12 +92,16 @@ def test_a_forest_needs_scores_of_rows_it_has_not_seen():
     assert disparity["honest"] < disparity["plain"]
 
 
-@pytest.mark.parametrize("cv", [3, KFold(4, shuffle=True, random_state=0)])
+@pytest.mark.parametrize("cv", [3, "auto", KFold(4, shuffle=True, random_state=0)])
 def test_cv_uses_out_of_fold_scores_and_predicts_with_all_rows(cv):
     X, y, group = world(300)
     tree = DecisionTreeClassifier(max_depth=4, random_state=0)
     model = QuantileRepairClassifier(tree, cv=cv).fit(X, y, sensitive_features=group)
-    unseen = cross_val_predict(tree, X, y, cv=cv, method="predict_proba")[:, 1]
+    splits = {
+        3: StratifiedKFold(3, shuffle=True, random_state=0),
+        "auto": StratifiedKFold(5, shuffle=True, random_state=0),
+    }
+    unseen = cross_val_predict(tree, X, y, cv=splits.get(cv, cv), method="predict_proba")[:, 1]
     expected = QuantileRepair().fit(unseen, sensitive_features=group)
     own = clone(tree).fit(X, y).predict_proba(X)[:, 1]
     assert np.array_equal(positive(model, X, group), expected.transform(own, sensitive_features=group))
@@ -212,13 +216,13 @@ def test_weights_equal_copies(inner):
     X, y, group = world(300)
     inner = GaussianNB().fit(X, y) if inner is None else inner
     weights = np.random.default_rng(0).integers(0, 3, size=300)
-    weighed = QuantileRepairClassifier(inner).fit(X, y, sensitive_features=group, sample_weight=weights)
-    copied = QuantileRepairClassifier(inner).fit(
+    weighed = QuantileRepairClassifier(inner, cv=None).fit(X, y, sensitive_features=group, sample_weight=weights)
+    copied = QuantileRepairClassifier(inner, cv=None).fit(
         X.repeat(weights, axis=0), y.repeat(weights), sensitive_features=group.repeat(weights)
     )
     out = positive(weighed, X, group)
     assert out == pytest.approx(positive(copied, X, group), abs=1e-12)
-    unweighed = QuantileRepairClassifier(inner).fit(X, y, sensitive_features=group)
+    unweighed = QuantileRepairClassifier(inner, cv=None).fit(X, y, sensitive_features=group)
     assert np.abs(out - positive(unweighed, X, group)).max() > 1e-3
 
 

@@ -50,8 +50,8 @@ def test_maps_of_out_of_fold_scores_equalise_the_positives_of_fresh_rows():
             cv=cv,
         ).fit(X, y, sensitive_features=group)
         found[cv] = distance(model.predict_proba(fresh, sensitive_features=group_fresh)[:, 1], y_fresh, group_fresh, 1)
-    assert found[5] < 0.06
-    assert found[5] < found[None]
+    assert found[5] < 0.07
+    assert found[5] < 0.8 * found[None]
 
 
 def test_strata_are_needed_to_predict():

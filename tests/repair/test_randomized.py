@@ -142,20 +142,17 @@ def test_a_model_that_predicts_nothing_in_one_group_predicts_nothing_in_any():
 def test_what_randomised_repairs_cannot_do_raises():
     repair = fitted(n=2000)
     scores, y, group = binormal(7, 100)
+    plain = ft.QuantileRepair().fit(scores, sensitive_features=group)
+    strata = np.arange(100) % 2
+    for call, options, message in (
+        (repair.partial_fit, {"y": y}, "randomised repair cannot follow a stream"),
+        (repair.fit, {"y": y, "strata": strata}, "randomize=True does not take strata"),
+        (repair.transform, {"keys": [1, 2, 3]}, "keys has 3"),
+        (repair.transform, {"keys": [None, *range(99)]}, "1 of 100 keys are missing"),
+        (repair.transform, {"keys": [np.nan, np.nan, *np.arange(98.0)]}, "2 of 100 keys are missing"),
+        (plain.transform, {"keys": np.arange(100)}, "keys are for randomize=True"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(scores, sensitive_features=group, **options)
     with pytest.raises(ValueError, match="randomised repair has no lookup table"):
         repair.lookup()
-    with pytest.raises(ValueError, match="randomised repair cannot follow a stream"):
-        repair.partial_fit(scores, y, sensitive_features=group)
-    with pytest.raises(ValueError, match="randomize=True does not take strata"):
-        ft.QuantileRepair(criterion="equalized_odds", randomize=True).fit(
-            scores, y, sensitive_features=group, strata=np.arange(100) % 2
-        )
-    with pytest.raises(ValueError, match="keys has 3"):
-        repair.transform(scores, sensitive_features=group, keys=[1, 2, 3])
-    with pytest.raises(ValueError, match="1 of 100 keys are missing"):
-        repair.transform(scores, sensitive_features=group, keys=[None, *range(99)])
-    with pytest.raises(ValueError, match="2 of 100 keys are missing"):
-        repair.transform(scores, sensitive_features=group, keys=[np.nan, np.nan, *np.arange(98.0)])
-    plain = ft.QuantileRepair().fit(scores, sensitive_features=group)
-    with pytest.raises(ValueError, match="keys are for randomize=True"):
-        plain.transform(scores, sensitive_features=group, keys=np.arange(100))

@@ -63,8 +63,8 @@ def test_a_fitted_regressor_is_used_as_it_is():
     X, y, group = people(1200)
     fitted = Ridge().fit(X[:600], y[:600])
     with pytest.raises(ValueError, match="cv needs an estimator that is not fitted"):
-        ft.QuantileRepairRegressor(fitted).fit(X[600:], y[600:], sensitive_features=group[600:])
-    model = ft.QuantileRepairRegressor(fitted, cv=None).fit(X[600:], y[600:], sensitive_features=group[600:])
+        ft.QuantileRepairRegressor(fitted, cv=5).fit(X[600:], y[600:], sensitive_features=group[600:])
+    model = ft.QuantileRepairRegressor(fitted).fit(X[600:], y[600:], sensitive_features=group[600:])
     assert model.estimator_ is fitted
     disparity = kolmogorov_smirnov_disparity(
         model.predict(X[600:], sensitive_features=group[600:]), sensitive_features=group[600:]

@@ -395,11 +395,9 @@ def test_missing_values_are_gaps():
     assert legend_words(display) == ["Disparity"]
 
 
-@pytest.mark.parametrize("attribute", ["history", "snapshot"])
-def test_from_adjuster(attribute):
+def test_from_adjuster():
     points = history(30)
-    attributes = {"history": points} if attribute == "history" else {"snapshot": lambda: {"history": points}}
-    display = AdjustmentDisplay.from_adjuster(SimpleNamespace(**attributes), y="moved")
+    display = AdjustmentDisplay.from_adjuster(SimpleNamespace(snapshot=lambda: {"history": points}), y="moved")
     assert display.line_.get_ydata().tolist() == [point["moved"] for point in points]
     other = plt.subplots()[1]
     assert display.plot(other).ax_ is other

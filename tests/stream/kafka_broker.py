@@ -71,8 +71,12 @@ def text(value):
     return struct.pack(">h", -1) if value is None else struct.pack(">h", len(value.encode())) + value.encode()
 
 
+def int32(value):
+    return struct.pack(">i", value)
+
+
 def array(items):
-    return struct.pack(">i", len(items)) + b"".join(items)
+    return int32(len(items)) + b"".join(items)
 
 
 def per_partition(topics, answer):
@@ -158,7 +162,7 @@ class Broker:
             error, offset = self.add_batch(name, topic, *item)
             return struct.pack(">ihqq", item[0], error, offset, -1)
 
-        return per_partition(topics, answer) + struct.pack(">i", 0)
+        return per_partition(topics, answer) + int32(0)
 
     def add_batch(self, name, topic, index, batch):
         partition = self.partition(topic, index)
@@ -206,9 +210,9 @@ class Broker:
                     size += len(batch)
             aborted = [struct.pack(">qq", p, first) for p, first, last in partition.aborted if last >= offset]
             head = struct.pack(">ihqq", index, OK, partition.end, partition.stable)
-            return head + array(aborted if committed else []) + struct.pack(">i", size) + b"".join(chosen)
+            return head + array(aborted if committed else []) + int32(size) + b"".join(chosen)
 
-        return struct.pack(">i", 0) + per_partition(topics, answer)
+        return int32(0) + per_partition(topics, answer)
 
     def list_offsets(self, r, version):
         r.number("i")
@@ -223,7 +227,7 @@ class Broker:
             last = partition.stable if committed else partition.end
             return struct.pack(">ihqq", index, OK, -1, 0 if moment == -2 else last)
 
-        return (struct.pack(">i", 0) if version >= 2 else b"") + per_partition(topics, answer)
+        return (int32(0) if version >= 2 else b"") + per_partition(topics, answer)
 
     def metadata(self, r, version):
         count = r.number("i")
@@ -231,15 +235,15 @@ class Broker:
         found = []
         for name in wanted:
             partitions = [
-                struct.pack(">hii", OK, index, 0) + array([struct.pack(">i", 0)]) * 2
+                struct.pack(">hii", OK, index, 0) + array([int32(0)]) * 2
                 for index in range(len(self.topics.get(name, [])))
             ]
             error = OK if name in self.topics else UNKNOWN_TOPIC
             found.append(struct.pack(">h", error) + text(name) + b"\0" + array(partitions))
-        broker = struct.pack(">i", 0) + text(HOST) + struct.pack(">i", self.port) + text(None)
-        throttle = struct.pack(">i", 0) if version >= 3 else b""
+        broker = int32(0) + text(HOST) + int32(self.port) + text(None)
+        throttle = int32(0) if version >= 3 else b""
         cluster = text("test") if version >= 2 else b""
-        return throttle + array([broker]) + cluster + struct.pack(">i", 0) + array(found)
+        return throttle + array([broker]) + cluster + int32(0) + array(found)
 
     def offset_commit(self, r, version):
         group, _, _, _ = r.text(), r.number("i"), r.text(), r.number("q")
@@ -260,22 +264,15 @@ class Broker:
         return per_partition(topics, answer)
 
     def find_coordinator(self, r, version):
-        throttle, message = (struct.pack(">i", 0), text(None)) if version >= 1 else (b"", b"")
-        return (
-            throttle
-            + struct.pack(">h", OK)
-            + message
-            + struct.pack(">i", 0)
-            + text(HOST)
-            + struct.pack(">i", self.port)
-        )
+        throttle, message = (int32(0), text(None)) if version >= 1 else (b"", b"")
+        return throttle + struct.pack(">h", OK) + message + int32(0) + text(HOST) + int32(self.port)
 
     def api_versions(self, r, version):
         if version > 2:  # the compact form
             items = [struct.pack(">hhhb", key, low, high, 0) for key, (_, low, high) in APIS.items()]
             return struct.pack(">hb", OK, len(items) + 1) + b"".join(items) + struct.pack(">ib", 0, 0)
         items = [struct.pack(">hhh", key, low, high) for key, (_, low, high) in APIS.items()]
-        return struct.pack(">h", OK) + array(items) + (struct.pack(">i", 0) if version else b"")
+        return struct.pack(">h", OK) + array(items) + (int32(0) if version else b"")
 
     def init_producer_id(self, r, version):
         name, _ = r.text(), r.number("i")
@@ -296,7 +293,7 @@ class Broker:
         if owner is not None:
             owner.partitions |= {(topic, index) for topic, items in topics for index in items}
         error = INVALID_EPOCH if owner is None else OK
-        return struct.pack(">i", 0) + per_partition(topics, lambda _, index: struct.pack(">ih", index, error))
+        return int32(0) + per_partition(topics, lambda _, index: struct.pack(">ih", index, error))
 
     def add_offsets(self, r, version):
         owner = self.owner(r.text(), r.number("q"), r.number("h"))
@@ -328,7 +325,7 @@ class Broker:
         error = INVALID_EPOCH if owner is None else OK if group in owner.groups else INVALID_STATE
         if error == OK:
             owner.groups[group] |= {(topic, index): offset for topic, items in topics for index, offset, _ in items}
-        return struct.pack(">i", 0) + per_partition(topics, lambda _, item: struct.pack(">ih", item[0], error))
+        return int32(0) + per_partition(topics, lambda _, item: struct.pack(">ih", item[0], error))
 
 
 class Connection(socketserver.StreamRequestHandler):

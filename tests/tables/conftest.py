@@ -18,11 +18,6 @@ def _in_two_chunks(columns):
     return pa.concat_tables([table.slice(0, half), table.slice(half)])
 
 
-def _on_duckdb(columns):
-    table = pa.table(columns)
-    return duckdb.connect().from_arrow(table)
-
-
 ENGINES = {
     "pandas": lambda columns: pa.table(columns).to_pandas(),
     "pandas-nullable": lambda columns: pa.table(columns).to_pandas().convert_dtypes(),
@@ -31,12 +26,8 @@ ENGINES = {
     "polars-lazy": lambda columns: pl.LazyFrame(pl.DataFrame(pa.table(columns))),
     "pyarrow": pa.table,
     "pyarrow-chunked": _in_two_chunks,
-    "duckdb": _on_duckdb,
+    "duckdb": lambda columns: duckdb.connect().from_arrow(pa.table(columns)),
 }
-
-
-def _on_dask(columns):
-    return dd.from_pandas(pa.table(columns).to_pandas(), npartitions=3)
 
 
 def _on_spark(session, columns):
@@ -48,15 +39,12 @@ def _on_spark(session, columns):
     return session.createDataFrame(table)
 
 
-CLUSTERS = ("dask", "spark")
-
-
-@pytest.fixture(params=[*ENGINES, *(pytest.param(name, marks=pytest.mark.engines) for name in CLUSTERS)])
+@pytest.fixture(params=[*ENGINES, *(pytest.param(name, marks=pytest.mark.engines) for name in ("dask", "spark"))])
 def to_table(request):
     """Make a table of the engine from a dict of columns; None is missing."""
     if request.param == "dask":
         request.getfixturevalue("dask_client")
-        return _on_dask
+        return lambda columns: dd.from_pandas(pa.table(columns).to_pandas(), npartitions=3)
     if request.param == "spark":
         return partial(_on_spark, request.getfixturevalue("spark"))
     return ENGINES[request.param]
@@ -64,6 +52,4 @@ def to_table(request):
 
 def table_repair(repair=None, **options):
     """Return a repair of tables in which each group has maps of its own, however small it is."""
-    return ft.repair.TableRepair(
-        ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)) if repair is None else repair, **options
-    )
+    return ft.repair.TableRepair(repair or ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)), **options)

@@ -11,7 +11,13 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn import GroupedClassifierMixin, GroupedRegressorMixin, RowScoring, fitted_summary_html
+from fairtransport._sklearn import (
+    GroupedClassifierMixin,
+    GroupedRegressorMixin,
+    RowScoring,
+    as_features,
+    fitted_summary_html,
+)
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport._warnings import warn_caller
 from fairtransport.boosting._libraries import default_estimator, library_of
@@ -136,6 +142,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         seeds = [int(seed) for seed in check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)]
         library = self._library(seeds[0])
         response = self._response_class.of(y, sample_weight, library, owner)
+        X = as_features(X)
         rows = check_training_data(
             X, response.read(y, owner), sensitive_features, sample_weight, owner=owner, strata=strata,
             repair=self.repair is not None, policy=check_policy(self.groups),
@@ -264,6 +271,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         check_shape(X, self.n_features_in_, owner=type(self).__name__)
         model = self.initial_estimator_ if plain else self.estimator_
+        X = as_features(X, self)
         if hasattr(model, "margins"):  # of a model file
             return np.asarray(model.margins(X), dtype=np.float64)
         return library_of(model, self.task).margins(model, X)

@@ -12,7 +12,7 @@ from numba import config
 from scipy.sparse import issparse
 
 from fairtransport._columns import short_type
-from fairtransport._sklearn import n_rows, take_rows
+from fairtransport._sklearn import as_features, n_rows, take_rows
 from fairtransport._validation import check_length, check_weights
 from fairtransport.criteria.criterion import (
     ComparedStrata,
@@ -201,6 +201,7 @@ def check_eval_set(
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) != len(parts):
         raise ValueError(f"eval_set must be a tuple: {', '.join(parts[:-1])} and {parts[-1]}.")
     X, y, sensitive_features = eval_set[:3]
+    X = as_features(X)
     labels = read_labels(y, "eval_set")
     groups = rows.groups.encode(sensitive_features)
     strata = None if rows.strata is None else rows.strata.encode(eval_set[3])

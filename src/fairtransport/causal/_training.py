@@ -173,9 +173,8 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
     is trained for conditional parity between the two kinds within each group. Counterfactual rows have no say in the
     loss. Boosted trees are trained with ``smooth_groups=False``: probabilities of the kinds would hide the difference.
 
-    The individual term is the cross-entropy between the two scores, in both directions: the model is trained again with
-    the score of each person as the label of their counterfactual, and the reverse, until the mean absolute difference
-    no longer changes. So every learner has it that takes weights.
+    For the individual term the model is trained again with the score of each person as the label of their
+    counterfactual, and the reverse, until the mean absolute difference no longer changes.
 
     Examples
     --------
@@ -241,12 +240,11 @@ def _with_plain_groups(estimator: Any) -> Any:
 def _with_column(table: Any, name: str, column: Any) -> Any:
     """Return a data frame with one more column, or with another one of that name."""
     values = np.asarray(column).ravel()
-    frame = nw.from_native(table, eager_only=True)
-    check_length(values, size=len(frame), name="sensitive_features")
-    series = nw.new_series(name, values.tolist(), backend=frame.implementation)
+    check_length(values, size=Table(table).n_rows, name="sensitive_features")
     if hasattr(table, "assign"):  # pandas: rows keep their index
         return table.assign(**{name: values})
-    return frame.with_columns(series).to_native()
+    frame = nw.from_native(table, eager_only=True)
+    return frame.with_columns(nw.new_series(name, values.tolist(), backend=frame.implementation)).to_native()
 
 
 def _select(table: Any, names: list[str]) -> Any:

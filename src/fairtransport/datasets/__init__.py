@@ -244,8 +244,8 @@ def load_communities(*, task: str = "classification", as_frame: bool = True, ret
 
     Notes
     -----
-    The medians and the percentile are taken over all rows, as the paper ("Fixed Level of Unfairness") seems
-    to do. Values come in steps of 0.01, so many communities lie exactly at a median; they count as ``"low"``.
+    The medians and the percentile are those of all rows, as the paper ("Fixed Level of Unfairness") seems to take
+    them. Values come in steps of 0.01; communities exactly at a median count as ``"low"``.
 
     Examples
     --------
@@ -410,8 +410,8 @@ def shift_class_rate(
     Returns
     -------
     sklearn.utils.Bunch
-        A new one with the same entries, each with the kept rows only, and ``indices``: the positions of the kept
-        rows in ``dataset``, in random order. No row appears twice. Pandas frames keep their row labels.
+        A new one with the same entries, each with the kept rows only, and ``indices``: their different positions in
+        ``dataset``, in random order. Pandas frames keep their row labels.
 
     Raises
     ------
@@ -420,11 +420,9 @@ def shift_class_rate(
 
     Notes
     -----
-    A group that is brought to rate r keeps all rows of the class that is too rare, and as many of the other
-    class as come closest to r. With a size n, floor(r n + 1/2) of the n rows are positive. Either way the rate
-    is met to within half a row. Within group and class the rows are a uniform sample without replacement, so
-    that p(X | A, Y) is unchanged. The paper changes the level of unfairness in this way (section "Changing
-    Level of Unfairness").
+    A group that is brought to rate r keeps all rows of the class that is too rare, and as many of the other class as
+    come closest to r; with a size n, floor(r n + 1/2) rows are positive. Within group and class the rows are a uniform
+    sample without replacement, so that p(X | A, Y) is unchanged, as in the paper's "Changing Level of Unfairness".
 
     Examples
     --------

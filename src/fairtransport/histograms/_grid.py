@@ -37,14 +37,9 @@ class Grid:
 
     .. math:: \lceil (s - low) \cdot scale - slack \rceil, \qquad scale = n_{bins} / (high - low),
 
-    which any table engine can compute; with the default range and bins the product is exact in floating point. Hence
-
-    - distribution functions are exact at every node, and so is the share of scores above a threshold on a node;
-    - quantiles and means are at most one bin width too high, never too low;
-    - the error of a Wasserstein-1 distance is at most one bin width, since every score moves up by less than that;
-    - everything is exact for scores on nodes.
-
-    The slack of 1e-9 bins keeps scores on their node when the product is rounded.
+    which any table engine can compute; a slack of 1e-9 bins keeps scores on their node when the product is rounded. So
+    distribution functions are exact at every node, quantiles and means are at most one bin width too high, never too
+    low, and the error of a Wasserstein-1 distance is at most one bin width. Everything is exact for scores on nodes.
 
     Scores without known bounds, some of which may lie far from all others, are counted at nodes of their own: the
     scores that occur, or some of them. A unit is the range in either case: `to_unit` is linear.

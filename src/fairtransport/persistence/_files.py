@@ -547,22 +547,18 @@ def sign(path: str | os.PathLike[str], key: Any, *, password: bytes | None = Non
     password : bytes, optional
         Password of the private key.
     max_bytes : int, default=256 MiB
-        See `load`.
+        See `load`. A file that is not an intact model file raises ModelFileError.
 
     Returns
     -------
     Path
         The path of the file.
 
-    Raises
-    ------
-    ModelFileError
-        If this is not an intact model file. Its model is not loaded: sign files that you have written or checked.
-
     Notes
     -----
     The signature covers every byte of the file, and needs the extra ``signing``. It says who signed the file, not when:
-    a file that was signed once stays valid until the key is replaced.
+    a file that was signed once stays valid until the key is replaced. The model is not loaded: sign files that you have
+    written or checked.
 
     Examples
     --------

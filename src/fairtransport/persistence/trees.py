@@ -213,8 +213,9 @@ class _TreeModel(BaseEstimator):
         return np.ascontiguousarray(numbers)
 
     def _read_table(self, table: nw.DataFrame[Any]) -> Any:
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and self.trees_.library != "lightgbm" and list(names) != [*map(str, table.columns)]:
+        names, given = getattr(self, "feature_names_in_", None), [*map(str, table.columns)]
+        invented = self.trees_.library == "lightgbm" and names is not None and set(names).isdisjoint(given)
+        if names is not None and list(names) != given and not invented:
             raise ValueError("X has columns of other names, or in another order, than those the model was fitted on.")
         known, is_booster = self.column_categories_, self.trees_.library in {"lightgbm", "xgboost"}
         for index, (name, dtype) in enumerate(table.schema.items()):

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairtransport._labels import real_targets, two_classes
 from fairtransport._sklearn import RowScoring, fitted_summary_html, last_step, n_rows
+from fairtransport.criteria.criterion import criterion_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +67,11 @@ class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
         """Return what the model is fitted to, and the classes of a classifier."""
         if self._classifies:
             return two_classes(y, type(self).__name__)
+        if criterion_name(self.criterion) == "equal_opportunity":
+            raise ValueError(
+                "criterion='equal_opportunity' compares people with the positive label, which a regression does not "
+                "have. Use 'equalized_odds', which compares people with similar y, or 'demographic_parity'."
+            )
         if n_rows(X) == 1:
             raise ValueError("X has 1 sample; groups can be compared only where each has rows.")
         return real_targets(y, type(self).__name__), None

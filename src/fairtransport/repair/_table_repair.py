@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport.criteria.criterion import criterion_name, needs_labels
+from fairtransport.criteria.criterion import needs_labels
 from fairtransport.histograms import DEFAULT_BINS
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.tables import check_rows, count_table, repair_rows
@@ -24,7 +24,8 @@ class TableRepair(BaseEstimator):
     """Quantile repair of a column of scores, on whatever engine holds the table.
 
     Rows stay where they are: ``fit`` asks the engine for histograms, and ``transform`` adds the repaired scores by a
-    join with a small table and one linear interpolation.
+    join with a small table and one linear interpolation. Tables are those of pandas, polars (eager or lazy), pyarrow,
+    DuckDB, Dask and PySpark.
 
     Parameters
     ----------
@@ -55,22 +56,14 @@ class TableRepair(BaseEstimator):
     set_aside_ : dict of str to int
         Rows that ``fit`` could not count, by reason.
 
-    See Also
-    --------
-    QuantileRepair : The same for arrays.
-    fairtransport.audit_table : Audits such a table.
-
     Notes
     -----
-    Tables are those of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask and PySpark.
-
     Scores are counted at the first node of a grid that is not below them. With T the map that `QuantileRepair.fit`
     would compute from the rows and h the width of a bin, the map T' of the counts has
 
         T(a - h) <= T'(s) <= T(b) + h,
 
-    where a < s <= b are the nearest nodes with rows of the group: where every bin has some, the score and its image
-    move by no more than two bins and one. For scores on the grid T' is T.
+    where a < s <= b are the nearest nodes with rows of the group. For scores on the grid T' is T.
 
     Examples
     --------
@@ -110,11 +103,6 @@ class TableRepair(BaseEstimator):
     def fit(self, table: Any) -> Self:
         """Find the target and the map of each group, without collecting the rows."""
         repair = QuantileRepair() if self.repair is None else clone(self.repair)
-        if needs_labels(repair.criterion) and self.label is None:
-            raise ValueError(
-                f"criterion={criterion_name(repair.criterion)!r} compares people with the same label; name "
-                "their column with label=."
-            )
         strata, keys = _names(self.strata), self._columns(None, None, None)[1]
         counts = count_table(
             table,

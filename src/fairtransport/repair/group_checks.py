@@ -33,18 +33,24 @@ def require_groups(sensitive_features: Any) -> None:
         )
 
 
+def separate_groups(sensitive_features: Any, policy: GroupPolicy, *, n_rows: int) -> Groups:
+    """Return the groups of all rows; raise where they overlap."""
+    made = read_groups(sensitive_features, policy)
+    check_length(range(made.n_rows), size=n_rows, name="sensitive_features")
+    if made.overlapping:
+        raise ValueError(
+            "Repair needs groups that do not overlap: with crossed=False a row belongs to one group of each of "
+            f"{len(made.columns)} columns. Use crossed=True."
+        )
+    return made
+
+
 def groups_to_repair(
     sensitive_features: Any, *, n_rows: int, groups: GroupPolicy | None, weights: Array | None = None
 ) -> Groups:
     """Return the groups of all rows; raise unless each can be repaired from its rows of positive weight."""
     require_groups(sensitive_features)
-    made = read_groups(sensitive_features, check_policy(groups))
-    check_length(range(made.n_rows), size=n_rows, name="sensitive_features")
-    if made.overlapping:
-        raise ValueError(
-            "Quantile repair needs groups that do not overlap, and with crossed=False a row belongs to one "
-            f"group of each of {len(made.columns)} columns and would have as many maps. Use crossed=True."
-        )
+    made = separate_groups(sensitive_features, check_policy(groups), n_rows=n_rows)
     if weights is not None:
         n_empty = sum(not weights[rows].any() for rows in made.rows)
         if n_empty:
@@ -206,9 +212,7 @@ def stratum_codes(known: Strata | None, strata: Any, n_rows: int) -> NDArray[np.
 def check_compared_counts(parts: Sequence[GroupHistograms], criterion: str, part: str = "label") -> None:
     """Raise unless some histograms have rows of two groups, with one label where the criterion compares these."""
     if needs_labels(criterion) and not all(one.has_labels for one in parts):
-        raise ValueError(
-            f"criterion={criterion!r} compares people with the same label; count the table with its label column."
-        )
+        raise ValueError(f"criterion={criterion!r} compares people with the same label; name their column with label=.")
     compared: dict[str, list[Any]] = {"equal_opportunity": [[1]], "equalized_odds": [[0], [1]]}
     by_label = (one.by_class[labels].sum(axis=(0, 2)) for one in parts for labels in compared.get(criterion, [...]))
     if not any(np.count_nonzero(masses > 0) > 1 for masses in by_label):

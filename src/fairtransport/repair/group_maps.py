@@ -169,7 +169,14 @@ class FoundMaps(NamedTuple):
 def maps_to_target(rows: ScoredRows | CountedRows, sources: MapSources, options: MapOptions) -> FoundMaps:
     """Return the map of each group to the target."""
     known = {members: rows.sample_of(members) for members in {*sources.maps, *sources.target}}
-    target = _find_target(options.target, rows, known, sources.target, options.score_range)
+    masses = rows.masses
+    # A group that is the target need not be among those that a barycenter is made of.
+    used = sources.target if _is_word(options.target) else [(group,) for group in np.flatnonzero(masses > 0).tolist()]
+    if _is_word(options.target) and options.target == "pooled":
+        target = rows.sample_of(tuple(range(len(rows.groups))))
+    else:
+        samples = {members: known.get(members) or rows.sample_of(members) for members in used}
+        target = _resolve_target(options, rows.groups, samples, [masses[list(members)].sum() for members in used])
     pairs = {}
     for members in {*sources.maps}:
         carry = map_with_ties(known[members], target, probabilities=options.are_probabilities).prepare()
@@ -177,28 +184,22 @@ def maps_to_target(rows: ScoredRows | CountedRows, sources: MapSources, options:
     return FoundMaps(pairs, target)
 
 
-def _find_target(
-    target: Any,
-    rows: ScoredRows | CountedRows,
-    known: dict[Members, Sample],
-    compared: tuple[Members, ...],
-    score_range: tuple[float, float] | None,
+def _resolve_target(
+    options: MapOptions, groups: Groups, samples: dict[Members, Sample], masses: Sequence[float]
 ) -> Sample:
-    groups, masses = rows.groups, rows.masses
-    if isinstance(target, str) and target in TARGET_WORDS:
-        if target == "pooled":
-            return rows.sample_of(tuple(range(len(groups))))
-        weights = [masses[list(members)].sum() for members in compared]
-        return resolve_target(target, [known[members] for members in compared], weights)
-    filled = np.flatnonzero(masses > 0).tolist()
+    """Return the target of samples of groups, of which each is named by its first one."""
     return resolve_target(
-        target,
-        [known.get((group,)) or rows.sample_of((group,)) for group in filled],
-        masses[filled],
-        labels=[groups.labels[group] for group in filled],
-        names=[groups.names[group] for group in filled],
-        score_range=score_range,
+        options.target,
+        list(samples.values()),
+        masses,
+        labels=[groups.labels[members[0]] for members in samples],
+        names=[groups.names[members[0]] for members in samples],
+        score_range=options.score_range,
     )
+
+
+def _is_word(target: Any) -> bool:
+    return isinstance(target, str) and target in TARGET_WORDS
 
 
 def map_with_ties(source: Sample, target: Sample, *, probabilities: bool = True) -> QuantileMap:
@@ -330,32 +331,18 @@ def _merge_in_turn(units: Sequence[_Unit], label_weights: Array, tie_break: floa
     if n_units > _MANY_UNITS:
         pairs = [(index, (index + 1) % n_units) for index in range(n_units)]
     for _ in range(1 if n_units == 2 else _MAX_SWEEPS):
-        before = images
-        for first, second in pairs:
-            others = [(units[index], images[index]) for index in range(n_units) if index not in (first, second)]
-            merged = _merge_pair(
-                units[first],
-                units[second],
-                (images[first], images[second]),
-                others,
-                label_weights=label_weights,
-                tie_break=tie_break,
-            )
-            images = list(images)
-            images[first], images[second] = merged
+        before = list(images)
+        for pair in pairs:
+            others = [(units[index], images[index]) for index in range(n_units) if index not in pair]
+            both = [(units[index], images[index]) for index in pair]
+            images[pair[0]], images[pair[1]] = _merge_pair(both, others, label_weights, tie_break)
         if max(float(np.abs(one - other).max()) for one, other in zip(images, before, strict=True)) < tol:
             break
     return images
 
 
 def _merge_pair(
-    first: _Unit,
-    second: _Unit,
-    images: tuple[Array, Array],
-    others: Sequence[tuple[_Unit, Array]],
-    *,
-    label_weights: Array,
-    tie_break: float,
+    both: Sequence[tuple[_Unit, Array]], others: Sequence[tuple[_Unit, Array]], label_weights: Array, tie_break: float
 ) -> tuple[Array, Array]:
     r"""Return the images of the slices of two groups under the best merge of their rankings.
 
@@ -370,16 +357,17 @@ def _merge_pair(
 
     Distances to the other groups, which stay where they are, are sums of the same kind.
     """
+    (first, second), images = zip(*both, strict=True)
     compared = np.where(first.has_label & second.has_label, label_weights, 0.0)
     distance = np.einsum("y,yij->ij", compared, np.abs(first.shares[:, :, None] - second.shares[:, None, :]))
     level = first.masses[:, None] + second.masses[None, :]
     area = _quantile_integral(first, second, images, level)
     scale = tie_break / float(level[-1, -1])
 
-    def image(start: tuple[slice, slice], end: tuple[slice, slice]) -> Array:
-        return (area[end] - area[start]) / (level[end] - level[start])
+    def image(start: Any, end: Any) -> Array:
+        return np.asarray((area[end] - area[start]) / (level[end] - level[start]))
 
-    def cost(start: tuple[slice, slice], end: tuple[slice, slice]) -> Array:
+    def cost(start: Any, end: Any) -> Array:
         at = image(start, end)
         total = at * (distance[start] - distance[end])
         if start[0] != end[0]:
@@ -396,8 +384,7 @@ def _merge_pair(
         cost((low, every), (high, every)), cost((every, low), (every, high)), cost((low, low), (high, high))
     )
     start, end = steps[:-1], steps[1:]
-    at = (area[tuple(end.T)] - area[tuple(start.T)]) / (level[tuple(end.T)] - level[tuple(start.T)])
-    at = np.maximum.accumulate(at)
+    at = np.maximum.accumulate(image(tuple(start.T), tuple(end.T)))
     moved = end > start
     return at[moved[:, 0]], at[moved[:, 1]]
 
@@ -491,12 +478,14 @@ def _shortest_path(down: Array, right: Array, both: Array) -> Ints:
 
 def equalized_odds_maps(rows: ScoredRows | CountedRows, sources: MapSources, options: MapOptions) -> FoundMaps:
     """Return the maps of groups for equalized odds."""
-    resolve = partial(_resolve, options.target, groups=rows.groups, score_range=options.score_range)
+    resolve = partial(_resolve, options, rows.groups)
     with_ties = partial(map_with_ties, probabilities=options.are_probabilities)
     everyone = tuple(range(len(rows.groups)))
     units = [members for members in dict.fromkeys(sources.maps) if members != everyone]
     pooled_counts = rows.counts_of(everyone, options)
     counts = {members: rows.counts_of(members, options) for members in units}
+    # Groups are moved one after another: in an order that their names do not decide.
+    counts = dict(sorted(counts.items(), key=lambda item: (item[1].mass, item[1].sample().mean)))
     if len(units) < 2:  # nothing to compare: all scores of the rows are mapped as they would be for parity
         if not options.randomize:
             target = resolve(counts or {everyone: pooled_counts})
@@ -539,26 +528,12 @@ def _label_weights(counts: ScoreCounts, stratum_weight: str | None) -> Array:
 
 
 def _resolve(
-    target: Any,
-    counts: dict[Members, ScoreCounts],
-    *,
-    groups: Groups,
-    score_range: tuple[float, float] | None,
-    label: int | None = None,
+    options: MapOptions, groups: Groups, counts: dict[Members, ScoreCounts], *, label: int | None = None
 ) -> Sample:
     single = {members: one for members, one in counts.items() if len(members) == 1} or counts
-    named = not isinstance(target, str) or target not in TARGET_WORDS
-    used = single if named else counts
-    samples = [one.sample(label) for one in used.values()]
+    used = counts if _is_word(options.target) else single
     masses = [one.mass if label is None else float(one.masses[label].sum()) for one in used.values()]
-    return resolve_target(
-        target,
-        samples,
-        masses,
-        labels=[groups.labels[members[0]] for members in used],
-        names=[groups.names[members[0]] for members in used],
-        score_range=score_range,
-    )
+    return _resolve_target(options, groups, {members: one.sample(label) for members, one in used.items()}, masses)
 
 
 def _randomized(counts: dict[Members, ScoreCounts], sources: MapSources, target: Sample) -> FoundMaps:

@@ -157,16 +157,12 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         Training rows that share each knot.
     target_ : ndarray of shape (4096,)
         Scores of equal mass that represent the target distribution.
-    groups_ : Groups
-        The groups seen in ``fit``, without their rows.
-    group_sizes_ : ndarray of int of shape (n_groups,)
-        Training rows of each group.
-    own_map_ : ndarray of bool of shape (n_groups,)
-        Whether the map of a group was computed from the rows of that group alone.
+    groups_, strata_ : Groups, Strata or None
+        Seen in ``fit``, without their rows.
+    group_sizes_, own_map_ : ndarray of shape (n_groups,)
+        Training rows of each group, and whether its map was computed from these alone.
     small_groups_ : tuple
         Labels of the groups without a map of their own.
-    strata_ : Strata or None
-        The strata seen in ``fit``, without their rows.
     stratum_maps_ : StratumMaps
         The maps of each group within each stratum, and how many rows each was computed from; only after a fit with
         strata.
@@ -185,8 +181,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
 
     See Also
     --------
-    QuantileRepairClassifier : Repairs the probabilities of a classifier.
-    QuantileRepairRegressor : Repairs the predictions of a regressor.
+    QuantileRepairClassifier, QuantileRepairRegressor : Repair the scores of a model.
     TableRepair : Repairs a column of a table, on the engine that holds the table.
 
     Notes
@@ -196,32 +191,22 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
 
     .. math:: (1 - \mathrm{amount}) \, s + \mathrm{amount} \, F_{\bar S}^{-1}(F_a(s)).
 
-    For ``amount=1`` this is the optimal transport map on the line. With ``amount`` between 0 and 1 the distribution of
-    each group lies on the Wasserstein geodesic from its original one to the target: a share of
-    :math:`(1 - \mathrm{amount})^2` of the squared Wasserstein-2 distance is left.
-
-    The maps are computed from the training scores and then fixed, so the result of a row depends on that row only and
-    is deterministic. A map is
-
-    * at a training score: the mean of the target over the levels that the score fills, the same for all ties (scores
-      that differ only by rounding are ties, so that equal rows scored in different batches stay equal);
-    * between two neighbouring training scores: linear;
-    * below the lowest and above the highest training score: constant, so that scores there keep their order but, with
-      ``amount=1``, no longer differ from each other; or, with ``range="learned"``, shifted as far as that score.
-
-    It is non-decreasing, so the order within a group is kept. A score that many rows share stays one score: such groups
-    come as close to the target as that allows.
+    For ``amount=1`` this is the optimal transport map on the line; otherwise a share of
+    :math:`(1 - \mathrm{amount})^2` of the squared Wasserstein-2 distance is left. The maps are computed from the
+    training scores and then fixed, so the result of a row depends on that row only. At a training score a map is the
+    mean of the target over the levels that the score fills, the same for all ties, also of scores that differ only by
+    rounding. Between two neighbouring training scores it is linear. Below the lowest and above the highest it is
+    constant or, with ``range="learned"``, shifted as far as that score. So the order within a group is kept, and a
+    score that many rows share stays one score.
 
     *Equal opportunity.* The same, with the distributions of the rows with a positive label, and applied to all rows.
     Beyond the lowest and the highest of these scores the map is linear to the end of the range, if that is given.
 
     *Equalized odds.* The increasing maps that minimise the sum over labels and pairs of groups of Wasserstein-1
-    distances, among those that keep the distribution of all repaired scores together. That distribution is the one
-    of the best partial repair for demographic parity or equal opportunity, whatever its amount, so that the maps are
-    never worse than it on the training rows. (Were it free, a constant would be best.) The minimum is a shortest path
-    through the ways of merging the rankings of two groups, in up to 256 slices, and found for more than two groups by
-    merging one pair after the other. Where ``y`` has more than two values, its labels are ranges between quantiles,
-    as those of strata, and the partial repairs are those for demographic parity.
+    distances, among those that keep the distribution of all repaired scores together, which is that of the best partial
+    repair for demographic parity or equal opportunity. (Were it free, a constant would be best.) The minimum is a
+    shortest path through the ways of merging the rankings of two groups, in up to 256 slices, and found for more groups
+    by merging one pair after the other. Where ``y`` has more than two values, its labels are ranges between quantiles.
 
     *Randomised equalized odds.* The receiver operating characteristic (ROC) curve that all groups get is the pointwise
     minimum of the concave hulls of their curves, the highest that all can have [3]_; the distribution of all repaired

@@ -7,25 +7,35 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn import config_context
 from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
-from sklearn.model_selection import KFold, check_cv, cross_val_predict
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._labels import check_classes, two_classes
 from fairtransport._sklearn import (
     BinaryClassifierMixin,
+    as_features,
+    group_cells,
     last_step,
     model_scores,
     n_rows,
-    positive_scores,
+    take_rows,
 )
-from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.criteria.criterion import criterion_name, needs_labels
+from fairtransport._validation import check_choice, check_length, check_real, check_weights
+from fairtransport.criteria.criterion import criterion_name, needs_labels, resolve_criterion
 from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
+from fairtransport.training.held_out import held_out_change
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.groups import Groups
+
+_FOLDS = 5
+_ROWS_OF_WEIGHT = 50  # rows for each weight of a linear model, from which its scores are as those of new rows
 
 
 class _QuantileRepairModel(RepairedModel):
@@ -35,7 +45,7 @@ class _QuantileRepairModel(RepairedModel):
     _settings_class = QuantileRepair
 
     def __init__(
-        self, estimator: Any, repair: QuantileRepair | None = None, *, cv: Any = None, amount: float = 1.0
+        self, estimator: Any, repair: QuantileRepair | None = None, *, cv: Any = "auto", amount: float = 1.0
     ) -> None:
         self.estimator = estimator
         self.repair = repair
@@ -109,7 +119,43 @@ class _QuantileRepairModel(RepairedModel):
         self.estimator_ = model
         if classes is not None:
             self.classes_ = classes
+        if cells is None and not repair.randomize and (classes is not None or not needs_labels(repair.criterion)):
+            self._check_held_out(clone(repair), scores, labels, groups, weights)
         return self
+
+    def _check_held_out(
+        self,
+        repair: QuantileRepair,
+        scores: NDArray[np.float64],
+        labels: NDArray[Any],
+        groups: Groups,
+        weights: NDArray[np.float64] | None,
+    ) -> None:
+        """Set ``information_kept_`` by repairs of rows whose scores their maps have not seen, and warn of harm."""
+        rng, repaired = np.random.default_rng(0), scores.astype(np.float64)
+        cells = 2 * group_cells(groups) + (labels if self._classifies else 0)
+        order = np.lexsort((rng.random(scores.size), cells))
+        places = np.arange(scores.size) - np.searchsorted(cells[order], cells[order])  # within the cell
+        fold = np.empty(scores.size, dtype=np.int64)
+        fold[order] = np.where(np.bincount(cells)[cells[order]] > 1, places % _FOLDS, -1)  # a row alone has its map
+        for number in range(fold.max() + 1):
+            others, held_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+            part = None if weights is None else weights[others]
+            if np.ptp(scores[others]) == 0 or (part is not None and not part.all()):
+                return
+            repair.fit(scores[others], labels[others], sensitive_features=groups.select(others), sample_weight=part)
+            repaired[held_out] = repair.transform(
+                scores[held_out], sensitive_features=groups.select(held_out), unknown_group="pooled"
+            )
+        pairs = resolve_criterion(
+            repair.criterion, groups, labels=labels if needs_labels(repair.criterion) else None, row_weights=weights
+        ).comparisons()
+        change = held_out_change(
+            scores, repaired, labels.astype(np.float64), pairs, classifies=self._classifies, is_full=self.amount == 1.0,
+            rows="rows that its maps have not seen" if self.cv is None else "rows that it was not fitted to",
+        )  # fmt: skip
+        self.information_kept_ = change.information_kept
+        change.warn("The repair", "More rows, or fewer and larger groups (small='pool'), let maps be estimated better.")
 
     def _new_repair(self) -> QuantileRepair:
         """Return an unfitted repair with the parameters of ``repair``, and the amount of this model."""
@@ -197,12 +243,12 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
     repair : QuantileRepair, optional
         Criterion, target, groups and all other parameters of the repair; the default one when omitted. Its ``amount``
         and ``range`` do not matter: the first is that of this estimator, the second is [0, 1].
-    cv : int, splitter, iterable of splits or None, default=None
-        Which scores the maps are computed from. None: those of the fitted classifier on the training rows. This suits
-        models that hardly overfit, such as logistic regression, and a fitted estimator with rows that it was not
-        trained on. Otherwise: out-of-fold scores, each by a model fitted without that row, while predictions still come
-        from the classifier fitted on all rows. Models that overfit (forests, deep trees, boosting, nearest neighbours)
-        need this: their training scores lie near 0 and 1, where the scores of new rows do not.
+    cv : "auto", int, splitter, iterable of splits or None, default="auto"
+        Which scores the maps are computed from. A number of folds, a splitter or splits: out-of-fold scores, each by a
+        model fitted without that row, while predictions still come from the classifier fitted on all rows. Models that
+        can memorise rows (forests, boosting, nearest neighbours) need this: their training scores lie near 0 and 1,
+        where the scores of new rows do not. None: those of the fitted classifier on the rows of ``fit``. ``"auto"`` is
+        None for a fitted estimator and for a linear one with at least 50 rows for each weight, otherwise 5.
     amount : float, default=1.0
         How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``.
 
@@ -214,6 +260,8 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
         The fitted repair of its scores.
     small_groups_ : tuple
         Labels of the groups without a map of their own.
+    information_kept_ : float
+        Share of what the model explains of ``y`` that the repair keeps, on rows that the maps have not seen.
     classes_ : ndarray of shape (2,)
         The class labels; scores are probabilities of the second.
     n_features_in_, feature_names_in_
@@ -347,20 +395,19 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
     Parameters
     ----------
     estimator : regressor
-        Any regressor, or a pipeline that ends in one. A fitted one is used as it is, with ``cv=None``; of an unfitted
+        Any regressor, or a pipeline that ends in one. A fitted one is used as it is; of an unfitted
         one, a clone is fitted.
     repair : QuantileRepair, optional
         As in `QuantileRepairClassifier`; its ``range`` is learned.
-    cv : int, splitter, iterable of splits or None, default=5
-        Which predictions the maps are computed from, as in `QuantileRepairClassifier`. A number makes folds of rows in
-        a fixed random order.
+    cv : "auto", int, splitter, iterable of splits or None, default="auto"
+        Which predictions the maps are computed from, as in `QuantileRepairClassifier`.
     amount : float, default=1.0
         How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``. A share of
         ``(1 - amount) ** 2`` of the squared Wasserstein-2 distances to the target is left.
 
     Attributes
     ----------
-    estimator_, repair_, small_groups_, n_features_in_, feature_names_in_
+    estimator_, repair_, small_groups_, information_kept_, n_features_in_, feature_names_in_
         As of `QuantileRepairClassifier`.
 
     Notes
@@ -394,11 +441,6 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
     >>> kolmogorov_smirnov_disparity(predictions, sensitive_features=group) < 0.03
     True
     """
-
-    def __init__(
-        self, estimator: Any, repair: QuantileRepair | None = None, *, cv: Any = 5, amount: float = 1.0
-    ) -> None:
-        super().__init__(estimator, repair, cv=cv, amount=amount)
 
     score = _QuantileRepairModel.score
 
@@ -436,37 +478,49 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
         """Return the repaired predictions; see `QuantileRepairClassifier.predict_proba` for the parameters."""
         return self._repaired(X, sensitive_features, strata, unknown_group=unknown_group)
 
-    def _new_repair(self) -> QuantileRepair:
-        repair = super()._new_repair()
-        if criterion_name(repair.criterion) == "equal_opportunity":
-            raise ValueError(
-                "criterion='equal_opportunity' compares people with the positive label, which a regression does not "
-                "have. Use 'equalized_odds', which compares people with similar y, or 'demographic_parity'."
-            )
-        return repair
-
 
 def _fit_and_score(
     estimator: Any, X: Any, y: NDArray[Any], *, cv: Any, weights: NDArray[np.float64] | None, classifies: bool
 ) -> tuple[Any, NDArray[np.float64]]:
     """Return a fitted model and the scores to compute maps from: of the rows of fit, or out of fold."""
+    automatic = isinstance(cv, str) and check_choice(cv, ("auto",), name="cv") == "auto"
     if is_fitted(estimator):
-        if cv is not None:
+        if cv is not None and not automatic:
             raise ValueError(
                 "cv needs an estimator that is not fitted, to fit it without the rows it scores. Pass an unfitted "
                 "one, or set cv=None and fit the repair on rows that the fitted estimator has not seen."
             )
         return estimator, model_scores(estimator, X)
-    splits = None if cv is None else check_cv(cv, y, classifier=classifies)
-    if not classifies and isinstance(cv, (int, np.integer)):  # rows may be sorted by y or by group
-        splits = KFold(int(cv), shuffle=True, random_state=0)
-    model = clone(estimator)
+    model, X = clone(estimator), as_features(X)
     remedy = ". Fit it first, and pass it fitted: then the weights are used for the repair only."
     options = weight_options(model, weights, remedy)
     with config_context(enable_metadata_routing=False):  # weights are passed by step name
         model.fit(X, y, **options)
-        if splits is None:
-            return model, model_scores(model, X)
-        method = "predict_proba" if classifies else "predict"
-        out_of_fold = cross_val_predict(estimator, X, y, cv=splits, method=method, params=options or None)
-    return model, positive_scores(out_of_fold) if classifies else np.asarray(out_of_fold, dtype=np.float64)
+        scores = model_scores(model, X)
+        if automatic:
+            fewest = int(np.unique(y, return_counts=True)[1].min()) if classifies else y.size
+            cv = None if fewest < 2 or _cannot_memorise(model, y.size) else min(_FOLDS, fewest)
+        if cv is None or np.ptp(scores) == 0:  # of a constant, parts may differ
+            return model, scores
+        if isinstance(cv, (int, np.integer)):  # rows may be sorted by y or by group
+            cv = (StratifiedKFold if classifies else KFold)(int(cv), shuffle=True, random_state=0)
+        scores, times = np.empty(y.size), np.zeros(y.size, dtype=np.int64)
+        for training, held_out in check_cv(cv, y, classifier=classifies).split(X, y):
+            part = clone(estimator)
+            weights_of_part = {name: values[training] for name, values in options.items()}
+            part.fit(take_rows(X, training), y[training], **weights_of_part)
+            scores[held_out] = model_scores(part, take_rows(X, held_out))
+            times[held_out] += 1
+    if not (times == 1).all():
+        raise ValueError("cv must hold out every row once: its splits have to be a partition of the rows.")
+    return model, scores
+
+
+def _cannot_memorise(model: Any, n_rows: int) -> bool:
+    """Return whether a fitted model has too few weights to know its rows: linear, and after steps that see no y."""
+    steps = []
+    while isinstance(model, Pipeline):
+        steps += [step for _, step in model.steps[:-1]]
+        model = model.steps[-1][1]
+    blind = not any(get_tags(step).target_tags.required for step in steps if hasattr(step, "fit"))
+    return blind and hasattr(model, "coef_") and np.size(model.coef_) * _ROWS_OF_WEIGHT <= n_rows

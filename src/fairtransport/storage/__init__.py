@@ -2,8 +2,6 @@
 
 from fairtransport.storage._atomic import remove_leftovers, replacing, sync_folder, write_atomically
 from fairtransport.storage._container import (
-    FORMAT,
-    FORMAT_VERSION,
     Container,
     pack_container,
     read_container,
@@ -16,8 +14,6 @@ from fairtransport.storage._signatures import SignatureError, make_keys
 from fairtransport.storage.schema import MAX_BYTES, ModelFileError
 
 __all__ = [
-    "FORMAT",
-    "FORMAT_VERSION",
     "MAX_BYTES",
     "Container",
     "ModelFileError",

@@ -185,23 +185,20 @@ class TableModel(BaseEstimator):
 
     Attributes
     ----------
-    encoder_ : TableEncoder
-    estimator_ : classifier or regressor
-        Fitted to the encoded rows; a classifier with labels 0 and 1.
+    encoder_, estimator_ : estimator
+        The `TableEncoder`, and the model fitted to the encoded rows; a classifier with labels 0 and 1.
     classes_ : ndarray of shape (2,)
         The two labels of a classifier as text, the positive one last.
     set_aside_ : dict of str to int
         Training rows without label or group.
-    numeric_strata_ : list of str
-        Columns of the strata that are read as numbers.
-    leaking_columns_ : list of str
-        Columns that predict the label by themselves, almost without error; `fit` warns about them.
+    numeric_strata_, leaking_columns_ : list of str
+        Columns of the strata that are read as numbers; columns that predict the label by themselves, almost without
+        error, about which `fit` warns.
 
     Notes
     -----
-    ``fit`` takes one table that includes labels and groups, so scikit-learn's searches do not apply to this class; they
-    apply to the encoder and the estimator. Labels and groups are compared as text: ``1``, ``1.0`` and ``" 1"`` are the
-    same.
+    ``fit`` takes one table that includes labels and groups; scikit-learn's searches apply to the encoder and the
+    estimator. Labels and groups are compared as text: ``1``, ``1.0`` and ``" 1"`` are the same.
 
     Examples
     --------
@@ -251,17 +248,7 @@ class TableModel(BaseEstimator):
     # ------------------------------------------------------------------------------------------------------- fitting
 
     def fit(self, table: Any) -> Self:
-        """Fit the encoder and the estimator to a raw table.
-
-        Parameters
-        ----------
-        table : table
-            Of pandas, polars or pyarrow, or a dict of columns: features, labels and groups.
-
-        Returns
-        -------
-        self
-        """
+        """Fit the encoder and the estimator to a raw table: of pandas, polars or pyarrow, or a dict of columns."""
         columns = read_table(table)
         check_parameters(self, columns)
         if self.task == "classification":
@@ -382,11 +369,6 @@ class TableModel(BaseEstimator):
             Read the labels, and leave out rows without one. A label that training did not see raises.
         new_groups : bool, default=False
             Keep rows of groups that training did not see, for ``partial_fit`` with ``GroupPolicy(new="adopt")``.
-
-        Returns
-        -------
-        TableRows
-            The rows with a known group.
         """
         check_is_fitted(self)
         columns = read_table(table)
@@ -419,7 +401,7 @@ class TableModel(BaseEstimator):
     def score_rows(
         self, table: Any, *, unknown_group: str = "error", sensitive_features: Sequence[str] | None = None
     ) -> RowScores:
-        """Return a score for each row of a raw table.
+        """Return a score for each row of a raw table, which does not depend on the others, or NaN and a reason.
 
         Parameters
         ----------
@@ -428,11 +410,6 @@ class TableModel(BaseEstimator):
             Labels are not needed; sensitive columns are needed with ``needs_groups_`` or as features.
         unknown_group, sensitive_features
             See `RowScorer`.
-
-        Returns
-        -------
-        RowScores
-            The score of a row does not depend on the other rows. NaN, and a reason, where a row cannot be scored.
         """
         check_is_fitted(self)
         return RowScorer(self, unknown_group=unknown_group, sensitive_features=sensitive_features).score_rows(table)

@@ -73,13 +73,12 @@ class RowScorer:
         Fitted: a model of this package, a `QuantileRepair` or `TableRepair` of a column of scores, a classifier of two
         classes or a regressor of scikit-learn, or a `Pipeline` that ends in one of these.
     unknown_group : {"error", "pooled", "common"}, default="error"
-        Where the model needs the group: whether rows of a group that training did not see, and rows without a group,
-        are left without a score, scored as everyone pooled, or scored as members of the largest group.
+        Where the model needs the group: whether rows without one that training saw are left without a score, scored as
+        everyone pooled, or scored as members of the largest group.
     sensitive_features : sequence of str, optional
         Names of the sensitive columns in the tables, where they differ from those of training, in their order.
-    features : sequence of str, optional
-        Names of the features in the tables, in the order of ``fit``, for a model that was fitted without names; by
-        default ``x0``, ``x1``, ...
+    features : sequence of str, default=("x0", "x1", ...)
+        Names of the features in the tables, in the order of ``fit``, for a model that was fitted without names.
     score : str, default="score"
         Column of the scores, for a `QuantileRepair`.
     decimal : {".", ","}, optional
@@ -92,17 +91,13 @@ class RowScorer:
     columns : tuple of InputColumn
         What a row must have: ``name``, ``kind`` ("number", "text" or "date") and ``categories``, where they are known.
     sensitive_columns, strata_columns : tuple of str
-        Columns of the groups and of the strata, where the model needs them to score a row.
-    needs_groups_ : bool
-        Whether it needs the groups.
+        Columns of the groups and of the strata, where the model needs them to score a row; see ``needs_groups_``.
     task : {"classification", "regression"}
 
     Notes
     -----
-    `fairtransport.load` returns models of this package as they were saved, and other models within a `RowScorer`, so
-    that everything that it returns has ``predict``, ``feature_names_in_``, ``needs_groups_`` and ``score_rows``.
-
-    The score of a row does not depend on the other rows. Cells may be text, as in a CSV file.
+    `fairtransport.load` returns models of other libraries within a `RowScorer`. The score of a row does not depend on
+    the other rows. Cells may be text, as in a CSV file.
 
     Examples
     --------
@@ -188,18 +183,13 @@ class RowScorer:
     # -------------------------------------------------------------------------------------------------------- scoring
 
     def score_rows(self, table: Any) -> RowScores:
-        """Return a score for each row of a table.
+        """Return a score for each row of a table: a probability or a prediction, or NaN and a reason.
 
         Parameters
         ----------
         table : table
             Of pandas, polars or pyarrow, a dict of columns, or, for a model that was fitted without names, a matrix.
             Columns are found by name, in any order; others are ignored.
-
-        Returns
-        -------
-        RowScores
-            Probabilities of the positive class or predictions; NaN, and a reason, where a row cannot be scored.
         """
         rows = self.read(table)
         scores, set_aside = np.full(rows.set_aside.size, np.nan), rows.set_aside

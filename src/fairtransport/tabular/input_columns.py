@@ -36,10 +36,8 @@ class InputColumn:
     kind : {"number", "text", "date"}
     categories : tuple, optional
         The values that the model knows, where it knows them: of a column of categories or of groups.
-    allows_missing : bool, default=True
-        Whether a row without a value can be scored.
-    allows_unknown : bool, default=True
-        Whether a row with a category that the model does not know can be scored.
+    allows_missing, allows_unknown : bool, default=True
+        Whether a row without a value, or with a category that the model does not know, can be scored.
     is_category : bool, default=False
         Whether the model takes a column of pandas categories.
     """

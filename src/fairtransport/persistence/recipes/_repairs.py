@@ -296,12 +296,14 @@ RECIPES = (
     Recipe(
         "fairtransport.QuantileRepairClassifier",
         fitted={**_CLASSIFIER, "repair_": _REPAIR},
+        optional={"information_kept_": check.finite},
         params=_WRAPPER_PARAMS,
         is_consistent=lambda model: hasattr(model.repair_, "maps_") and model.classes_.size == 2,
     ),
     Recipe(
         "fairtransport.QuantileRepairRegressor",
         fitted={**_REGRESSOR, "repair_": _REPAIR},
+        optional={"information_kept_": check.finite},
         params=_WRAPPER_PARAMS,
         is_consistent=lambda model: hasattr(model.repair_, "maps_") and model.repair_.extrapolates,
     ),

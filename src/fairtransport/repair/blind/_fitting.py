@@ -14,13 +14,13 @@ from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, get_tags
 
-from fairtransport._sklearn import last_step, make_folds, model_scores, n_rows, needs_groups, take_rows
+from fairtransport._sklearn import as_features, last_step, make_folds, model_scores, n_rows, needs_groups, take_rows
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import DemographicParity
-from fairtransport.criteria.criterion import as_criterion, criterion_name, needs_labels, resolve_criterion
+from fairtransport.criteria.criterion import as_criterion, needs_labels, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
-from fairtransport.groups import check_policy, read_groups
+from fairtransport.groups import check_policy
 from fairtransport.repair._repaired_model import weight_options
 from fairtransport.repair.blind.group_model import (
     GroupModelReport,
@@ -31,8 +31,9 @@ from fairtransport.repair.blind.group_model import (
     without_information,
 )
 from fairtransport.repair.blind.potentials import LOSSES, Potentials, make_cells, score_nodes, solve_potentials
-from fairtransport.repair.group_checks import stratum_codes
+from fairtransport.repair.group_checks import separate_groups, stratum_codes
 from fairtransport.strata import count_ranges, make_strata
+from fairtransport.training.held_out import held_out_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from fairtransport.repair.blind.potentials import Cells
     from fairtransport.repair.blind.settings import BlindRepair
     from fairtransport.strata import Strata
+    from fairtransport.training.held_out import HeldOutChange
 
     Array = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -89,6 +91,11 @@ class Problem:
         found = potentials.move(self.predicted[rows], self.contrasts[rows])
         return np.clip(found, self.low, self.high) if self.clip else found
 
+    @property
+    def unmoved(self) -> Potentials:
+        """Potentials of the plain model."""
+        return Potentials(self.nodes, np.zeros((self.chance.size, self.nodes.size - 1)), self.loss)
+
     def disparity(self, scores: Array) -> float:
         """Return the mean distance between the pairs, by weight."""
         return float(_EXACT.value_and_gradient(scores, self.pairs).value / self.pairs.weights.sum())
@@ -106,8 +113,7 @@ class Problem:
             return each, self.solve(each, start), True
         low, high = (0.0, 0.0), (_NO_LIMIT, self.disparity(self.predicted))
         if high[1] <= limit:
-            none = np.zeros((self.chance.size, self.nodes.size - 1))
-            return np.full(self.chance.size, _NO_LIMIT), Potentials(self.nodes, none, self.loss), True
+            return np.full(self.chance.size, _NO_LIMIT), self.unmoved, True
         best = None
         # The disparity is almost linear in the slack, so that a few secants find the slack of the limit.
         for number in range(_MOST_SOLUTIONS):
@@ -209,7 +215,7 @@ def cross_fit(
 
 def _fit(model: Any, X: Any, target: NDArray[Any], weights: Array | None) -> Any:
     with config_context(enable_metadata_routing=False):  # weights are passed by step name
-        return model.fit(X, target, **weight_options(model, weights, "; leave the weights out."))
+        return model.fit(as_features(X), target, **weight_options(model, weights, "; leave the weights out."))
 
 
 def predictions(model: Any, X: Any) -> Array:
@@ -226,7 +232,7 @@ def predictions(model: Any, X: Any) -> Array:
 def group_probabilities(model: Any, X: Any, n_classes: int) -> Array:
     """Return the probabilities of the classes 0, 1, ..., n_classes - 1."""
     with config_context(enable_metadata_routing=False):
-        found = np.asarray(model.predict_proba(X), dtype=np.float64)
+        found = np.asarray(model.predict_proba(as_features(X, model)), dtype=np.float64)
     classes = np.asarray(model.classes_)
     if classes.dtype.kind not in "iuf" or not np.isin(classes, np.arange(n_classes)).all():
         raise ValueError(
@@ -277,6 +283,8 @@ class Solution:
     potentials: Potentials
     report: GroupModelReport
     reached: bool
+    change: HeldOutChange
+    is_undone: bool
 
     def warn(self, max_disparity: float | None) -> None:
         """Warn where blind repair is not what it seems, or a limit was not reached."""
@@ -300,6 +308,9 @@ class Solution:
                 f"{report.disparity:.4g}, and chance alone shows {report.noise_floor:.4g}.",
                 FairnessWarning,
             )
+        elif report.is_predictable and max_disparity is None:
+            advice = "Repair with the group at hand (QuantileRepairClassifier, QuantileRepairRegressor) goes further."
+            self.change.warn("Blind repair", f"The plain model is kept. {advice}" if self.is_undone else advice)
 
 
 def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:
@@ -318,11 +329,6 @@ def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:
     if model.group_estimator is not None:
         _check_group_estimator(model.group_estimator)
     _check_base_estimator(model.estimator, regression=not classifies)
-    if not classifies and criterion_name(repair.criterion) == "equal_opportunity":
-        raise ValueError(
-            "criterion='equal_opportunity' compares people with a positive label, which real-valued y has not; use "
-            "'demographic_parity' or 'equalized_odds'."
-        )
     if not classifies and repair.loss != "squared":
         raise ValueError(f"loss={repair.loss!r} is for classifiers; a regressor has loss='squared'.")
 
@@ -350,13 +356,7 @@ def read_rows(
             f"{type(model).__name__} needs sensitive_features in fit: the group of each row. Predictions do without."
         )
     policy = check_policy(model.groups)
-    groups = read_groups(sensitive_features, policy)
-    check_length(range(groups.n_rows), size=size, name="sensitive_features")
-    if groups.overlapping:
-        raise ValueError(
-            "Blind repair needs groups that do not overlap: with crossed=False a row belongs to one group of each "
-            f"of {len(groups.columns)} columns. Use crossed=True."
-        )
+    groups = separate_groups(sensitive_features, policy, n_rows=size)
     groups = groups.settle(policy.small, policy.min_size)
     groups.require()
     known = groups.codes < len(groups)
@@ -398,6 +398,7 @@ class CrossFit:
     calibration: Calibration
     cells: Cells
     problem: Problem
+    outcomes: Array
     information: float
     calibration_error: float
     is_predictable: bool
@@ -410,13 +411,17 @@ class CrossFit:
         problem, rng = self.problem, np.random.default_rng(self.seed)
         each, potentials, reached = problem.choose(slack, max_disparity, start)
         held_out = problem.repair_held_out(potentials, each, rng)
+        change = held_out_change(problem.predicted, held_out, self.outcomes, problem.pairs, classifies=problem.clip)
+        undone = change.is_harm and max_disparity is None and isinstance(slack, str)
+        if undone:
+            potentials, held_out = problem.unmoved, problem.predicted
         report = GroupModelReport(
             n_rows=problem.predicted.size, n_groups=len(self.groups), information=self.information,
             calibration_error=self.calibration_error, disparity_before=problem.disparity(problem.predicted),
             disparity=problem.disparity(held_out), noise_floor=problem.noise_floor(held_out, rng),
-            is_predictable=self.is_predictable,
+            information_kept=1.0 if undone else change.information_kept, is_predictable=self.is_predictable,
         )  # fmt: skip
-        return Solution(potentials, report, reached)
+        return Solution(potentials, report, reached, change, undone)
 
 
 def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classifies: bool) -> CrossFit:
@@ -468,8 +473,9 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     )  # fmt: skip
     nobody = np.arange(0)
     return CrossFit(
-        base, group_model, calibration, cells, problem, information, error, is_predictable=gain >= _LEAST_GAIN,
-        groups=rows.groups.select(nobody),
+        base, group_model, calibration, cells, problem,
+        rows.is_high[used].astype(np.float64) if classifies else rows.target[used], information, error,
+        is_predictable=gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
         strata=None if rows.strata is None else rows.strata.select(nobody), seed=int(rng.integers(1 << 32)),
     )  # fmt: skip
 

@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 # Histogram gradient boosting of scikit-learn that takes sparse matrices, too, such as encoders return.
 
 
-class DenseBoostingClassifier(HistGradientBoostingClassifier):
-    """Histogram gradient boosting of classes, of dense and sparse features."""
+class _DenseFeatures:
+    """Fit to sparse features as to dense ones."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model; see scikit-learn."""
-        return super().fit(_dense(X), y, sample_weight=sample_weight)
+        return super().fit(_dense(X), y, sample_weight=sample_weight)  # type: ignore[misc]
+
+
+class DenseBoostingClassifier(_DenseFeatures, HistGradientBoostingClassifier):
+    """Histogram gradient boosting of classes, of dense and sparse features."""
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes."""
         return np.asarray(super().predict_proba(_dense(X)))
 
 
-class DenseBoostingRegressor(HistGradientBoostingRegressor):
+class DenseBoostingRegressor(_DenseFeatures, HistGradientBoostingRegressor):
     """Histogram gradient boosting of numbers, of dense and sparse features."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model; see scikit-learn."""
-        return super().fit(_dense(X), y, sample_weight=sample_weight)
 
     def predict(self, X: Any) -> Array:
         """Return the predictions."""
@@ -172,6 +172,7 @@ class GroupModelReport:
     disparity_before: float
     disparity: float
     noise_floor: float
+    information_kept: float
     is_predictable: bool
 
     def __str__(self) -> str:

@@ -141,6 +141,12 @@ class _BlindRepairModel(RepairedModel):
             self.classes_ = classes
         return models
 
+    @property
+    def information_kept_(self) -> float:
+        """Share of what the model explains of ``y`` that full repair keeps, on held-out rows."""
+        check_is_fitted(self)
+        return self.report_.information_kept
+
     def _store(self, models: CrossFit, solution: Solution) -> None:
         """Set the fitted attributes; none of them contains a row."""
         self.estimator_ = models.estimator

@@ -169,10 +169,8 @@ class AuditDisplay(Display):
         ----------
         audit : Audit
             Result of `fairtransport.audit`.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Parameters of the display.
+        ax, **options
+            Axes to draw on, by default of a new figure, and parameters of the display.
         """
         return cls(audit, **options).plot(ax)
 

@@ -197,8 +197,8 @@ class CausalEffectsDisplay(Display):
     ----------
     effects : CounterfactualAudit
         Result of `fairtransport.causal.audit_counterfactual`.
-    group : group
-        Whose effects are drawn.
+    group : group, default=None
+        Whose effects are drawn; if None, those of the largest one.
 
     Attributes
     ----------
@@ -237,10 +237,8 @@ class CausalEffectsDisplay(Display):
 
         Parameters
         ----------
-        effects : CounterfactualAudit
-            Result of `fairtransport.causal.audit_counterfactual`.
-        group : group, optional
-            The largest one by default.
+        effects, group
+            As for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
         """
@@ -381,7 +379,8 @@ class AuditSeriesDisplay(Display):
 
         Parameters
         ----------
-        series : AuditSeries
+        series
+            As for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
         """

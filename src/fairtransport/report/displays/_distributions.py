@@ -63,10 +63,8 @@ class ScoreDisplay(Display):
             Rows to score.
         sensitive_features : column, table or Groups
             Sensitive features of the rows; several columns are crossed.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Parameters of the display.
+        ax, **options
+            Axes to draw on, by default of a new figure, and parameters of the display.
         """
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(f"estimator must have predict_proba; {type(estimator).__name__} has none.")
@@ -98,10 +96,8 @@ class HistogramDisplay(ScoreDisplay):
         ----------
         audit : Audit
             Result of `fairtransport.audit`.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Parameters of the display.
+        ax, **options
+            Axes to draw on, by default of a new figure, and parameters of the display.
         """
         shown = shown_histograms(audit.histograms)
         display = cls(shown, min_size=audit.settings.small_groups.min_size, **options)
@@ -132,10 +128,8 @@ class HistogramDisplay(ScoreDisplay):
             Weights of the rows.
         range : pair of float, default=None
             Lowest and highest possible score; if None, 0 and 1, or those of scores outside.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Parameters of the display.
+        ax, **options
+            Axes to draw on, by default of a new figure, and parameters of the display.
         """
         values = check_vector(scores, name="scores")
         in_units = range is None and bool(values.min() < 0 or values.max() > 1)

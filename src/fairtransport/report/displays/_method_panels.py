@@ -10,7 +10,7 @@ import numpy as np
 from fairtransport._extras import load_extra
 from fairtransport._text import shorten
 from fairtransport._validation import check_choice
-from fairtransport.report.displays._base import line_options, plain_legend
+from fairtransport.report.displays._base import GroupLines, line_options, plain_legend
 from fairtransport.report.style.figures import RC_PARAMS, THEMES, Theme, add_grid, group_styles
 
 if TYPE_CHECKING:
@@ -28,14 +28,10 @@ _CHAR_WIDTH, _HANDLE_WIDTH, _COLUMN_GAP = 0.075, 0.42, 0.175  # inches
 
 def _legend_entries(groups: Groups, theme: Theme) -> list[tuple[Any, str]]:
     """List the groups with a style of their own, the others as one, and the target."""
-    line, patch = load_extra("matplotlib.lines").Line2D, load_extra("matplotlib.patches").Patch
-    styles = group_styles(groups)
-    named = [entry for entry in zip(groups.names, groups.counts.tolist(), styles, strict=True) if entry[2].named]
-    others = [style for style in styles if not style.named]
-    labels = [(f"{shorten(name, 28)} (n = {count:,})", style) for name, count, style in named]
-    labels += [(f"{len(others):,} smaller groups", style) for style in others[:1]]
-    entries = [(line([], [], **line_options(style)), label) for label, style in labels]
-    return [*entries, (patch(facecolor=theme.target, edgecolor=theme.line), "Target")]
+    drawn = GroupLines(groups, groups.counts)
+    drawn.lines = [load_extra("matplotlib.lines").Line2D([], [], **line_options(style)) for style in drawn.styles]
+    target = load_extra("matplotlib.patches").Patch(facecolor=theme.target, edgecolor=theme.line)
+    return [*drawn.entries(40), (target, "Target")]
 
 
 def legend_columns(labels: Sequence[str], width: float) -> int:

@@ -411,18 +411,15 @@ class AdjustmentDisplay(Display):
         Parameters
         ----------
         adjuster : object
-            With a ``history``, or with a method ``snapshot`` that returns one.
+            With a method ``snapshot`` that returns a ``history``.
         x, y, ax
             As in `from_history`.
         """
-        history = getattr(adjuster, "history", None)
-        if history is None and callable(getattr(adjuster, "snapshot", None)):
-            history = adjuster.snapshot().get("history")
-        if history is None:
+        if not hasattr(adjuster, "snapshot"):
             raise TypeError(
                 f"{type(adjuster).__name__} has no history: pass a ContinualAdjuster, or a list to from_history."
             )
-        return cls.from_history(list(history), x=x, y=y, ax=ax)
+        return cls.from_history(list(adjuster.snapshot()["history"]), x=x, y=y, ax=ax)
 
     def _check_and_size(self) -> tuple[float, float]:
         check_choice(self.x, tuple(_X_LABELS), name="x")

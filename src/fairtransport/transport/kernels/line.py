@@ -262,20 +262,15 @@ def radix_order(values, low, scale):
 
 
 @cached_njit(nogil=True, fastmath=FAST_MATH)
-def _total(order, weights):
-    if weights.shape[0] == 0:
-        return float(order.shape[0])
-    total = 0.0
-    for i in range(order.shape[0]):
-        total += weights[order[i]]
-    return total
-
-
-@cached_njit(nogil=True, fastmath=FAST_MATH)
 def write_slice_means(scores, order, weights, means):
     """Write the slice means of ``scores[order]``, which ascend, into ``means``; with empty weights masses are equal."""
     n, m = order.shape[0], means.shape[0]
-    total = _total(order, weights)
+    total = 0.0
+    if weights.shape[0] == 0:
+        total = float(n)
+    else:
+        for i in range(n):
+            total += weights[order[i]]
     size = total / m
     slot, space, area = 0, size, 0.0
     for i in range(n):
@@ -297,7 +292,12 @@ def write_slice_means(scores, order, weights, means):
 def add_row_slopes(slopes, order, weights, factor, gradient):
     """Add ``factor`` times the derivative of each row to ``gradient``, from the slopes of the slices."""
     n, m = order.shape[0], slopes.shape[0]
-    total = _total(order, weights)
+    total = 0.0
+    if weights.shape[0] == 0:
+        total = float(n)
+    else:
+        for i in range(n):
+            total += weights[order[i]]
     size = total / m
     slot, space = 0, size
     for i in range(n):
