@@ -10,21 +10,15 @@ import sys
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from tests.auditing.rows import quick, rows_at_random
 
 import fairtransport as ft
 from fairtransport import GroupPolicy, metrics
 from fairtransport.auditing import Inference
 
 CANARY = 0.123454321
-QUICK = {"inference": Inference(n_bootstrap=50, n_permutations=50, random_state=0)}
+QUICK = quick()
 SPDD = "strong_pairwise_disparity"
-
-
-def rows_at_random(seed=0, n=600, n_groups=3):
-    rng = np.random.default_rng(seed)
-    groups = rng.choice(list("abcdefgh"[:n_groups]), n)
-    scores = rng.beta(2, 3, n) * (1 - 0.15 * (groups == "b"))
-    return scores, (rng.random(n) < scores).astype(int), groups, rng.random(n) + 0.1
 
 
 # ------------------------------------------------------------------------------------------------------ figures
@@ -174,25 +168,6 @@ def test_strata_with_tiny_cells_and_without_a_second_group():
 
 
 # ------------------------------------------------------------------------------------------------- small groups
-
-
-def test_a_group_of_one_row_is_not_judged():
-    rng = np.random.default_rng(0)
-    scores = np.append(rng.beta(2, 4, 400), 0.99)
-    groups = np.array(["a"] * 200 + ["b"] * 200 + ["alone"])
-    result = ft.audit(scores, sensitive_features=groups, inference=Inference(random_state=0))
-    assert result.not_judged == ("alone",)
-    assert {result.farthest.lower, result.farthest.higher} == {"a", "b"}
-    at = result.thresholds[0]
-    assert "alone" not in {result.groups[at.lowest].name, result.groups[at.highest].name}
-    assert at.rates[1].value == 1.0
-    assert at.rates[1].low < 0.3
-    reading = result.readings[SPDD]
-    two = ft.audit(scores[:-1], sensitive_features=groups[:-1], inference=Inference(random_state=0))
-    assert reading == two.readings[SPDD]  # as if it were not there
-    assert result.verdict.sentence == two.verdict.sentence
-    assert result.metrics_all_groups[SPDD] > result.metrics[SPDD] + 0.5
-    assert "not judged, having fewer than 30 rows: alone (1 row)." in str(result)
 
 
 def test_equal_samples_have_an_interval_above_zero():

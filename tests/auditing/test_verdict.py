@@ -48,6 +48,9 @@ def test_fifteen_rows_do_not_decide():
     assert "e (12 rows), f (3 rows)" in plain(result.verdict.points[-1])
     assert [group.name for group in result.groups] == list("abcdef")
     assert "Means over all 6 groups" in str(result)
+    assert result.metrics_all_groups[SPDD] > result.metrics[SPDD]
+    at = result.thresholds[0]
+    assert {result.groups[index].name for index in (at.lowest, at.highest)} <= {"a", "b", "c", "d"}
 
 
 @pytest.mark.parametrize(

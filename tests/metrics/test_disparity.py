@@ -8,8 +8,6 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -183,14 +181,6 @@ def test_overlapping_groups_count_everyone_once():
         scores, sensitive_features=table, groups=GroupPolicy(crossed=False)
     ) == pytest.approx(spdd)
     assert pairwise_distances(scores, sensitive_features=table, groups=GroupPolicy(crossed=False)).shape == (4, 4)
-
-
-@pytest.mark.parametrize("wrap", [list, np.asarray, pd.Series, pl.Series, make_groups], ids=lambda wrap: wrap.__name__)
-def test_groups_come_in_any_dress(wrap):
-    scores, groups = audited_at_random(1)
-    expected = disparities(scores, sensitive_features=groups)
-    assert disparities(pd.Series(scores, index=range(1, 201)), sensitive_features=wrap(groups)) == expected
-    assert disparities(scores.reshape(-1, 1), sensitive_features=wrap(groups)) == expected
 
 
 def test_all_at_once_is_one_by_one():

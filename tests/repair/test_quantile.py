@@ -72,12 +72,6 @@ def test_maps_of_a_worked_example():
     assert new == pytest.approx([(mean_low + mean_high) / 2, mean_low, mean_high, 0.375, 0.7], abs=1e-15)
 
 
-def test_weights_by_size_make_the_w2_barycenter():
-    scores, group = [0.0, 0.4, 0.4, 0.4], ["a", "b", "b", "b"]
-    out = own_maps("barycenter_w2").fit_transform(scores, sensitive_features=group)
-    assert out == pytest.approx([0.3] * 4)
-
-
 @pytest.mark.parametrize("target", [*WORDS, "b"])
 def test_groups_of_unequal_sizes_become_equal_up_to_their_resolution(target):
     scores, group = population(5000)

@@ -57,11 +57,7 @@ def largest_roots(
     start: NDArray[np.float64],
     slope: float,
 ) -> NDArray[np.float64]:
-    """Return where convex functions take a value for the last time, on the positive half-line; 0 where they do not.
-
-    A secant through two points to the right of the last root of a convex function crosses 0 between that root and those
-    points, so the iterates decrease and never pass the root.
-    """
+    """Return where convex functions take a value for the last time, right of 0, by secants; 0 where they do not."""
     at, excess = start, measure(start) - observed
     slopes = np.full_like(at, slope)
     for _ in range(_MAX_ITER):
@@ -222,11 +218,7 @@ def confidence_distributions(
 def _join(
     parts: Sequence[ConfidenceDistribution], observed: float, null_median: float, *, correction: float
 ) -> ConfidenceDistribution:
-    """Join the replicates of several chunks, and take back some of the upper limit's correction for bias.
-
-    The bias is that of groups which lie as the observed ones do. It is smaller where the true groups are spread more
-    evenly than the observed ones, some of which come close to each other by chance.
-    """
+    """Join the replicates of several chunks; true groups are spread more evenly than observed ones, with less bias."""
     values, lower, upper = (
         np.concatenate([getattr(part, limit) for part in parts]) for limit in ("values", "lower", "upper")
     )
@@ -332,10 +324,7 @@ def _solve(
     noise: Sequence[NDArray[np.float64]],
     observed: float,
 ) -> NDArray[np.float64]:
-    r"""Return the true disparity at the largest root :math:`\lambda \ge 0` for each replicate; 0 where there is none.
-
-    The disparity is a convex function of lambda whose slope is at most the norm of the direction.
-    """
+    r"""Return the true disparity at the largest root :math:`\lambda \ge 0` of each replicate; 0 without one."""
     scale = sum(float(term.total(direction)[0]) for term, direction in zip(terms, directions, strict=True))
     size = noise[0].shape[1]
     if not scale > 0:
@@ -540,10 +529,9 @@ def index_pairs(strata: Sequence[Stratum]) -> PairIndex:
 def compare_pairs(
     strata: Sequence[Stratum], p_value: float, confidence: float, n_replicates: int, rng: np.random.Generator
 ) -> PairTests:
-    """Test the difference between every two groups, averaged over strata.
+    """Test the difference between every two groups, averaged over strata, by Holm's method.
 
-    The test of all groups uses the largest of all distances, each relative to its noise, so the pair that attains it
-    has the p-value of that test. The other pairs are tested by Holm's method where that test rejects.
+    The pair with the largest distance relative to its noise has the p-value of the test of all groups, which uses it.
     """
     index = index_pairs(strata)
     pairs = index.pairs
@@ -590,10 +578,7 @@ def pair_scales(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _p_value(distance: float, noise: NDArray[np.float64]) -> float:
-    """Return the probability that noise reaches a distance; of a fitted distribution where that is rare.
-
-    Squares of distances of Gaussian curves are nearly gamma distributed. The fit has their mean and variance.
-    """
+    """Return the probability that noise reaches a distance; where that is rare, by a gamma fit to its square."""
     n_exceeding = int(np.count_nonzero(noise >= distance * (1 - 1e-12)))
     p_value = (1 + n_exceeding) / (1 + noise.size)
     if n_exceeding >= _MIN_EXCEEDING or not noise.any():
@@ -614,10 +599,10 @@ PAIRS_TEST = "largest_ratio"
 def joint_noise_floors(
     strata: Sequence[Stratum], n_permutations: int, rng: np.random.Generator
 ) -> tuple[dict[str, NoiseFloor], list[dict[str, NoiseFloor]]]:
-    """Measure every disparity after each permutation of group membership within strata: of all, and of each stratum.
+    """Measure disparities, of all strata and of each, after each permutation of group membership within strata.
 
-    Rows keep their scores and groups their sizes: counts are drawn without replacement, which has the distribution of
-    permuted rows at a cost that does not depend on their number.
+    Counts are drawn without replacement, which has the distribution of permuted rows at a cost that does not grow with
+    them.
     """
     index = index_pairs(strata)
     scales = index.scales(strata)

@@ -133,10 +133,7 @@ def score_readings(
     p_value: float,
     whole: Evidence,
 ) -> dict[str, Reading]:
-    """Return the disparities of scores without known bounds, in units of the score.
-
-    Distances are computed in interquartile ranges of all scores, so that tolerances fit scores of any scale.
-    """
+    """Return disparities of scores without known bounds, computed in interquartile ranges, in units of the score."""
     grid = whole.histograms.grid
     spread = _spread(whole)
     strata = [

@@ -263,9 +263,8 @@ def compare_within(
 ) -> WithinStrata:
     """Compare groups among people who are alike, and average over labels and strata.
 
-    Within a part, the groups with enough rows to be judged are compared. A part with fewer than two of them, or without
-    the group that is the target, is listed but set aside. Where no part has two groups that are judged, all groups are
-    compared. Weights are those of `fairtransport.strata.stratum_weights`.
+    A part with fewer than two judged groups, or without the group that is the target, is listed but set aside. Where no
+    part has two groups that are judged, all groups are compared.
     """
     known = list(rows)
     index = {label: number for number, label in enumerate(whole.histograms.groups.labels)}

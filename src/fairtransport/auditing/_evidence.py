@@ -29,10 +29,7 @@ EVERYONE = -1
 
 
 def with_label(histograms: GroupHistograms, label: int) -> GroupHistograms:
-    """Return the histograms of the rows with one label.
-
-    With weights the numbers of rows by label are not known; they are taken to be in proportion to the weights.
-    """
+    """Return the histograms of the rows with one label; numbers of weighted rows are in proportion to weights."""
     masses = histograms.masses[label]
     totals = histograms.masses.sum(axis=(0, 2))
     shares = np.divide(masses.sum(axis=1), totals, out=np.zeros_like(totals), where=totals > 0)
@@ -54,8 +51,7 @@ def groups_to_compare(sizes: NDArray[np.float64], least: float) -> tuple[NDArray
 class Evidence:
     """The data of an audit as histograms, from which figures are exact for scores and thresholds on nodes.
 
-    Groups are given by index, all rows by `EVERYONE`; scores are rescaled to [0, 1]. There is a rank scale where scores
-    have no known bounds.
+    Groups are given by index, all rows by `EVERYONE`; scores are rescaled to [0, 1].
     """
 
     histograms: GroupHistograms
@@ -258,13 +254,7 @@ class RowEvidence(Evidence):
 
 @dataclass(frozen=True, eq=False)
 class RankScale:
-    """The mid-rank of each score among all rows, as a share of the rows.
-
-    With F the distribution function of all rows, a score s has the rank :math:`(F(s^-) + F(s)) / 2`, as in
-    `fairtransport.metrics.pooled_ranks`. The Wasserstein-1 distance between two groups' ranks is the difference
-    between their selection rates, averaged over all shares of rows that are selected. It does not change under
-    increasing maps of the scores.
-    """
+    """The mid-rank of each score among all rows: with F their distribution function, :math:`(F(s^-) + F(s)) / 2`."""
 
     scores: NDArray[np.float64]
     places: NDArray[np.intp]
@@ -317,10 +307,8 @@ _MANY_DEGREES = 2000  # of freedom: no need for Student's t
 class CoarseHistograms:
     """Histograms of cells with a few bins of [0, 1], each of which ends at a node.
 
-    A curve is a distribution function averaged over each bin. With m the share of a group's rows in a bin of width d
-    that ends at t, and c the mean score of these rows, the average is :math:`F(t) - m (c - (t - d)) / d`. Areas between
-    curves therefore equal those between the distribution functions, except in bins where these cross. The mean score
-    of all rows in the bin approximates that of the group.
+    A curve is a distribution function averaged over each bin: with m the share of a group's rows in a bin of width d
+    that ends at t, and c the mean score of all rows there, :math:`F(t) - m (c - (t - d)) / d`.
     """
 
     nodes: NDArray[np.float64]
@@ -383,10 +371,10 @@ class CoarseHistograms:
         return np.concatenate([groups, masses.sum(axis=1)[None]])
 
     def bootstrap(self, rng: np.random.Generator, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        r"""Return curves of bootstrap replicates, and the curves of the distributions that they were drawn from.
+        """Return curves of bootstrap replicates, and the curves of the distributions that they were drawn from.
 
-        Each group is resampled from its rows and one pseudo-row distributed as the scores of all rows. Without it the
-        replicates of a group of one row would not vary at all; with a hundred rows its effect is negligible.
+        Each group has one more row, distributed as all rows, without which the replicates of a single row would not
+        vary.
         """
         n_cells = len(self.masses)
         totals = self.masses.sum(axis=1)
@@ -421,12 +409,7 @@ class CoarseHistograms:
     def _studentise(
         self, drawn: NDArray[np.float64], source: NDArray[np.float64], rng: np.random.Generator
     ) -> NDArray[np.float64]:
-        """Scale the deviations of each group's replicates for the errors of small samples.
-
-        The variance of rows around the truth is larger than that around their mean, by a factor. It is itself
-        estimated, with d degrees of freedom: divided by the root of a chi-square variable over d, normal noise has
-        Student's t distribution.
-        """
+        """Scale the deviations of each group's replicates, so that normal noise has Student's t distribution."""
         factors, degrees = self.precision
         known = degrees > _MANY_DEGREES
         draws = rng.chisquare(np.where(known, 1.0, degrees), size=(drawn.shape[1], degrees.size)).T / degrees[:, None]
@@ -435,10 +418,9 @@ class CoarseHistograms:
         return drawn
 
     def null_curves(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """Return curves under the null hypothesis of no difference between groups.
+        """Return curves without any difference: group membership is permuted.
 
-        Group membership is permuted. With weights, or 10**9 rows and more, each group instead has the distribution of
-        all rows plus its own noise, which accounts for weights that depend on the score.
+        With weights, or 10**9 rows and more, each group instead has the distribution of all rows plus its own noise.
         """
         if self.can_permute:
             return self.curves(shuffle_cells(self.masses, rng, size))
@@ -446,10 +428,7 @@ class CoarseHistograms:
 
 
 def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: float = 1.0) -> CoarseHistograms:
-    """Merge the bins of histograms into at most ``max_nodes`` bins.
-
-    The bins depend on the scores of all rows, not on group membership, so a permutation test on them is exact.
-    """
+    """Merge the bins of histograms into at most ``max_nodes``, which do not depend on group membership."""
     everyone = histograms.everyone
     occupied = np.flatnonzero(everyone)
     if occupied.size > max_nodes:
@@ -487,12 +466,9 @@ class VariancePrecision(NamedTuple):
 def variance_precision(histograms: GroupHistograms) -> VariancePrecision:
     r"""Return how precisely the variance of each group's mean score is known.
 
-    With weights w of sum W, scores s, their mean m and :math:`a_i = w_i^2 (s_i - m)^2 / W^2`, the variance is the sum
-    of the :math:`a_i`. A row with a large weight pulls the mean towards itself; the jackknife therefore divides its
-    :math:`a_i` by :math:`(1 - w_i / W)^2`. Over n rows the relative variance of the sum is
-    :math:`v = \sum a_i^2 / (\sum a_i)^2 - 1 / n`, that of a chi-square variable with 2 / v degrees of freedom
-    (Satterthwaite). Here they are 3 / v, at most the effective size, with which tests are exact in simulations. Rows of
-    one bin are taken to have equal weights.
+    With weights w of sum W, scores s of mean m and :math:`a_i = w_i^2 (s_i - m)^2 / W^2`, the variance is the sum of
+    the :math:`a_i / (1 - w_i / W)^2` (jackknife). Its degrees of freedom are 3 / v, at most the effective size, with
+    :math:`v = \sum a_i^2 / (\sum a_i)^2 - 1 / n` (Satterthwaite has 2 / v), with which tests are exact in simulations.
     """
     masses, squares = histograms.by_group, histograms.squares_by_class.sum(axis=0)
     nodes = histograms.grid.unit_nodes

@@ -52,11 +52,8 @@ def distribution_free_margins(
     r"""Bound the difference between each disparity and its true value, for any distributions.
 
     With confidence :math:`1 - \alpha`, all of G empirical distribution functions are uniformly within
-
-    .. math:: \varepsilon_a = \min\!\left(1, \sqrt{\frac{\log(2 G / \alpha)}{2 n_a}}\right)
-
-    of the true ones, so the error of a distance on [0, 1] is at most the sum of two such bounds. The distance to the
-    Wasserstein-1 barycenter is the smallest sum of distances to any distribution, so its margin is the sum over groups.
+    :math:`\varepsilon_a = \min(1, \sqrt{\log(2 G / \alpha) / (2 n_a)})` of the true ones, so the error of a distance is
+    at most the sum of two such bounds; of that to the Wasserstein-1 barycenter, a minimum, the sum over groups.
     """
     n_groups = sizes.size
     radius = np.minimum(1.0, np.sqrt(np.log(2 * n_groups / (1 - confidence)) / (2 * np.maximum(sizes, 1e-9))))
@@ -106,8 +103,7 @@ def compare_groups(
 ) -> GroupComparison:
     """Compare some groups with each other; rows that belong to none of them are left out.
 
-    A target that is not among them is added for the distance to the target. Where scores have no known bounds, ranks
-    are compared, with the distances between scores beside them.
+    A target that is not among them is added for the distance to it. Without known bounds, ranks are compared.
     """
     n_groups = len(evidence.histograms.groups)
     compared = evidence if groups.size == n_groups else evidence.only(groups)

@@ -90,10 +90,6 @@ class AuditComparison:
         Of all rows; None unless both audits have labels.
     thresholds : tuple of ThresholdChange
         The thresholds that both audits have.
-
-    See Also
-    --------
-    compare : Compare two audits.
     """
 
     before: Audit
@@ -267,9 +263,11 @@ def comparison_tables(comparison: AuditComparison) -> list[Table]:
         Column("Beyond noise"),
     )
     rows = [
-        _change_row(*METRIC_NAMES[metric], change, distance=partial(distance_text, before, metric=metric))
-        if metric != "error_rate"
-        else _change_row(*METRIC_NAMES[metric], change)
+        _change_row(
+            *METRIC_NAMES[metric],
+            change,
+            distance=None if metric == "error_rate" else partial(distance_text, before, metric=metric),
+        )
         for metric, change in comparison.mean_changes.items()
     ]
     if comparison.auc is not None:

@@ -36,16 +36,11 @@ class Inference:
     ----------
     confidence : float, default 0.95
         Confidence level of all intervals.
-    n_bootstrap : int, default 1000
-        Bootstrap replicates for the intervals; at least 20 in audits of scores.
-    n_permutations : int, default 1000
-        Permutations of the groups for noise floors and p-values; at least 20 in audits of scores.
+    n_bootstrap, n_permutations : int, default 1000
+        Bootstrap replicates for the intervals, and permutations of the groups for noise floors and p-values; at least
+        20 in audits of scores.
     random_state : int, Generator or None
         Seed of the bootstrap and of the permutations.
-
-    See Also
-    --------
-    fairtransport.audit : Audit arrays of scores.
 
     Examples
     --------
@@ -168,8 +163,7 @@ def place_thresholds(options: Options, histograms: GroupHistograms) -> Options:
     for each in requested:
         cut = _threshold_of(histograms, each.share) if isinstance(each, TopShare) else each
         placed.setdefault(cut, each.share if isinstance(each, TopShare) else None)
-    outside = sum(not grid.low <= cut <= grid.high for cut in placed) if not grid.positions else 0
-    if outside:
+    if not grid.positions:
         grid.check(list(placed), name="thresholds")
     return replace(
         options,

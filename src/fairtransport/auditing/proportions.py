@@ -122,10 +122,8 @@ class Tally:
 def share(tally: Tally, confidence: float) -> Estimate:
     """Return the share of the weight inside, with Wilson's interval.
 
-    With W the total weight and Q the sums of squared weights, the weighted share p has the variance
-    :math:`v = ((1-p)^2 Q_{in} + p^2 Q_{out}) / W^2`. Wilson's interval is computed for the sample size with that
-    variance, p (1 - p) / v, which is the number of rows where weights are equal. Shares of 0 and 1 have no variance;
-    their sample size is W^2 / Q.
+    It is computed for the sample size p (1 - p) / v at which a proportion has the variance of the weighted share,
+    :math:`v = ((1-p)^2 Q_{in} + p^2 Q_{out}) / W^2` with Q the sums of squared weights; shares of 0 and 1 have W^2 / Q.
     """
     if not tally.total > 0:
         return Estimate(math.nan, 0.0, 1.0)
@@ -170,10 +168,7 @@ def ratio(one: Estimate, other: Estimate) -> Estimate:
 
 
 def extremes_confidence(rates: Sequence[Estimate], confidence: float) -> float:
-    """Return the confidence level of the lowest and the highest of several rates that accounts for their selection.
-
-    Only pairs of groups that might have been the extreme ones count, by the intervals of their rates.
-    """
+    """Return the confidence level of the lowest and highest of several rates, for all pairs that may be extreme."""
     low, high = min(rates, key=lambda rate: rate.value), max(rates, key=lambda rate: rate.value)
     may_be_low, may_be_high = [rate.low <= low.high for rate in rates], [rate.high >= high.low for rate in rates]
     n_both = sum(one and other for one, other in zip(may_be_low, may_be_high, strict=True))
@@ -189,10 +184,7 @@ def critical_values(n_groups: int, confidence: float) -> list[float]:
 def area_under_curve(
     negatives: Sample | None, positives: Sample | None, sizes: tuple[float, float], confidence: float
 ) -> Estimate | None:
-    """Return the area under the ROC curve with its confidence interval.
-
-    The variance is DeLong's. The interval is Wilson's, for the sample size at which a proportion has that variance.
-    """
+    """Return the area under the ROC curve with Wilson's interval, for the sample size that has DeLong's variance."""
     if negatives is None or positives is None:
         return None
     over, under = _mid_levels(negatives, positives.values), 1 - _mid_levels(positives, negatives.values)

@@ -67,13 +67,7 @@ class Provenance:
 
     @classmethod
     def now(cls, **values: Any) -> Provenance:
-        """Return a provenance with today's date and the versions of the software.
-
-        Examples
-        --------
-        >>> Provenance.now(title="March").versions["fairtransport"] == version("fairtransport")
-        True
-        """
+        """Return a provenance with today's date and the versions of the software."""
         date = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(**{"date": date, "versions": software_versions(), **values})
 

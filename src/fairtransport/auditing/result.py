@@ -371,23 +371,21 @@ class Audit(AuditData):
         return audit
 
     def to_frame(self, table: str = "groups", *, library: str | None = None) -> Any:
-        """Return a table of the audit as a data frame; requires pandas, polars or pyarrow.
+        """Return a table of the audit as a data frame; intervals are columns with the endings ``_low`` and ``_high``.
 
         Parameters
         ----------
         table : str, default "groups"
             ``"groups"``; ``"metrics"``; ``"thresholds"``, the selection rates; ``"rates"``, their comparison by the
-            four-fifths rule, statistical and practical significance; ``"pairs"``; ``"strata"``, the labels or
-            strata that groups are compared within; with labels of classes ``"separation"``, ``"error_rates"``,
-            ``"calibration"``, ``"reliability"`` and ``"cross_auc"``; and with real-valued labels ``"residuals"``, the
-            errors by group, and ``"residual_deciles"``.
+            four-fifths rule, statistical and practical significance; ``"pairs"``; ``"strata"``; with labels of classes
+            ``"separation"``, ``"error_rates"``, ``"calibration"``, ``"reliability"`` and ``"cross_auc"``; and with
+            real-valued labels ``"residuals"`` and ``"residual_deciles"``.
         library : {"pandas", "polars", "pyarrow"}, optional
             By default pandas, or polars where pandas is not installed.
 
         Returns
         -------
         DataFrame or Table
-            One row for each figure; intervals are columns with the endings ``_low`` and ``_high``.
         """
         check_choice(table, tuple(AUDIT_TABLES), name="table")
         return make_frame(AUDIT_TABLES[table](self), library)

@@ -66,7 +66,7 @@ class SeriesPoint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditSeries:
-    """Audits of the rows with each value of a column; ``print(series)`` shows them as text.
+    """Audits of the rows with each value of a column, by `audit_table`; ``print(series)`` shows them as text.
 
     Parameters
     ----------
@@ -78,10 +78,6 @@ class AuditSeries:
         Of all rows.
     set_aside : dict of str to str
         Values without an audit, with the reason.
-
-    See Also
-    --------
-    audit_table : Audit a table; with ``by``, by the values of a column.
     """
 
     by: str

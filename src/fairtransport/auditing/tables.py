@@ -374,14 +374,10 @@ def _metrics(audit: AuditData, readings: Mapping[str, Reading]) -> dict[str, Any
     for metric, reading in readings.items():
         name, description = METRIC_NAMES[metric]
         column = Column("", percent if metric == "error_rate" else partial(distance_text, audit, metric=metric))
-        figures = {
-            "value": reading.value,
-            "interval": (reading.low, reading.high),
-            "corrected": None if reading.floor is None else reading.corrected,
-            "floor": reading.floor,
-        }
+        corrected = None if reading.floor is None else reading.corrected
+        figures = (reading.value, (reading.low, reading.high), corrected, reading.floor)
         margin = None if math.isinf(reading.margin) else Cell(f"± {column.show(reading.margin)}", reading.margin)
-        values = (Cell(column.text(value), _raw(value)) for value in figures.values())
+        values = (Cell(column.text(value), _raw(value)) for value in figures)
         rows.append(Row(name, (*values, reading.p_value, margin), note=description))
     columns = (
         Column("Value", width=9),

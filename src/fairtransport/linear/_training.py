@@ -57,22 +57,6 @@ if TYPE_CHECKING:
 # Scores of rows by models that were not trained on them, for metrics of flexible models.
 
 
-class CrossFit:
-    """Models of three folds, trained along the same weights as the model of all rows."""
-
-    def __init__(self, problem: ParityProblem) -> None:
-        fold_of_row = _fold_positions(problem.rows) % N_FOLDS
-        self._n_rows = len(problem.loss.outcomes)
-        self._folds = [_Fold(problem, fold_of_row == fold) for fold in range(N_FOLDS)]
-
-    def scores(self, weight: float | None) -> NDArray[np.float64]:
-        """Return scores of the rows by models of this weight, or initial models, that were not trained on them."""
-        scores = np.empty(self._n_rows)
-        for fold in self._folds:
-            scores[fold.held_out] = fold.initial_scores if weight is None else fold.scores(weight)
-        return scores
-
-
 class _Fold:
     """A model trained without some rows."""
 
@@ -286,12 +270,20 @@ class _PathRun:
 
     def _cross_fitted_path(self) -> WeightPath:
         """Return a path on which models are evaluated on rows that they were not trained on."""
-        folds = CrossFit(self._problem)
+        fold_of_row = _fold_positions(self._problem.rows) % N_FOLDS
+        folds = [_Fold(self._problem, fold_of_row == fold) for fold in range(N_FOLDS)]
+
+        def held_out(scores_of: Callable[[_Fold], NDArray[np.float64]]) -> NDArray[np.float64]:
+            scores = np.empty(len(fold_of_row))
+            for fold in folds:
+                scores[fold.held_out] = scores_of(fold)
+            return scores
 
         def fit(weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
-            return self._coarse_fit(weight, previous)[0], folds.scores(weight)
+            return self._coarse_fit(weight, previous)[0], held_out(lambda fold: fold.scores(weight))
 
-        return WeightPath(fit, replace(self._problem.evaluator, initial_scores=folds.scores(None)))
+        initial_scores = held_out(lambda fold: fold.initial_scores)
+        return WeightPath(fit, replace(self._problem.evaluator, initial_scores=initial_scores))
 
     def _final_fit(self, path: WeightPath, weight: float, start: NDArray[np.float64]) -> PathPoint:
         result = self._solver.run(weight, start, self._report)

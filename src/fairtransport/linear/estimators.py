@@ -145,10 +145,9 @@ class TransportClassifier(GroupedClassifierMixin, TransportModel):
 
     With ``group_specific=True`` the weights of a group have a Gaussian prior around those of the initial model.
 
-    With ``solver="sgd"`` and the discrete distance, each update draws N scores of a group and N of the target, couples
-    the i-th smallest with the i-th smallest, which is the optimal coupling on the line, and follows the gradient of the
-    mean distance. The expected distance of two batches exceeds that of their distributions and favours a group that is
-    too concentrated, so batches should not be small.
+    With ``solver="sgd"`` and the discrete distance, each update couples the i-th smallest of N scores of a group with
+    the i-th smallest of N of the target. The expected distance of two batches exceeds that of their distributions and
+    favours a group that is too concentrated, so batches should not be small.
 
     Leave the sensitive columns out of the features for predictions that do not use the group; it is used in training
     only. ``outcome_`` and a `FairnessWarning` say where such features do not allow parity.

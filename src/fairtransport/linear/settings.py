@@ -37,9 +37,8 @@ class SgdSettings:
         Rows of each group that an update draws; by default 100 for continuous and 200 for discrete transport, whose
         coupling is biased by small batches.
     parameter_step : float, optional
-        Step size of the model's weights, eps_theta in the paper. By default it is chosen from the scale of the
-        features, the batch size and the weight of the objective, and decreases linearly; a number is used as it is for
-        every weight and every update.
+        Step size of the model's weights, eps_theta in the paper, for every weight and update. By default it is chosen
+        from the scale of the features, the batch size and the weight of the objective, and decreases linearly.
     dual_step : float, optional
         Step size of the dual potentials, eps_lambda in the paper; by default it follows from the regularization
         strength. Continuous transport only.
@@ -53,8 +52,7 @@ class SgdSettings:
 
     References
     ----------
-    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021: the algorithm boxes of
-    continuous and discrete optimal transport.
+    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021: the algorithm boxes.
 
     See Also
     --------

@@ -115,10 +115,8 @@ class TrainingProblem:
 
     def batches(self, seed: int, size: int) -> Batches:
         """Return what the compiled loop draws its batches from."""
-        cells, order = (
-            self.cells,
-            np.concatenate(self.cells.rows),
-        )  # cell by cell, so that a draw is the number of a row
+        cells = self.cells
+        order = np.concatenate(cells.rows)  # cell by cell, so that a draw is the number of a row
         population = Population(_cell_starts(cells), self.accept, self.alias)
         rows, outcomes = flat_rows(self.X[order]), self.outcomes[order]
         return Batches(seed, size, rows, outcomes, population, cells.groups, self.targets, cells.targets)

@@ -5,24 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from tests.auditing.rows import quick, rows_at_random
 
 import fairtransport as ft
-from fairtransport.auditing import Inference
 from fairtransport.auditing.errors.summary import estimate_cross_auc
 
-QUICK = {"inference": Inference(n_bootstrap=100, n_permutations=50, random_state=0)}
-
-
-def rows_at_random(seed=0, n=900, n_groups=3):
-    rng = np.random.default_rng(seed)
-    groups = rng.choice(list("abcdefgh"[:n_groups]), n)
-    scores = rng.beta(2, 3, n).round(2) * (1 - 0.2 * (groups == "b"))
-    return scores, (rng.random(n) < scores).astype(int), groups, rng.random(n) + 0.1
+QUICK = quick(100)
+ROWS = {"n": 900, "shift": 0.2, "decimals": 2}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_areas_by_sklearn(weighted):
-    scores, labels, groups, weights = rows_at_random()
+    scores, labels, groups, weights = rows_at_random(**ROWS)
     mass = weights if weighted else np.ones(scores.size)
     result = ft.audit(scores, labels, sensitive_features=groups, sample_weight=mass if weighted else None, **QUICK)
     crossed = result.cross_auc
@@ -37,7 +31,7 @@ def test_areas_by_sklearn(weighted):
 
 
 def test_the_largest_difference_is_between_a_group_and_the_one_scored_lower():
-    scores, labels, groups, _ = rows_at_random(n=3000)
+    scores, labels, groups, _ = rows_at_random(**{**ROWS, "n": 3000})
     crossed = ft.audit(scores, labels, sensitive_features=groups, **QUICK).cross_auc
     one, other = crossed.pair
     assert other == 1
@@ -46,7 +40,7 @@ def test_the_largest_difference_is_between_a_group_and_the_one_scored_lower():
 
 
 def test_a_group_with_one_label_only_has_half_of_the_areas():
-    scores, labels, groups, _ = rows_at_random()
+    scores, labels, groups, _ = rows_at_random(**ROWS)
     labels[groups == "c"] = 0
     crossed = ft.audit(scores, labels, sensitive_features=groups, **QUICK).cross_auc
     assert crossed.areas[2] == (None, None, None)

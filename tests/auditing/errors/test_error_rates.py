@@ -9,25 +9,21 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn import metrics as sk
+from tests.auditing.rows import quick, rows_at_random
 
 import fairtransport as ft
-from fairtransport.auditing import Inference, audit_histograms
+from fairtransport.auditing import audit_histograms
 from fairtransport.auditing.errors.separation import interval_of_norm, rate_noise
 from fairtransport.auditing.proportions import difference, ratio
 from fairtransport.auditing.records import RATES
 from fairtransport.histograms import count_scores
 
-QUICK = {"inference": Inference(n_bootstrap=50, n_permutations=50, random_state=0)}
+QUICK = quick()
 THRESHOLDS = (0.25, 0.5, 0.75)
 
 
-def rows_at_random(seed=0, n=900, n_groups=4, *, decimals=None):
-    rng = np.random.default_rng(seed)
-    groups = rng.choice(list("abcdefgh"[:n_groups]), n, p=np.arange(1, n_groups + 1) / (n_groups * (n_groups + 1) / 2))
-    scores = rng.beta(2, 3, n) * (1 - 0.15 * (groups == "b"))
-    if decimals is not None:
-        scores = scores.round(decimals)
-    return scores, (rng.random(n) < scores).astype(int), groups, rng.random(n) + 0.1
+def rows():
+    return rows_at_random(n=900, n_groups=4, shares=[0.1, 0.2, 0.3, 0.4])
 
 
 def by_sklearn(labels, selected, weights):
@@ -49,7 +45,7 @@ def by_sklearn(labels, selected, weights):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_rate_by_sklearn(weighted):
-    scores, labels, groups, weights = rows_at_random()
+    scores, labels, groups, weights = rows()
     result = ft.audit(
         scores,
         labels,
@@ -76,7 +72,7 @@ def test_every_rate_by_sklearn(weighted):
 
 @pytest.mark.parametrize("crossed", [True, False])
 def test_histograms_are_exact_for_thresholds_on_nodes(crossed):
-    scores, labels, groups, weights = rows_at_random()
+    scores, labels, groups, weights = rows()
     columns = {"one": groups, "two": np.where(weights > 0.6, "x", "y")}
     options = {"thresholds": THRESHOLDS, "groups": ft.GroupPolicy(crossed=crossed), **QUICK}
     by_rows = ft.audit(scores, labels, sensitive_features=columns, sample_weight=weights, **options)
@@ -99,7 +95,7 @@ def test_histograms_are_exact_for_thresholds_on_nodes(crossed):
 
 
 def test_differences_and_ratios_to_the_reference_group():
-    scores, labels, groups, _ = rows_at_random()
+    scores, labels, groups, _ = rows()
     result = ft.audit(scores, labels, sensitive_features=groups, reference="b", **QUICK).error_rates[0]
     assert result.reference == "b"
     reference = next(one for one in result.groups if one.name == "b")
@@ -114,13 +110,13 @@ def test_differences_and_ratios_to_the_reference_group():
 
 @pytest.mark.parametrize("labels", [True, False])
 def test_a_reference_that_does_not_exist(labels):
-    scores, y, groups, _ = rows_at_random()
+    scores, y, groups, _ = rows()
     with pytest.raises(ValueError, match=r"reference must be the label or name of one of the 4 groups"):
         ft.audit(scores, y if labels else None, sensitive_features=groups, reference="nowhere", **QUICK)
 
 
 def test_largest_differences_by_hand():
-    scores, labels, groups, _ = rows_at_random()
+    scores, labels, groups, _ = rows()
     result = ft.audit(
         scores, labels, sensitive_features=groups, groups=ft.GroupPolicy(min_size=10), **QUICK
     ).error_rates[0]
@@ -175,7 +171,7 @@ def test_rates_without_rows_are_none_and_named():
 
 
 def test_curves_are_the_rates_at_each_threshold():
-    scores, labels, groups, weights = rows_at_random()
+    scores, labels, groups, weights = rows()
     options = {"sensitive_features": groups, "sample_weight": weights, "thresholds": THRESHOLDS}
     result = ft.audit(scores, labels, **options, **QUICK)
     for name, curves in result.error_curves(THRESHOLDS).items():
@@ -212,7 +208,7 @@ def test_intervals_of_the_largest_difference_cover_the_truth(n_groups, n, spread
 
 
 def test_results_do_not_depend_on_the_order_of_rows():
-    scores, labels, groups, _ = rows_at_random()
+    scores, labels, groups, _ = rows()
     order = np.random.default_rng(1).permutation(scores.size)
     one = ft.audit(scores, labels, sensitive_features=groups, **QUICK)
     other = ft.audit(scores[order], labels[order], sensitive_features=groups[order], **QUICK)

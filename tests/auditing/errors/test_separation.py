@@ -5,24 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp, wasserstein_distance
+from tests.auditing.rows import quick, rows_at_random
 
 import fairtransport as ft
-from fairtransport.auditing import Inference
 from fairtransport.auditing.errors.separation import estimate_separation
 
-QUICK = {"inference": Inference(n_bootstrap=100, n_permutations=50, random_state=0)}
-
-
-def rows_at_random(seed=0, n=1200, n_groups=3, shift=0.15):
-    rng = np.random.default_rng(seed)
-    groups = rng.choice(list("abcdefgh"[:n_groups]), n)
-    scores = rng.beta(2, 3, n) * (1 - shift * (groups == "b"))
-    return scores, (rng.random(n) < scores).astype(int), groups, rng.random(n) + 0.1
+QUICK = quick(100)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_distances_within_labels_are_those_of_scipy(weighted):
-    scores, labels, groups, weights = rows_at_random()
+    scores, labels, groups, weights = rows_at_random(n=1200)
     mass = weights if weighted else np.ones(scores.size)
     result = ft.audit(scores, labels, sensitive_features=groups, sample_weight=mass if weighted else None, **QUICK)
     for part, label in ((result.separation.negatives, 0), (result.separation.positives, 1)):
@@ -39,7 +32,7 @@ def test_distances_within_labels_are_those_of_scipy(weighted):
 
 
 def test_for_two_groups_the_mean_is_the_distance_and_the_maximum_is_kolmogorov_and_smirnovs():
-    scores, labels, groups, _ = rows_at_random(n_groups=2)
+    scores, labels, groups, _ = rows_at_random(n=1200, n_groups=2)
     separation = ft.audit(scores, labels, sensitive_features=groups, **QUICK).separation
     parts = (separation.negatives, separation.positives)
     for part in parts:

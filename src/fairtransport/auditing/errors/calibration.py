@@ -269,15 +269,13 @@ class _LabelledRows:
         return error
 
     def noise(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        tallies = self._tallies
-        values, sizes = ([getattr(tally, name) for tally in tallies] for name in ("value", "binomial_size"))
+        values, sizes = ([getattr(each, name) for each in self._tallies] for name in ("value", "binomial_size"))
         return rate_noise(np.array(values), np.array(sizes), rng)
 
     def calibration(
         self, name: str, evidence: Evidence, noise: NDArray[np.float64], confidence: float, probabilities: bool
     ) -> GroupCalibration:
         scores, means = evidence.histograms.grid.from_unit(self.edges), self.mean_scores
-        tallies = self._tallies
         total = Tally(float(self.totals[1]), float(self.totals[0]), float(self.squares[1]), float(self.squares[0]))
         intercept, slope = self._logistic(confidence) if probabilities else (None, None)
         return GroupCalibration(
@@ -291,7 +289,7 @@ class _LabelledRows:
                     rate=share(tally, confidence),
                     weight=tally.total,
                 )
-                for at, tally in enumerate(tallies)
+                for at, tally in enumerate(self._tallies)
             ),
             expected_error=interval_of_norm(self.deviations, noise, self.error, confidence) if probabilities else None,
             intercept=intercept,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -176,16 +177,11 @@ def _estimate(tally: Tally, confidence: float) -> Estimate | None:
 def _group_rates(
     name: str, table: Decisions, rates: dict[str, Estimate | None], reference: dict[str, Estimate | None]
 ) -> GroupRates:
-    (true_negatives, false_positives), (false_negatives, true_positives) = table.weights.tolist()
+    names = ("true_positives", "false_positives", "false_negatives", "true_negatives")
     pairs = {rate: (one, reference[rate]) for rate, one in rates.items()}
     return GroupRates(
         name=name,
-        counts={
-            "true_positives": true_positives,
-            "false_positives": false_positives,
-            "false_negatives": false_negatives,
-            "true_negatives": true_negatives,
-        },
+        counts=dict(zip(names, table.weights.ravel()[[3, 1, 2, 0]].tolist(), strict=True)),
         rates=rates,
         differences={
             rate: None if one is None or other is None else difference(one, other)
@@ -209,10 +205,10 @@ class _Comparison:
     rng: np.random.Generator
 
     def gap(self, rate: str) -> RateGap | None:
-        groups, judged = self._compared(rate)
-        if len(groups) < 2:
+        drawn = self._drawn(rate)
+        if drawn is None:
             return None
-        values, noise = self._values_and_noise(rate, groups)
+        groups, judged, values, noise = drawn
         lowest, highest = groups[int(np.argmin(values))], groups[int(np.argmax(values))]
         return RateGap(
             difference=interval_of_norm(values, noise, _spread, self.options.inference.confidence),
@@ -224,39 +220,29 @@ class _Comparison:
         )
 
     def equalized_odds(self) -> CorrectedEstimate | None:
-        parts = [
-            self._values_and_noise(rate, groups)
-            for rate in ("true_positive_rate", "false_positive_rate")
-            for groups in [self._compared(rate)[0]]
-            if len(groups) >= 2
-        ]
-        if len(parts) < 2:
+        one, other = (self._drawn(rate) for rate in ("true_positive_rate", "false_positive_rate"))
+        if one is None or other is None:
             return None
-        n_first = len(parts[0][0])
+        n_first = len(one[0])
 
         def larger_spread(array: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.maximum(_spread(array[..., :n_first]), _spread(array[..., n_first:]))
 
-        values = np.concatenate([values for values, _ in parts])
-        noise = np.concatenate([noise for _, noise in parts], axis=1)
+        values, noise = np.append(one[2], other[2]), np.concatenate([one[3], other[3]], axis=1)
         return interval_of_norm(values, noise, larger_spread, self.options.inference.confidence)
 
-    def _compared(self, rate: str) -> tuple[list[int], bool]:
-        """Return the groups to compare, and whether their rates are based on enough rows."""
+    def _drawn(self, rate: str) -> tuple[list[int], bool, NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return the groups to compare, whether they have enough rows, their rates and draws of their errors."""
         sizes = np.array([tally.effective_size for tally in self.tallies[rate]])
         groups, enough = groups_to_compare(sizes, self.options.groups.min_size)
-        return groups.tolist(), enough
-
-    def _values_and_noise(self, rate: str, groups: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if groups.size < 2:
+            return None
         tallies = [self.tallies[rate][group] for group in groups]
-        values = np.array([tally.value for tally in tallies])
-        sizes = np.array([tally.binomial_size for tally in tallies])
-        return values, rate_noise(values, sizes, self.rng)
+        values, counts = (np.array([getattr(tally, name) for tally in tallies]) for name in ("value", "binomial_size"))
+        return groups.tolist(), enough, values, rate_noise(values, counts, self.rng)
 
 
-def _spread(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    spread: NDArray[np.float64] = array.max(axis=-1) - array.min(axis=-1)
-    return spread
+_spread = partial(np.ptp, axis=-1)
 
 
 def _exchanged(gap: RateGap | None, rates: Sequence[Estimate | None]) -> RateGap | None:

@@ -254,11 +254,7 @@ N_TERMS = 6
 
 @dataclass(frozen=True, eq=False)
 class ResidualMoments:
-    """Sums over rows of the terms that errors are functions of.
-
-    The means of the terms and their covariance, which the sums determine, give every error with its standard error by
-    the delta method. Sums of several parts of a table can be added.
-    """
+    """Sums over rows of the terms that errors are functions of; their covariance gives standard errors."""
 
     centre: float
     scale: float

@@ -379,17 +379,12 @@ def _label_cells(histograms: GroupHistograms, compared: list[tuple[int, NDArray[
     return replace(histograms, groups=cells, masses=masses[None], squares=squares, rows=rows, members=None)
 
 
-def _spreads(curves: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the largest difference between two groups at each node, the larger one of all labels."""
-    spreads = [label.max(axis=-2) - label.min(axis=-2) for label in curves]
-    return spreads[0] if len(spreads) == 1 else np.maximum(*spreads)
+def _mean(curves: list[NDArray[np.float64]], widths: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the mean over nodes of the largest difference between two groups, of all labels; the maximum if None."""
+    spreads = np.max([np.ptp(label, axis=-2) for label in curves], axis=0)
+    result: NDArray[np.float64] = spreads.max(axis=-1) if widths is None else spreads @ widths
+    return result
 
 
-def _maximum(curves: list[NDArray[np.float64]], widths: NDArray[np.float64]) -> NDArray[np.float64]:
-    del widths
-    maximum: NDArray[np.float64] = _spreads(curves).max(axis=-1)
-    return maximum
-
-
-def _mean(curves: list[NDArray[np.float64]], widths: NDArray[np.float64]) -> NDArray[np.float64]:
-    return _spreads(curves) @ widths
+def _maximum(curves: list[NDArray[np.float64]], _: NDArray[np.float64]) -> NDArray[np.float64]:
+    return _mean(curves, None)
