@@ -22,6 +22,15 @@ TASKS = ("classification", "regression")
 #: Whole numbers with at most so many different values may be classes as well as measurements.
 MOST_CLASS_NUMBERS = 20
 
+_PLAIN = (
+    ("0", "1"),
+    ("no", "yes"),
+    ("0.0", "1.0"),
+    ("false", "true"),
+    ("-1", "1"),
+    ("-1.0", "1.0"),
+)  # labels that say which they are
+
 
 def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str) -> Any:
     """Return the positive one of one or two labels."""
@@ -31,13 +40,19 @@ def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str)
         if len(labels) == 2 and pos_label not in labels:
             raise ValueError(f"{source} has two labels, and pos_label is neither of them.")
         return pos_label
-    if all(label in (0, 1) for label in labels):
-        return 1
+    words = {str(label).strip().lower() for label in labels}
+    for negative, positive in _PLAIN:
+        if words <= {negative, positive}:
+            known = [label for label in labels if str(label).strip().lower() == positive]
+            return known[0] if known else 1
     if len(labels) == 1:
         raise ValueError(
             f"{source} has one label only, neither 0 nor 1; specify which label is positive with pos_label=."
         )
-    return labels[1]
+    raise ValueError(
+        f"{source} has two labels other than 0 and 1, false and true, no and yes or -1 and 1; specify which of them is "
+        "positive with pos_label= (--pos-label)."
+    )
 
 
 def is_positive(y_true: ArrayLike, pos_label: Any = None, *, size: int, name: str = "y_true") -> NDArray[np.bool_]:

@@ -154,7 +154,8 @@ def test_labels_other_than_zero_and_one():
     scores, y, groups, _, _ = table()
     named = np.where(y == 1, "good", "bad")
     options = {"sensitive_features": groups}
-    assert opportunity_disparity(named, scores, **options) == opportunity_disparity(y, scores, **options)
+    good = opportunity_disparity(named, scores, pos_label="good", **options)
+    assert good == opportunity_disparity(y, scores, **options)
     other = opportunity_disparity(named, scores, pos_label="bad", **options)
     assert other == opportunity_disparity(1 - y, scores, **options)
 

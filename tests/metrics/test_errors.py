@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 from sklearn.metrics import zero_one_loss
 
-from fairtransport.metrics import error_rate
+import fairtransport as ft
+from fairtransport.metrics import error_rate, opportunity_disparity
 
 CANARY = 0.123454321
 
@@ -44,21 +45,37 @@ def test_it_is_sklearns_zero_one_loss(threshold):
         [False, True, True],
         [0.0, 1.0, 1.0],
         [-1, 1, 1],
-        [1, 2, 2],
-        ["bad", "good", "good"],
+        ["no", "yes", "yes"],
         ["0", "1", "1"],
-        np.array(["<=50K", ">50K", ">50K"], dtype=object),
+        np.array(["FALSE", "True", "True"], dtype=object),
         np.array([0, 1, 1], dtype=object),
-        pd.Series(["n", "y", "y"], dtype="category"),
+        pd.Series(["no", "yes", "yes"], dtype="category"),
         pd.Series([0, 1, 1], dtype="Int64", index=[5, 6, 7]),
-        pl.Series(["n", "y", "y"]),
+        pl.Series(["no", "yes", "yes"]),
         [[0], [1], [1]],
     ],
     ids=lambda labels: f"{type(labels).__name__}-{np.asarray(labels).dtype}-{np.asarray(labels).ravel()[1]}",
 )
-def test_the_second_of_any_two_labels_is_positive(labels):
+def test_labels_that_say_which_is_positive(labels):
     assert error_rate(labels, [0.2, 0.9, 0.1]) == pytest.approx(1 / 3)
     assert error_rate(labels, [0.2, 0.9, 0.8]) == 0.0
+
+
+@pytest.mark.parametrize("labels", [["ja", "nein"], ["approved", "denied"], ["<=50K", ">50K"], [1, 2], ["bad", "good"]])
+def test_other_labels_need_pos_label_everywhere(labels):
+    y, group = np.resize(labels, 8), list("aabbaabb")
+    scores = np.linspace(0.1, 0.9, 8)
+    table = pd.DataFrame({"s": scores, "g": group, "y": y})
+    calls = [
+        lambda **pos: error_rate(y, scores, **pos),
+        lambda **pos: ft.audit(scores, y, sensitive_features=group, **pos),
+        lambda **pos: ft.audit_table(table, score="s", sensitive_features="g", label="y", **pos),
+        lambda **pos: opportunity_disparity(y, scores, sensitive_features=group, **pos),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="two labels other than 0 and 1.*specify which of them is positive"):
+            call()
+        call(pos_label=labels[0])
 
 
 def test_pos_label_turns_the_classes():

@@ -122,7 +122,8 @@ def test_scores_that_are_decimals(kind):
 
 
 @pytest.mark.parametrize(
-    "labels", [[0, 1, 1, 0], [False, True, True, False], ["no", "yes", "yes", "no"], [1, 2, 2, 1], [0.0, 1.0, 1.0, 0.0]]
+    "labels",
+    [[0, 1, 1, 0], [False, True, True, False], ["no", "yes", "yes", "no"], [-1, 1, 1, -1], [0.0, 1.0, 1.0, 0.0]],
 )
 def test_the_larger_label_is_the_positive_one(to_table, labels):
     columns = {"s": [0.0, 0.5, 1.0, 0.5], "g": ["a", "a", "b", "b"], "y": labels}

@@ -129,7 +129,7 @@ def audit(
         Whether labels are classes or real numbers. By default it is recognised: two different labels are classes,
         fractions and many whole numbers are real; for a few whole numbers the task must be given.
     pos_label : label, optional
-        The positive class, where labels are not 0 and 1.
+        The positive class; needed unless labels are 0 and 1, false and true, no and yes or -1 and 1.
     favourable : {"high", "low"}, default "high"
         Which scores are to a person's advantage. With ``"low"``, as for a risk of default, those above a threshold are
         flagged rather than selected, and the four-fifths rule compares the shares that are not flagged.

@@ -56,8 +56,7 @@ def audit_table(
     sensitive_features : str or list of str
         Sensitive columns; several are crossed.
     label : str, optional
-        Column of labels: 0 and 1, or two others, of which the larger (for text, the alphabetically later) is the
-        positive class; or real numbers.
+        Column of labels: 0 and 1, or two others, of which ``pos_label`` is the positive class; or real numbers.
     strata : str or list of str, optional
         Columns of a legitimate ground for differences, as in `fairtransport.audit`. Columns with more than 12 different
         numbers are cut at quantiles, which the provenance of the audit lists.
@@ -75,7 +74,7 @@ def audit_table(
     task : {"classification", "regression"}, optional
         As in `fairtransport.audit`; by default recognised from the first rows.
     pos_label : label, optional
-        The positive class, where it is not the larger label.
+        The positive class; needed unless labels are 0 and 1, false and true, no and yes or -1 and 1.
 
     Returns
     -------

@@ -57,7 +57,7 @@ def separation_disparity(
         Whether labels and strata count the same or by their share of the rows. By default labels count the same, or the
         rarer one would hardly count, and the strata of a label by share.
     pos_label : label, optional
-        The positive class, where labels are not 0 and 1.
+        The positive class; needed unless labels are 0 and 1, false and true, no and yes or -1 and 1.
 
     Returns
     -------
@@ -290,7 +290,7 @@ def equalized_odds_difference(
         Scores and threshold within [0, 1]; any scores, and the threshold among them; or any scores, with a threshold
         among their ranks, so that 0.9 selects the highest tenth of all rows.
     pos_label : label, optional
-        The positive class, where labels are not 0 and 1.
+        The positive class; needed unless labels are 0 and 1, false and true, no and yes or -1 and 1.
 
     Returns
     -------
@@ -426,8 +426,7 @@ def error_rate(
     threshold : float, default 0.5
         Scores strictly above it are classified as positive.
     pos_label : label, optional
-        The positive class. By default 1 for labels 0 and 1 (or False and True), and the larger one in sorted order for
-        any other two.
+        The positive class; needed unless labels are 0 and 1, false and true, no and yes or -1 and 1.
     sample_weight : array-like of shape (n,), optional
         Weights; equal when omitted.
 

@@ -165,7 +165,8 @@ class TableModel(BaseEstimator):
         Columns within whose values groups are compared (conditional parity); numbers are cut at quantiles, see
         `fairtransport.strata.make_strata`. They are features as well, unless dropped.
     pos_label : str, optional
-        The label whose probability is the score of a classifier; the larger one by default.
+        The label whose probability is the score of a classifier; needed unless labels are 0 and 1, false and true, no
+        and yes or -1 and 1.
     aware : bool, default=False
         Whether the sensitive columns are features as well.
     drop : sequence of str, default=()
