@@ -22,14 +22,8 @@ TASKS = ("classification", "regression")
 #: Whole numbers with at most so many different values may be classes as well as measurements.
 MOST_CLASS_NUMBERS = 20
 
-_PLAIN = (
-    ("0", "1"),
-    ("no", "yes"),
-    ("0.0", "1.0"),
-    ("false", "true"),
-    ("-1", "1"),
-    ("-1.0", "1.0"),
-)  # labels that say which they are
+# Pairs of labels that say which of them is positive.
+_PLAIN = (("0", "1"), ("0.0", "1.0"), ("-1", "1"), ("-1.0", "1.0"), ("false", "true"), ("no", "yes"))
 
 
 def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str) -> Any:

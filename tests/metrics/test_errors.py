@@ -73,7 +73,7 @@ def test_other_labels_need_pos_label_everywhere(labels):
         lambda **pos: opportunity_disparity(y, scores, sensitive_features=group, **pos),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match="two labels other than 0 and 1.*specify which of them is positive"):
+        with pytest.raises(ValueError, match=r"two labels other than 0 and 1.*specify which of them is positive"):
             call()
         call(pos_label=labels[0])
 
