@@ -1,7 +1,5 @@
 """What groups.py promises: the same groups from any table library, and no group value in any error."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re

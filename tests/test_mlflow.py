@@ -1,7 +1,5 @@
 """Models in MLflow: the scores are those of the library, by pyfunc and by MLflow's scoring server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -1,7 +1,5 @@
 """The progress bar appears when it is due, and only where it is asked for."""
 
-from __future__ import annotations
-
 import pytest
 
 from fairtransport._progress import progress

@@ -1,7 +1,5 @@
 """Groups of few rows: kept, pooled into one group, or dropped; for the rows at hand and for new ones."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from fairtransport._text import count_word, one_line, shorten, three_digits

@@ -1,7 +1,5 @@
 """Arguments are checked without quoting them, and errors are described without the values that libraries quote."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

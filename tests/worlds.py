@@ -74,9 +74,6 @@ def many_groups(n_groups, n=2000, *, seed=0, n_tiny=0):
     return X, (X @ [1.0, 0.8, 0.3, 0.0, 0.0, -0.4] + rng.normal(size=n) > 0.5).astype(int), group
 
 
-# ---------------------------------------------------------------------------------------------- scores without features
-
-
 def scores(groups=("a", "b", "c", "d"), n=1200, *, apart=0.5, decimals=None, seed=0):
     """Return calibrated scores whose groups differ, labels that follow the scores, and the groups."""
     rng = np.random.default_rng(seed)
@@ -121,9 +118,6 @@ def real_scores(n=1500, seed=0, *, n_groups=3):
     group = rng.integers(n_groups, size=n)
     y = rng.standard_t(3, size=n) * (1 + 0.5 * group) + group
     return 0.7 * y + 0.4 * group + rng.normal(size=n), y, np.array(list("abc"))[group]
-
-
-# ------------------------------------------------------------------------------------------------------------- tables
 
 
 def score_table(n=600, seed=0, *, races=("B", "W")):

@@ -1,7 +1,5 @@
 """Worlds whose truth is known, which the benchmarks also use."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

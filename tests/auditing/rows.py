@@ -1,7 +1,5 @@
 """The rows that audits are tested on."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fairtransport.auditing import Inference

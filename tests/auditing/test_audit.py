@@ -1,7 +1,5 @@
 """The audit against the metrics, scikit-learn and hand computation; small groups, text, JSON and errors."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -19,9 +17,6 @@ from fairtransport.auditing import Inference
 CANARY = 0.123454321
 QUICK = quick()
 SPDD = "strong_pairwise_disparity"
-
-
-# ------------------------------------------------------------------------------------------------------ figures
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -119,9 +114,6 @@ def test_weights_equal_repetition_in_every_value():
         assert one.error.high - one.error.low > other.error.high - other.error.low
 
 
-# ------------------------------------------------------------------------------------------------------- strata
-
-
 def test_strata_explain_a_difference():
     # Groups differ only because they live in different regions; within a region they are alike.
     rng = np.random.default_rng(0)
@@ -167,9 +159,6 @@ def test_strata_with_tiny_cells_and_without_a_second_group():
         ft.audit(scores[:2], sensitive_features=["a", "b"], strata=["x", "y"], **QUICK)
 
 
-# ------------------------------------------------------------------------------------------------- small groups
-
-
 def test_equal_samples_have_an_interval_above_zero():
     scores = np.tile([0.0, 1.0], 100)
     result = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 100), inference=Inference(random_state=0))
@@ -189,9 +178,6 @@ def test_zero_and_one_scores_have_the_interval_of_a_difference_of_shares():
     ).readings[SPDD]
     half = 1.96 * np.sqrt(0.21 / 1000 + 0.25 / 1000)
     assert (reading.value, reading.low, reading.high) == pytest.approx((0.2, 0.2 - half, 0.2 + half), abs=0.005)
-
-
-# -------------------------------------------------------------------------------------------------- what is shown
 
 
 def test_to_dict_is_plain_and_complete():
@@ -236,9 +222,6 @@ def test_figures_and_pages_are_loaded_when_first_asked_for():
         "assert 'matplotlib' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-# ------------------------------------------------------------------------------------------------- what it refuses
 
 
 @pytest.mark.parametrize(

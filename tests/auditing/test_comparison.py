@@ -1,7 +1,5 @@
 """Two audits: what changed, and what is more than noise."""
 
-from __future__ import annotations
-
 import json
 import math
 

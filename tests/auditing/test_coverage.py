@@ -3,8 +3,6 @@
 Small versions of ``python -m benchmarks coverage``, which runs forty worlds; its figures are in the documentation.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -108,9 +106,6 @@ def test_degrees_of_freedom_are_few_where_few_rows_have_the_variance():
     precision = variance_precision(heavy)
     assert np.all(precision.degrees_of_freedom < 40)
     assert np.all(precision.factors > 1.02)
-
-
-# -------------------- Generated audits: verdict, intervals, p-values and limits never contradict each other, and seld
 
 
 def run(module, n_audits, seed, **options):

@@ -1,7 +1,5 @@
 """Audits of equalized odds, equal opportunity and conditional parity: against the metrics, scipy and known worlds."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -127,9 +125,6 @@ def test_a_label_with_one_group_is_set_aside_and_named():
     assert any(point.startswith("One outcome with ") and "set aside" in point for point in result.verdict.points)
     with pytest.raises(ValueError, match="nothing to compare: no label has rows of two groups"):
         ft.audit(scores, y, sensitive_features=groups, criterion="equal_opportunity", **QUICK)
-
-
-# ------------------------------------------------------------------------------------------- simulated worlds
 
 
 def separation_audit(rng, sizes, params, n_replicates=60):

@@ -1,7 +1,5 @@
 """An audit written as JSON comes back as it was, and nothing else is taken for one."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

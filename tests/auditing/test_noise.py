@@ -1,7 +1,5 @@
 """Coarse histograms, disparity norms, permutation test, confidence distributions and distribution-free bounds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -37,9 +35,6 @@ def stratum_of(counted, target="barycenter", most=128):
     return Stratum(coarsen(counted, most), make_norms(counted, target))
 
 
-# -------------------------------------------------------------------------------------------------- few bins
-
-
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("n", [60, 3000])
 def test_disparities_are_kept_by_coarse_bins(target, n):
@@ -73,9 +68,6 @@ def test_norms_are_sums_of_distances(n_groups):
     assert DisparityNorm("x", "group", group=0).total(curves, widths)[0] == pytest.approx(to_first)
 
 
-# ------------------------------------------------------------------------------------------------ noise floors
-
-
 @pytest.mark.parametrize("n", [90, 4000])
 def test_floors_are_those_of_shuffled_rows(n):
     rng = np.random.default_rng(0)
@@ -98,9 +90,6 @@ def test_a_thousand_million_rows_have_a_floor():
     floors, _ = joint_noise_floors([stratum_of(many)], 50, np.random.default_rng(0))
     assert 0 < floors[METRICS[2]].mean < 1e-4
     assert floors[METRICS[2]].p_value == 1 / 51
-
-
-# --------------------------------------------------------------------------------------------------- intervals
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -127,9 +116,6 @@ def test_the_bias_is_corrected():
         corrected.append(confidence_distributions([stratum_of(counted)], 99, rng)[METRICS[2]].median)
     assert np.mean(corrected) < 0.45 * np.mean(observed)
     assert np.min(corrected) == 0
-
-
-# -------------------------------------------------------------------------------------------- distribution-free
 
 
 def test_margins_by_hand():
@@ -164,9 +150,6 @@ def test_bins_do_not_depend_on_groups():
     one, other = (coarsen(count_scores(scores, sensitive_features=codes)) for codes in (groups, shuffled))
     assert np.array_equal(one.nodes, other.nodes)
     assert np.array_equal(one.centres, other.centres)
-
-
-# -------------------- Shares, differences, ratios and areas under the curve: against scipy, scikit-learn, and simulat
 
 
 @given(st.integers(0, 60), st.integers(1, 60), st.sampled_from([0.8, 0.95, 0.99]))

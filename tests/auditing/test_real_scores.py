@@ -1,7 +1,5 @@
 """Scores without known bounds: ranks, units, thresholds as shares of the rows, and no dependence on the scale."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp, wasserstein_distance

@@ -1,7 +1,5 @@
 """One audit for each value of a column: the same figures as audits of the parts, and few false alarms."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

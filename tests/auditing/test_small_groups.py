@@ -1,7 +1,5 @@
 """Audits with groups of few rows: kept, pooled or left out, from rows and from tables, and said so."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Audits, comparisons and curves as data frames, Markdown and notebook cells; three readings of selection rates."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The verdict: what it says in each case, which groups it refers to, and that all outputs say the same."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -29,9 +27,6 @@ def risk_scores():
     scores = np.clip(rng.beta(1.5, 2.2, groups.size) + shift, 0, 1)
     scores[groups == "f"] = [0.0, 1.0, 1.0]
     return scores, groups
-
-
-# ------------------------------------------------------------------------------------------------- what it says
 
 
 def test_fifteen_rows_do_not_decide():
@@ -127,9 +122,6 @@ def test_groups_that_differ_in_spread_are_not_ordered():
     assert "neither being higher throughout" in result.verdict.sentence
 
 
-# ------------------------------------------------------------------------------------------------ where it stands
-
-
 def test_text_json_notebook_and_page_have_the_same_verdict():
     scores, groups = risk_scores()
     result = audit_of(scores, groups)
@@ -143,9 +135,6 @@ def test_text_json_notebook_and_page_have_the_same_verdict():
     assert marked in result.to_html()
     assert marked.replace("<bdi>", "<b><bdi>").replace("</bdi>", "</bdi></b>") in result._repr_html_()
     assert str(result.verdict).startswith(sentence)
-
-
-# ---------------------------------------------------------------------------------------------- many comparisons
 
 
 def test_holm_is_that_of_statsmodels():
@@ -182,9 +171,6 @@ def test_effective_rows_decide_who_is_judged():
     result = ft.audit(rng.random(600), sensitive_features=groups, sample_weight=weights, **QUICK)
     assert result.not_judged == ("c",)
     assert result.verdict.set_aside["c"] == "200 rows with weights that are worth 10"
-
-
-# -------------------- Which scores are to a person's advantage: the four-fifths rule compares the rates of the favour
 
 
 SCORES = np.repeat([0.9, 0.1, 0.9, 0.1], [30, 70, 60, 40])

@@ -35,9 +35,6 @@ def frame(data):
     return table
 
 
-# ------------------------------------------------------------------------------------------------------------ parity
-
-
 @BOTH
 def test_more_weight_is_less_disparity_and_more_error_on_new_rows(trees, data, new_data):
     models = [fitted(trees, data, parity_weight=weight) for weight in (0.0, 0.3, 1.0)]
@@ -90,9 +87,6 @@ def test_repair_removes_the_remaining_disparity_and_needs_the_group(trees, data,
         model.predict(new_data.X, sensitive_features=np.full(new_data.n, "somebody"))
 
 
-# ------------------------------------------------------------------------------------------- features and weights
-
-
 @BOTH
 def test_missing_values_and_categories_are_passed_on(trees, data):
     table = frame(data)
@@ -134,9 +128,6 @@ def test_class_weight_uses_the_original_labels(data):
     np.testing.assert_allclose(model.predict_proba(data.X), heavy.predict_proba(data.X), atol=1e-6)
     balanced = fitted(clone(LIGHT).set_params(class_weight="balanced"), data)
     assert balanced.predict_proba(data.X)[:, 1].mean() == pytest.approx(0.5, abs=0.05)
-
-
-# ---------------------------------------------------------------------------------------------------------- contract
 
 
 @BOTH
@@ -191,9 +182,6 @@ def test_frontier_varies_the_weight_and_the_repair(data):
     )  # fmt: skip
     assert repaired.situation == "aware"
     assert repaired.table()["pairwise_disparity"][1] < 0.07
-
-
-# ----------------------------------------------------------------------------------------------------- invalid input
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,6 @@ def test_early_stopping_is_on_the_distances_within_labels(trees):
     assert len(model.history_["loss"]) > 0
 
 
-# --------------------------------------------------------------------------------------------- probabilities of groups
-
-
 def probabilities_of(trees, X, codes, *, criterion="demographic_parity", labels=None):
     rows = TrainingData(X, np.zeros(len(X), int) if labels is None else labels, make_groups(codes))
     return estimate_group_probabilities(library_of(trees, "classification"), rows, rows.compare(criterion), 0)

@@ -56,9 +56,6 @@ def advanced(rows, *, criterion="parity", target=None, weights=None, sensitive=N
     return made, pairs
 
 
-# ------------------------------------------------------------------------------------------------------- mathematics
-
-
 @both_kinds
 @pytest.mark.parametrize(
     "case",
@@ -175,9 +172,6 @@ def test_a_target_is_resolved_in_each_stratum():
     assert np.abs(push[codes == 0]).mean() < 0.1 * np.abs(push[codes == 1]).mean()
 
 
-# ------------------------------------------------------------------------------------------------------------ rounds
-
-
 @pytest.mark.parametrize(("kind", "power"), [("continuous", 1), ("discrete", 2)])
 def test_weight_increases_along_the_ramp_after_the_warmup(kind, power):
     margins, labels, codes, *_ = make_rows()
@@ -223,9 +217,6 @@ def test_the_first_rounds_minimise_the_log_loss():
     scores = logistic(margins)
     np.testing.assert_allclose(gradient, weights * (scores - labels), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(curvature, weights * scores * (1 - scores), rtol=1e-5, atol=1e-7)
-
-
-# --------------------------------------------------------------------------------------------------------- libraries
 
 
 def disparity(margins, data):
@@ -293,9 +284,6 @@ def test_it_can_be_pickled():
         np.testing.assert_array_equal(one, other)
 
 
-# ------------------------------------------------------------------------------------------------------------ losses
-
-
 MARGINS = np.linspace(-2.0, 2.0, 40)
 Y = np.tile([0.0, 1.0], 20)
 
@@ -333,9 +321,6 @@ def test_the_constant_is_the_best_one(name, weights):
     best = loss.constant(y, weights)
     assert mean_loss(best) <= min(mean_loss(best - 0.01), mean_loss(best + 0.01))
     assert loss.information(np.full(41, best), y, weights) == pytest.approx(0.01 * mean_loss(best))
-
-
-# ----------------------------------------------------------------------------------------------------- invalid input
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,6 @@ def test_numbers(small):
     assert "rank disparity is at its noise floor" in model.outcome_
 
 
-# ----------------------------------------------------------------------------------------------------------- settings
-
-
 @pytest.mark.parametrize(
     ("trees", "chosen", "patience"),
     [

@@ -1,7 +1,5 @@
 """The audit page in a browser without network: the sliders show what Python computes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -133,9 +131,6 @@ def put(page, *, threshold=None, amount=None):
     settle(page)
 
 
-# ------------------------------------------------------------------------------------------ what is on the page
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_opens_without_messages_and_fits_the_screen(open_page, files, kind, width, dark):
@@ -226,9 +221,6 @@ def test_two_audits_side_by_side(open_page, files, rows, repaired, what_if):
         assert "beyond noise" in page.locator(".verdict").inner_text()
 
 
-# ------------------------------------------------------------------------------------------------ keyboard and pointer
-
-
 def test_keyboard_reaches_every_control(open_page, files, what_if):
     with open_page(files["four"]) as page:
         page.focus("#threshold")
@@ -316,9 +308,6 @@ def test_sixty_groups_stay_readable(open_page, files):
         assert page.locator("table.matrix tbody tr").count() == 12
 
 
-# ------------------------------------------------------------------------------------------------- names from outside
-
-
 def test_hostile_names_are_only_text(open_page, files):
     with open_page(files["hostile"]) as page:
         text = page.locator("#live tbody").inner_text()
@@ -375,9 +364,6 @@ def test_content_policy_blocks_other_scripts_and_requests(open_page, files):
         assert page.seen.outside == []
 
 
-# ----------------------------------------------------------------------------------------- paper, dark, no script
-
-
 def contrast(page, selector):
     """Contrast of text to the page, by the formula of WCAG."""
     colours = page.evaluate(
@@ -421,9 +407,6 @@ def test_tables_need_no_script(open_page, files, audit):
         assert page.locator("#panel").is_hidden()
         for rate in audit.thresholds[0].rates:
             assert f"{100 * rate.value:.1f}%" in text
-
-
-# ------------------------------------------------------------------------------------------------------- errors
 
 
 def error_cell(page, group, name):

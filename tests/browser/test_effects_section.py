@@ -1,7 +1,5 @@
 """The section on a causal graph in a browser: readable on wide and narrow screens, whatever columns are called."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

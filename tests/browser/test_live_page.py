@@ -1,7 +1,5 @@
 """The live page of a stream in a browser: it follows the stream, reports when it stops, and loads nothing else."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

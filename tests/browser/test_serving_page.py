@@ -1,7 +1,5 @@
 """The page of a server that says how to ask for scores."""
 
-from __future__ import annotations
-
 import threading
 import time
 

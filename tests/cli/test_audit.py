@@ -1,7 +1,5 @@
 """``fairtransport audit``: what is printed, written and returned, and what is refused in one line."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -88,9 +86,6 @@ def test_options_reach_the_audit(run, here):
     assert without_provenance(result.stdout) == without_provenance(expected.to_json())
 
 
-# ------------------------------------------------------------------------------------------------------------ limits
-
-
 @pytest.mark.parametrize(
     ("option", "limit", "status"),
     [
@@ -122,9 +117,6 @@ def test_every_exceeded_limit_is_reported(run, here):
     assert result.exit_code == 2
     assert [line.split()[2] for line in result.stderr.splitlines()] == ["spdd", "wass1"]
     json.loads(result.stdout)
-
-
-# --------------------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])
@@ -182,9 +174,6 @@ def test_predictions_and_labels_that_are_numbers(run, here, one_line):
     assert run(*command, "--label", "grade", "--task", "regression").exit_code == 0
     bounded = run(*command, "--range", "0,1000000", "--fail-above", "ks=.1")
     assert "A limit on ks cannot be judged" in bounded.stderr
-
-
-# ------------------------------------------------------------------------------------------ error rates, and direction
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Commands address columns literally: files with nasty names give the results of the same files with tame names."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

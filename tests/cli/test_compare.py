@@ -1,7 +1,5 @@
 """``fairtransport compare``: audits in JSON, or files of scores."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

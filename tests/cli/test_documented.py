@@ -1,7 +1,5 @@
 """Every command in README.md and docs/*.md runs, on a small table."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """No path of a command may be another of its paths: every pair, by every kind of link, for every command."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

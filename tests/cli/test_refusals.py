@@ -3,8 +3,6 @@
 Status 64 is that of a wrong call, before any file is read; 1 that of a wrong file or of options that do not fit it.
 """
 
-from __future__ import annotations
-
 import shlex
 
 import numpy as np

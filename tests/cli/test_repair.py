@@ -1,7 +1,5 @@
 """``fairtransport repair``: its output is the table with one more column."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -138,9 +136,6 @@ def test_sql_and_lookup_table_repair_as_the_file_does(run, here):
     assert lookup.height == 3 * 501
 
 
-# --------------------------------------------------------------------------------------------------------- bad input
-
-
 def test_ctrl_c_of_a_real_process(here):
     """Stopped while it writes: exit status 130, one line, and no file but the ones before."""
     rng = np.random.default_rng(0)
@@ -167,9 +162,6 @@ def test_the_output_is_not_more_open_than_the_mask_allows(run, here):
     finally:
         os.umask(mask)
     assert Path("out.parquet").stat().st_mode & 0o777 == 0o600
-
-
-# ------------------------------------------------------------------------------------------------ criteria and strata
 
 
 def distances(table, column, by="race", label=None):

@@ -1,7 +1,5 @@
 """``fairtransport reproduce``, ``demo`` and ``datasets``: what they print, write and refuse."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict, fields
@@ -77,9 +75,6 @@ def test_a_figure_prints_its_claims_and_the_page(run, tmp_path, monkeypatch):
     assert asked[1][0] == ITEMS
 
 
-# --------------------
-
-
 def test_prints_table_verdict_and_path(run, compare, comparison, tmp_path):
     result = run("demo", "--out", tmp_path / "demo")
     assert result.exit_code == 0, result.output
@@ -124,9 +119,6 @@ def test_real_training(run, tmp_path):
     # The paper's Table 1 has 0.806 without parity; a tenth of the updates brings COT near its 0.05.
     assert lr["metrics"]["strong_pairwise_disparity"] == pytest.approx(0.807, abs=0.005)
     assert cot["metrics"]["strong_pairwise_disparity"] < 0.15
-
-
-# --------------------
 
 
 def test_table_fits_80_columns_and_cites(run):

@@ -1,7 +1,5 @@
 """``fairtransport score``: the rows as they were, with scores; rows without one are counted."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """``fairtransport serve``: what it refuses, and how it ends; tests/serving has what it answers."""
 
-from __future__ import annotations
-
 import signal
 import socket
 

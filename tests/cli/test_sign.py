@@ -1,7 +1,5 @@
 """``fairtransport sign``, and --verify: only files that the key has signed are used."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``--small-groups`` and ``--min-group-size``; the report of an audit predicts the errors after ``repair``."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

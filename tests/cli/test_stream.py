@@ -1,7 +1,5 @@
 """``fairtransport stream``: lines in, scored lines out, once each; signals, bad lines, resumes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -311,9 +309,6 @@ def test_freezing_and_reports(stream, here):
     lines = [line for line in result.stderr.splitlines() if line.startswith("batch ")]
     assert len(lines) == 12
     assert all("frozen" in line and "disparity" in line for line in lines)
-
-
-# ---------------------------------------------------------------- processes
 
 
 def start(models, here, *arguments, stdin=None, model="cot.ft"):

@@ -1,7 +1,5 @@
 """Every command of docs/stream.md runs, in the order of the page."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """``fairtransport train``: a raw table in, a model file and an honest table out; wrong input in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -231,9 +229,6 @@ def test_small_groups_are_scored_and_reported(run, here, raw_people, policy, met
     assert np.isfinite(scored.scores).all()
 
 
-# ----------------------------------------------------------------------------------------------------------- bad input
-
-
 def with_groups(raw_people, groups):
     frame = raw_people(len(groups)).with_columns(group=pl.Series(groups))
     frame.write_csv("groups.csv")
@@ -272,9 +267,6 @@ def test_stopped_in_the_middle_of_training_nothing_is_left(here, raw_people):
     assert process.returncode == 130
     assert rest.splitlines()[-1] == "stopped"
     assert sorted(path.name for path in here.iterdir()) == before
-
-
-# ------------------------------------------------------------------------------------------------------- regression
 
 
 @pytest.fixture

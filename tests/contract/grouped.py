@@ -7,8 +7,6 @@ nothing to do with the labels and a copy of the row has the same one. Where X is
 for the estimator to say what is wrong.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """A disparity is one quantity: the mean over pairs of groups, wherever it is reported or limited."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """How people use estimators: through pipelines and searches, copied, pickled, in threads, with wrong parameters."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -57,9 +55,6 @@ def asking(name, alias=True):
 def routing():
     with sklearn.config_context(enable_metadata_routing=True):
         yield
-
-
-# ---------------------------------------------------------------------------------------------------------- routing
 
 
 @every
@@ -121,9 +116,6 @@ def test_calibration_of_blind_models(routing, name):
     assert calibrated.predict_proba(X).shape == (600, 2)
 
 
-# ---------------------------------------------------------------------------------------------- copies and threads
-
-
 @every
 def test_clone_copy_and_pickle(name):
     X, y, group = people()
@@ -157,9 +149,6 @@ def test_ten_threads_fit_and_predict_at_once(name):
         np.testing.assert_array_equal(one, other)
     for scores in calls:
         np.testing.assert_array_equal(scores, alone[0][1])
-
-
-# ------------------------------------------------------------------------------------------------- wrong parameters
 
 
 BAD = {
@@ -240,9 +229,6 @@ def test_classes_in_partial_fit_are_compared(name):
     for fitted in (model, CLASSIFIERS[name]()):
         with pytest.raises(ValueError, match="classes must be the two classes"):
             fitted.partial_fit(X, y, classes=[0, 2], sensitive_features=group)
-
-
-# ----------------------------------------------------------------------------------------------- tables coming out
 
 
 def test_set_output_of_the_repair():

@@ -46,9 +46,6 @@ def test_two_processes_save_to_one_path(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["model.ft"]
 
 
-# -------------------- kill -9 at random moments, inside a checkpoint too: what is left in the end is what would have
-
-
 def result_of(tmp_path, kind, n_kills):
     result = run_script(Path(__file__).with_name("killed_streams.py"), tmp_path, kind, n_kills)
     assert result["wrong"] == []
@@ -71,9 +68,6 @@ def test_batches_that_end_by_the_clock_stay_as_they_were(tmp_path):
     result = result_of(tmp_path, "waiting", 60)
     assert result["finished"] >= 2
     assert result["sizes"] >= 5  # of batches: the clock did end them
-
-
-# -------------------- kill -9 of a stream between topics: each message is scored once, as if nothing had happened
 
 
 @pytest.mark.parametrize(("kind", "n_kills"), [("topic", 25), ("file", 4)])

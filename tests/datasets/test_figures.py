@@ -82,9 +82,6 @@ def test_rows_are_those_of_the_raw_files(loader, row, expected):
     assert [*data.data[row].tolist(), data.target[row]] == expected
 
 
-# ------------------------------------------------------------------------------------------------------------ Adult
-
-
 def test_train_rows_of_adult_come_first(adult):
     assert isinstance(adult.split, np.ndarray)
     assert set(adult.split[:32_561]) == {"train"}
@@ -114,9 +111,6 @@ def test_missing_words_are_nan_in_arrays_and_null_in_polars(kind, load):
         assert all(isinstance(cell, (str, float)) for cell in column)
 
 
-# ---------------------------------------------------------------------------------------------------- German Credit
-
-
 def test_groups_of_german_follow_from_the_data():
     german = LOADERS["german"]()
     age, group = german.data["age"], german.sensitive_features["age_group"]
@@ -128,9 +122,6 @@ def test_groups_of_german_follow_from_the_data():
     codes = [name for name in german.data if not pd.api.types.is_integer_dtype(german.data[name])]
     used = {code for name in codes for code in german.data[name]}
     assert {code for code in used if code not in german.DESCR} == set()
-
-
-# -------------------------------------------------------------------------------------------- Communities and Crime
 
 
 def test_rate_agrees_with_the_summary_of_uci(communities):

@@ -4,8 +4,6 @@ Every command line in them is parsed by the command itself, files that they name
 the Dockerfile is linted, and alerts ask for figures that the server has.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -35,9 +33,6 @@ def parse(words):
     program = typer.main.get_command(app)
     with program.make_context("fairtransport", list(words[:1]), resilient_parsing=True) as context:
         return program.commands[words[0]].make_context(words[0], list(words[1:]), parent=context).params
-
-
-# ------------------------------------------------------------------------------------------------------- container
 
 
 def instructions():
@@ -121,9 +116,6 @@ def test_prometheus_asks_the_server_for_figures_that_it_has():
         assert rule["annotations"]["summary"].endswith(".")
 
 
-# --------------------------------------------------------------------------------------------------------- systemd
-
-
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_command_of_a_unit(unit):
     (command,) = re.findall(r"^ExecStart=(.*)$", unit.read_text(), flags=re.MULTILINE)
@@ -145,9 +137,6 @@ def test_unit_is_verified_and_confined(unit, tmp_path):
     for arguments in checks:
         done = subprocess.run([analyze, *arguments, str(copy)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-500:] + done.stderr
-
-
-# ------------------------------------------------------------------------------------------------------- batch job
 
 
 @pytest.mark.docs

@@ -1,7 +1,5 @@
 """Run a page as a reader would: its blocks in order, in an empty folder; what it says they print is printed."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """The page on production runs from top to bottom, with a broker and a port of its own."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Every block and command of the tours, and of the pages that show code of their own, does what the page says."""
 
-from __future__ import annotations
-
 import pytest
 
 from .pages import alike, blocks, run_page

@@ -1,7 +1,5 @@
 """The site is built with warnings as errors; links and anchors lead somewhere; nothing is fetched from elsewhere."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A real cluster of two worker processes: what travels, what does not, and what a dead worker costs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What docs/clusters.md shows works, on the cluster and in the session."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

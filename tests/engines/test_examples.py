@@ -1,7 +1,5 @@
 """The examples of clusters run from end to end, as a user runs them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A real Spark session in local mode: what its tables have and others have not, and what is sent around."""
 
-from __future__ import annotations
-
 import narwhals as nw
 import numpy as np
 import polars as pl

@@ -21,9 +21,6 @@ def scores_of(model, features=X, groups=G):
     return model.predict_proba(features, sensitive_features=groups)[:, 1]
 
 
-# ------------------------------------------------------------------------------ outcomes
-
-
 @both
 @owned
 def test_the_noise_floor_is_reached_where_the_features_allow_it(cls, group_specific):
@@ -92,9 +89,6 @@ def test_flexible_models_are_judged_by_rows_they_have_not_seen():
     assert model.path_["log_loss"][at] > model.before_after_["log_loss"][1]
 
 
-# ------------------------------------------------------------------------------ a limit of one's own
-
-
 @both
 @pytest.mark.parametrize("limit", [0.1, 0.03])
 def test_a_limit_is_kept_on_training_rows(cls, limit):
@@ -128,9 +122,6 @@ def test_a_limit_may_cost_more_than_half_and_says_so():
     assert model.information_kept_ < MIN_INFORMATION
     assert "of the initial model's information is left" in model.outcome_
     assert strong_pairwise_disparity(scores_of(model, features, group), sensitive_features=group) < 0.033
-
-
-# ------------------------------------------------------------------------------ the path
 
 
 @both
@@ -218,9 +209,6 @@ def test_a_path_ascends_and_is_one_of_the_default_solver():
     assert not hasattr(model, "coef_")  # the estimator itself is not fitted
 
 
-# ------------------------------------------------------------------------------ the rule, on paths made by hand
-
-
 def made_path(excess, kept=None, disparity=None):
     """A path whose metrics are functions of the weight."""
 
@@ -257,9 +245,6 @@ def test_a_limit_of_the_disparity_overrides_the_limit_of_information():
     assert reached
     assert reason == "the disparity is at most 0.05"
     assert 9.0 <= point.weight <= 30.0
-
-
-# ------------------------------------------------------------------------------ warnings of lost information
 
 
 @both
@@ -310,9 +295,6 @@ def test_standardized_scores_are_not_squeezed():
     figures = model.before_after_
     shares = [figures[name][1] / figures[name][0] for name in ("disparity", "rank_disparity")]
     assert shares[0] == pytest.approx(shares[1], abs=0.1)
-
-
-# ------------------------------------------------------------------------------ bad input
 
 
 @both

@@ -35,9 +35,6 @@ def distances(scores, labels, group):
     ]
 
 
-# ------------------------------------------------------------------------------------------------------------ L-BFGS
-
-
 @both
 def test_equalized_odds_hold_on_new_rows(cls):
     model = cls(**ODDS).fit(X, Y, sensitive_features=G)
@@ -140,9 +137,6 @@ def test_the_gradient_is_that_of_finite_differences(cls, criterion, target, scal
         )
 
 
-# ------------------------------------------------------------------------------------------------------ many strata
-
-
 def many_strata(n=8000, n_strata=80, shift=0.8, seed=0):
     rng = np.random.default_rng(seed)
     group, stratum = rng.integers(2, size=n), rng.integers(n_strata, size=n)  # as text, so that it is not cut
@@ -190,9 +184,6 @@ def test_the_chance_term_is_the_mean_distance_of_random_parts():
         for one in shuffled
     ]
     assert term.value_and_gradient(scores)[0] == pytest.approx(np.mean(means), rel=0.08)
-
-
-# --------------------------------------------------------------------------------------------------------------- SGD
 
 
 # ------------------------------------------------------------------------------------------------------- partial_fit
@@ -246,9 +237,6 @@ def test_a_stream_starts_with_labels_or_a_fitted_model():
     model.partial_fit(X[:50], sensitive_features=G[:50], strata=S[:50])
 
 
-# -------------------------------------------------------------------------------------------------------------- files
-
-
 @pytest.mark.trust
 @both
 def test_model_files_hold_criterion_and_strata(cls, tmp_path):
@@ -263,9 +251,6 @@ def test_model_files_hold_criterion_and_strata(cls, tmp_path):
     for one in (model, again):
         one.partial_fit(X[:40], Y[:40], **batch)
     np.testing.assert_array_equal(again.coef_, model.coef_)
-
-
-# ---------------------------------------------------------------------------------------------------------- bad input
 
 
 def test_bad_input_is_named():

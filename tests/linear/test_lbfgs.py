@@ -32,9 +32,6 @@ def fitted(cls, features=X, labels=Y, group=G, *, sample_weight=None, **options)
     )
 
 
-# ------------------------------------------------------------------------------ what must not matter
-
-
 @both
 @owned
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
@@ -74,9 +71,6 @@ def test_weights_equal_copies(cls, group_specific):
 def test_units_of_the_columns_do_not_matter(cls, factor):
     units = np.array([factor, 1.0, 1 / factor, 1.0, 1.0])
     np.testing.assert_allclose(scores_of(fitted(cls, X * units), X * units), scores_of(fitted(cls)), atol=1e-4)
-
-
-# ------------------------------------------------------------------------------ what is minimised
 
 
 def test_without_parity_it_is_logistic_regression_on_standardized_columns():
@@ -190,9 +184,6 @@ def test_group_weights_shift_and_stretch_the_initial_logits():
         assert own[:4] @ start[:4] > 0.9 * np.linalg.norm(own[:4]) * np.linalg.norm(start[:4])
 
 
-# ------------------------------------------------------------------------------ tables that are hard
-
-
 @both
 def test_collinear_and_heavy_tailed_columns(cls):
     rng = np.random.default_rng(0)
@@ -258,9 +249,6 @@ def test_rare_groups_do_not_prevent_parity_of_the_others(cls):
     assert disparity < expected + 0.01
 
 
-# ------------------------------------------------------------------------------ small groups
-
-
 def rare_groups():
     groups = G.astype("<U4")
     groups[:30] = np.repeat(["c", "d", "e"], 10)
@@ -291,9 +279,6 @@ def test_small_groups_that_are_dropped_are_scored_by_the_common_weights(cls):
     np.testing.assert_allclose(own.decision_function(X[:30], sensitive_features=groups[:30]), expected)
     with pytest.raises(ValueError, match="none of the"):
         own.predict(X[:1], sensitive_features=["never seen"])
-
-
-# ------------------------------------------------------------------------------ the run
 
 
 @both

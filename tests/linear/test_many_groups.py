@@ -95,9 +95,6 @@ def test_both_comparisons_have_the_same_trade_off(monkeypatch, method, n_groups)
     assert abs(difference.mean()) < 0.01  # of .3 between the ends
 
 
-# ------------------------------------------------------------------------------------------------------------ streams
-
-
 @pytest.mark.parametrize("method", CLASSES)
 def test_points_as_rows_are_the_sketches(method):
     """Everyone is a cell of points; the pairs of groups have the same value and gradient in both representations."""

@@ -1,7 +1,5 @@
 """The line below scikit-learn's diagram says what was fitted; the diagram itself stays as it is."""
 
-from __future__ import annotations
-
 import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression

@@ -94,9 +94,6 @@ def test_multiples_of_the_noise_floor_in_large_groups(times, warned):
     assert 1.0 - np.mean(shown) >= warned
 
 
-# -------------------------------------------------------------------------------------------------------------- words
-
-
 class Response:
     score_unit = 1.0
 

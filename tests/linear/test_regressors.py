@@ -47,9 +47,6 @@ def predictions(model, rows=X, groups=G):
     return model.predict(rows, sensitive_features=groups)
 
 
-# ------------------------------------------------------------------------------ without parity
-
-
 @both
 def test_without_parity_it_is_ridge_regression(cls):
     units = X.std(axis=0)
@@ -68,9 +65,6 @@ def test_a_regression_of_the_user_is_where_training_starts(estimator):
     again = fitted(DOT, estimator=estimator.fit(X, Y), parity_weight=0.0)
     for one in (model, again):
         np.testing.assert_allclose(predictions(one), estimator.predict(X), atol=2e-4)
-
-
-# ------------------------------------------------------------------------------ parity, in units of y
 
 
 @both
@@ -155,9 +149,6 @@ def test_spread_of_the_initial_model():
     assert np.abs(far).max() > 1e5  # beyond the points of the map, predictions keep their distance to its ends
 
 
-# ------------------------------------------------------------------------------ criteria
-
-
 @both
 def test_equalized_odds_compares_people_with_about_the_same_y(cls):
     model = fitted(cls, criterion="equalized_odds", group_specific=True)
@@ -189,9 +180,6 @@ def test_equal_opportunity_is_refused_with_the_reason():
         fitted(DOT, criterion="equal_opportunity")
 
 
-# ------------------------------------------------------------------------------ the stochastic solver
-
-
 @both
 @pytest.mark.parametrize("weight", [np.inf, 1.0])
 def test_the_stochastic_solver(cls, weight):
@@ -206,9 +194,6 @@ def test_the_stochastic_solver(cls, weight):
     trainer = cls(solver=settings, parity_weight=weight).make_trainer(X, Y, sensitive_features=G)
     trainer.advance(3)
     assert np.isfinite(trainer.theta).all()
-
-
-# ------------------------------------------------------------------------------ streams
 
 
 @both
@@ -245,9 +230,6 @@ def test_a_stream_may_start_from_a_fitted_regression():
     assert strong_pairwise_disparity(model.predict(X)) < 0.6 * before
     with pytest.raises(ValueError, match="pass y in the first call"):
         DOT().partial_fit(X, sensitive_features=G)
-
-
-# ------------------------------------------------------------------------------ input
 
 
 @pytest.mark.parametrize(

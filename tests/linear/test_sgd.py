@@ -215,8 +215,6 @@ def test_one_column_of_another_scale_does_no_harm(cls, scale):
     assert disparity(model, X * factor) < 0.1
 
 
-# ------------------------------------------------------------------------------ settings as a parameter
-
 BRIEF = replace(SGD, n_updates=50, batch_size=10)
 
 

@@ -52,9 +52,6 @@ def test_a_start_from_other_data_is_refused():
         TransportClassifier(LogisticRegression().fit(X, Y + 5)).fit(X, Y, sensitive_features=G)
 
 
-# ------------------------------------------------------------------------------ bad input
-
-
 @pytest.mark.parametrize(
     ("features", "weights", "words"),
     [(np.zeros_like(X), None, "same score"), (X, (Y == 1).astype(float), "classes has total sample_weight 0")],

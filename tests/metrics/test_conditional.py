@@ -1,7 +1,5 @@
 """Disparities within labels and strata: against scipy pair by pair, against the criterion's penalty, as scorers."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import combinations
 from math import comb

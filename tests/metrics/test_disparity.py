@@ -1,7 +1,5 @@
 """The three disparities against their definition, scipy, hand computation and their invariances."""
 
-from __future__ import annotations
-
 import re
 import tracemalloc
 from dataclasses import replace
@@ -61,9 +59,6 @@ def mean_over_thresholds(scores, groups, pairs):
     return sum(lengths @ np.abs(np.subtract(above[a], above[b])) for a, b in pairs)
 
 
-# ----------------------------------------------------------------------------------- against the definition
-
-
 @patient
 @given(audited())
 def test_sdd_and_spdd_are_averages_over_thresholds(drawn):
@@ -103,9 +98,6 @@ def test_against_scipy_pair_by_pair(seed):
     assert wasserstein_disparity(
         scores, sensitive_features=groups, sample_weight=weights, target=target
     ) == pytest.approx(by_array, abs=1e-13)
-
-
-# --------------------------------------------------------------------------------------------------- targets
 
 
 def test_named_targets():
@@ -151,9 +143,6 @@ def test_a_label_or_a_name_of_crossed_groups():
     assert wasserstein_disparity(scores, sensitive_features=table, target="W, F") == by_label
 
 
-# ------------------------------------------------------------------------------------------------ invariances
-
-
 def test_equal_groups_have_distance_exactly_zero():
     rng = np.random.default_rng(0)
     one = rng.random(7)
@@ -161,9 +150,6 @@ def test_equal_groups_have_distance_exactly_zero():
     groups = np.repeat(["a", "b", "c"], [7, 21, 70])
     assert set(disparities(scores, sensitive_features=groups).values()) == {0.0}
     assert set(disparities(np.full(98, 0.3), sensitive_features=groups).values()) == {0.0}
-
-
-# ----------------------------------------------------------------------------------------- groups, tables, blocks
 
 
 def test_overlapping_groups_count_everyone_once():
@@ -264,9 +250,6 @@ def test_memory_does_not_grow_with_rows_times_groups():
     finally:
         tracemalloc.stop()
     assert peak < 30 * n  # the full table of distribution functions takes 800 bytes a row
-
-
-# ----------------------------------------------------------------------------------------------------- errors
 
 
 WRONG = [

@@ -1,7 +1,5 @@
 """error_rate: two labels of any kind, strictly above the threshold, weights, and what it refuses."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

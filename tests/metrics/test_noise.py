@@ -1,7 +1,5 @@
 """The noise floor: what a disparity reads when group membership is drawn by lot."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

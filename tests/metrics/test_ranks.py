@@ -1,7 +1,5 @@
 """Pooled ranks and their disparity: against scipy, invariant under increasing maps, with weights and ties."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

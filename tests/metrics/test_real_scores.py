@@ -132,9 +132,6 @@ def test_thresholds_among_scores_and_ranks():
         equalized_odds_difference(labels, scores, sensitive_features=group, scale="standardized")
 
 
-# -------------------------------------------------------------------------------------------------- Kolmogorov-Smirnov
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_the_statistics_are_those_of_scipy(seed):
     scores, _, group = predictions(seed, 150)
@@ -175,9 +172,6 @@ def test_wrong_options_raise():
     for options in ({"against": "all"}, {"reduce": "median"}):
         with pytest.raises(ValueError, match=next(iter(options))):
             kolmogorov_smirnov_disparity([1, 2], sensitive_features=["a", "b"], **options)
-
-
-# ------------------------------------------------------------------------------------------------ floors and scorers
 
 
 def test_noise_floors_and_scorers_take_real_scores():

@@ -1,7 +1,5 @@
 """Classical measures at one threshold, against scikit-learn's rates and shares counted by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.metrics import recall_score

@@ -1,7 +1,5 @@
 """A small stand-in for Adult."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

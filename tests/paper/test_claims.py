@@ -1,7 +1,5 @@
 """Figures 1 to 4 and the ablation: results like the paper's agree with it, others differ, and real runs are drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

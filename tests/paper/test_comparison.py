@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from fairtransport.metrics import error_rate, wasserstein_disparity

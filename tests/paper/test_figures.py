@@ -3,8 +3,6 @@
 Wass1 is to the target fixed at logistic regression's scores of the test rows.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from fairtransport.paper.table1 import run_table1

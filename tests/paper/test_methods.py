@@ -1,7 +1,5 @@
 """The methods on one small split of German Credit with a few updates, their training curves, and published figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.worlds import people

@@ -1,7 +1,5 @@
 """The problems have the sizes that were counted in the raw files, and nothing of the test rows leaks."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

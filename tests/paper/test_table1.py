@@ -1,7 +1,5 @@
 """The table's machinery, on few splits with few updates; the figures themselves are in ``test_figures.py``."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

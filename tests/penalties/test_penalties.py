@@ -53,9 +53,6 @@ def comparisons_of(case):
     return scores, Comparisons.of_cells(scores.size, cells, pairs, **options)
 
 
-# ------------------------------------------------------------------------------ gradients
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("n_slices", [None, 16])
@@ -100,9 +97,6 @@ def test_equal_samples_are_at_no_distance(kind, n_slices):
     np.testing.assert_allclose(terms.gradient, 0.0, atol=1e-5)
 
 
-# ------------------------------------------------------------------------------ other libraries
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_exact_distance_is_that_of_scipy_and_pot(weighted):
     rng = np.random.default_rng(1)
@@ -140,9 +134,6 @@ def test_the_continuous_distance_nears_the_exact_one_as_it_is_regularized_less()
         errors.append(abs(penalty.value_and_gradient(scores, comparisons).value - wanted))
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 0.02
-
-
-# ------------------------------------------------------------------------------ three representations
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -211,9 +202,6 @@ def test_a_row_of_weight_zero_is_as_good_as_absent(kind, n_slices):
     np.testing.assert_array_equal(one.gradient[weights == 0], 0.0)
 
 
-# ------------------------------------------------------------------------------ the standardized scale
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("n_slices", [None, 16])
 def test_shrinking_or_moving_all_scores_gains_nothing(kind, n_slices):
@@ -265,9 +253,6 @@ def test_the_potentials_of_a_pair_are_opposite_or_free():
         f, h = penalty.dual_coefficients()
         assert f.shape == h.shape == (3, 50)
         assert np.array_equal(f, -h) == opposite
-
-
-# ------------------------------------------------------------------------------ bad input
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,6 @@ def arrays_in(path):
         return {name: np.load(archive.open(name)) for name in archive.namelist() if name.endswith(".npy")}
 
 
-# --------------------------------------------------------------------------------------------------- there and back
-
-
 @pytest.mark.parametrize("name", [*EXACT, *SUMMED_UP])
 def test_predictions_parameters_and_bytes_survive(name, tmp_path):
     model, X, group = fitted(name)
@@ -130,9 +127,6 @@ def test_in_another_process(tmp_path):
     np.testing.assert_array_equal(np.frombuffer(bytes.fromhex(output)), scores_of(ft.load(path), X, group))
 
 
-# --------------------------------------------------------------------------------------------- what it does not tell
-
-
 @pytest.mark.parametrize("name", SUMMED_UP)
 def test_no_score_of_a_person_is_in_the_file(name, tmp_path):
     model, _, _ = fitted(name)
@@ -177,9 +171,6 @@ def test_a_large_change_of_a_small_group_gives_a_warning(tmp_path):
     with pytest.warns(ModelFileWarning, match=r"small group by .* on average.*people_per_point=1"):
         ft.save(repair, tmp_path / "model.ft")
     ft.save(repair, tmp_path / "model.ft", people_per_point=1)
-
-
-# ------------------------------------------------------------------------------------------------- what it refuses
 
 
 CANARY = 0.123454321
@@ -243,9 +234,6 @@ def test_failures_hold_no_value_of_a_person(tmp_path):
             said.append(str(error))
     assert len(said) > 10
     assert not any("CANARY" in text or "0.12345" in text for text in said)
-
-
-# ------------------------------------------------------------------------------------------------------- versions
 
 
 def test_another_version_of_scikit_learn_gives_a_warning(tmp_path, monkeypatch):

@@ -92,9 +92,6 @@ def test_parameters_of_the_machine_are_not_stored(tmp_path):
     assert b"cache" not in (tmp_path / "model.ft").read_bytes()
 
 
-# ---------------------------------------------------------------------------------------- what a use of a file does
-
-
 class Watch:
     """Counts what Python reports of files that are opened to be written, processes, sockets and new modules."""
 
@@ -133,9 +130,6 @@ def test_loading_and_predicting_writes_starts_and_unpickles_nothing(name):
     with watch:
         scores_of(unpack_model(content), X, group)
     assert watch.events == []
-
-
-# ------------------------------------------------------------------------------------------ attributes that disagree
 
 
 def encoder(**options):
@@ -230,9 +224,6 @@ def test_columns_of_every_kind_come_back(columns, remainder):
     model.transformers = [("a", step, [])] if callable(columns) else model.transformers  # functions are not stored
     again = unpack_model(pack_model(model)[0])
     assert np.array_equal(again.transform(frame), model.transform(frame))
-
-
-# ------------------------------------------------------------------------------- objects that contain other objects
 
 
 def pipeline_of(*steps):

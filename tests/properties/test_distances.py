@@ -1,7 +1,5 @@
 """W1 is a metric, the barycenter of equals is itself, and the metrics see distributions, not rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

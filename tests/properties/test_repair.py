@@ -1,7 +1,5 @@
 """What a repair does, whatever the scores: keeps ranks, equals distributions up to ties, goes part of the way."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Several ways to one answer on the line: quantile functions, the discrete coupling, solved and stochastic duals."""
 
-from __future__ import annotations
-
 import numpy as np
 import ot
 import pytest

@@ -43,9 +43,6 @@ def spdd(scores, group):
     return strong_pairwise_disparity(scores, sensitive_features=group)
 
 
-# ------------------------------------------------------------------------------------------------------ classifier
-
-
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_new_rows_are_alike_without_their_groups(n_groups):
     X, y, group = people(n_groups=n_groups)
@@ -255,9 +252,6 @@ def test_small_groups_are_pooled_or_left_out():
     assert model.predict_proba(X).shape == (1000, 2)
 
 
-# ------------------------------------------------------------------------------------------------------- regressor
-
-
 def test_regressor_on_new_rows():
     X, y, group = numbers()
     model = ft.BlindRepairRegressor(LinearRegression(), LOGISTIC, slack=0.0).fit(X, y, sensitive_features=group)
@@ -292,9 +286,6 @@ def test_regressor_with_equalized_odds_and_limit():
         clone(model).set_params(repair__criterion="equal_opportunity").fit(X, y, sensitive_features=group)
     model = blind(LinearRegression(), kind=ft.BlindRepairRegressor, max_disparity=3.0)
     assert model.fit(X, y, sensitive_features=group).report_.disparity == pytest.approx(3.0, abs=0.6)
-
-
-# ------------------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(

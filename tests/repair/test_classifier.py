@@ -1,7 +1,5 @@
 """QuantileRepairClassifier: any classifier, honest scores, and the paper's data."""
 
-from __future__ import annotations
-
 import pickle
 import re
 
@@ -43,9 +41,6 @@ def positive(model, X, group):
     return model.predict_proba(X, sensitive_features=group)[:, 1]
 
 
-# ------------------------------------------------------------------------------------------- what it does
-
-
 def test_it_repairs_the_scores_of_a_fitted_clone():
     X, y, group = world()
     inner = LogisticRegression(C=0.1)
@@ -76,9 +71,6 @@ def test_predict_is_the_class_above_one_half():
     )
 
 
-# ------------------------------------------------------------------------------------------- honest scores
-
-
 def test_a_forest_needs_scores_of_rows_it_has_not_seen():
     X, y, group = world(1500)
     forest = RandomForestClassifier(30, random_state=0)
@@ -105,9 +97,6 @@ def test_cv_uses_out_of_fold_scores_and_predicts_with_all_rows(cv):
     expected = QuantileRepair().fit(unseen, sensitive_features=group)
     own = clone(tree).fit(X, y).predict_proba(X)[:, 1]
     assert np.array_equal(positive(model, X, group), expected.transform(own, sensitive_features=group))
-
-
-# -------------------------------------------------------------------------------------- fitted estimators
 
 
 class Echo(ClassifierMixin, BaseEstimator):
@@ -152,9 +141,6 @@ def test_it_fits_once_or_not_at_all():
     assert (inner.n_fits_, model.estimator_ is inner) == (1, True)
     with pytest.raises(AttributeError):
         _ = model.n_features_in_  # Echo does not say
-
-
-# ---------------------------------------------------------------------------------- whatever the inner takes
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
@@ -204,9 +190,6 @@ def test_rounding_beyond_one_is_forgiven_and_no_more():
         QuantileRepairClassifier(Echo(first=1)).fit(X, y, sensitive_features=group)
 
 
-# ----------------------------------------------------------------------------------------------- weights
-
-
 @pytest.mark.parametrize(
     "inner",
     [SHALLOW_TREE, make_pipeline(SHALLOW_TREE), None],
@@ -234,8 +217,6 @@ def test_weights_that_the_estimator_cannot_take():
         fitted = clone(inner).fit(X, y)
         QuantileRepairClassifier(fitted).fit(X, y, sensitive_features=group, sample_weight=np.ones(100))
 
-
-# ------------------------------------------------------------------------------------------------- errors
 
 FITTED = GaussianNB().fit(*world(100)[:2])
 WRONG_FIT = {
@@ -291,9 +272,6 @@ def test_prediction_needs_the_group(method):
     assert "canary" not in str(caught.value)
     with pytest.raises(ValueError, match="sensitive_features has 50 rows"):
         getattr(model, method)(X, sensitive_features=group[:50])
-
-
-# ------------------------------------------------------------------------------------------ the paper's data
 
 
 @pytest.fixture(scope="module")

@@ -39,9 +39,6 @@ def repaired(scores, y, group, **options):
     return repair.transform(scores, sensitive_features=group)
 
 
-# --------------------------------------------------------------------------------------------------- equal opportunity
-
-
 def test_positive_rows_of_equal_number_are_matched_one_by_one():
     rng = np.random.default_rng(1)
     scores, y, group = rng.random(400), np.tile([0, 1], 200), np.repeat(["a", "b"], 200)
@@ -100,9 +97,6 @@ def test_weights_are_copies_and_labels_may_be_text(criterion):
         copied.transform(scores, sensitive_features=group),
         atol=1e-9,
     )
-
-
-# ------------------------------------------------------------------------------------------------------ equalized odds
 
 
 def counts_of(scores, y, group):
@@ -210,9 +204,6 @@ def test_small_groups_are_those_with_few_rows_of_a_label():
         ft.QuantileRepair(criterion="equal_opportunity").fit(scores[few], y[few], sensitive_features=group[few])
     with pytest.warns(UserWarning, match="Fewer than two of the 3 groups have min_size=30 rows with each label"):
         ft.QuantileRepair(criterion="equalized_odds").fit(scores[few], y[few], sensitive_features=group[few])
-
-
-# ----------------------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize("criterion", ["equal_opportunity", "equalized_odds"])

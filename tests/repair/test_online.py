@@ -176,9 +176,6 @@ def test_bounded_memory_purity_and_weights():
     assert repair.grid_ is None
 
 
-# ------------------------------------------------------------------------------------------------ around a classifier
-
-
 def people(n=800, seed=0, first=0.0):
     return worlds.people(n, seed, shift=(1.0, 0.0), first=first, coef=(1.0, 1.0), labels=("no", "yes"))
 
@@ -228,9 +225,6 @@ def test_starts_of_a_classifier():
     first.set_params(repair=ft.QuantileRepair(groups=ft.GroupPolicy(new="adopt")))
     first.partial_fit(X[:2], sensitive_features=["a", "c"])
     assert first.repair_.groups_.labels == ("a", "b", "c")
-
-
-# ----------------------------------------------------------------------------------------------------------- the state
 
 
 def test_a_state_is_not_changed_by_its_update_and_partial_fit_is_that_update():

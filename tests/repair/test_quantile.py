@@ -1,7 +1,5 @@
 """QuantileRepair: equal distributions, one fixed monotone map for each group, and no score in an error message."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -54,9 +52,6 @@ def population(n, seed=0):
     group = rng.choice(["a", "b", "c"], size=n, p=[0.1, 0.3, 0.6])
     low, high = np.array([[1, 6], [2, 3], [4, 3]])[np.searchsorted(["a", "b", "c"], group)].T
     return rng.beta(low, high), group
-
-
-# ------------------------------------------------------------------------------------------- what it does
 
 
 def test_maps_of_a_worked_example():
@@ -123,9 +118,6 @@ def test_new_rows_are_as_equal_as_chance_lets_them():
     after = noise_floor(strong_pairwise_disparity, out, sensitive_features=group, random_state=0)
     assert before.observed > before.mean + 20 * before.sd
     assert after.observed < after.mean + 3 * after.sd
-
-
-# ------------------------------------------------------------------------------------------ what it keeps
 
 
 def test_scores_beyond_the_fitted_range_are_clamped_but_not_swapped():
@@ -197,9 +189,6 @@ def test_very_small_scores_are_not_taken_for_ties():
     assert np.unique(repair.transform(scores[::2], sensitive_features=group[::2])).size == 100
 
 
-# ------------------------------------------------------------------------------------- what can be handed in
-
-
 def test_a_group_of_one_row_gets_the_mean_of_the_target():
     scores, group = [0.9, 0.2, 0.4], ["a", "b", "b"]
     repair = own_maps("b").fit(scores, sensitive_features=group)
@@ -234,8 +223,6 @@ def test_missing_groups_can_be_a_group():
     with pytest.raises(ValueError, match="missing values in 2 rows"):
         own_maps().fit(scores, sensitive_features=group)
 
-
-# ------------------------------------------------------------------------------------------------- errors
 
 SCORES, GROUP = [0.1, 0.2, CANARY, 0.4], ["canary-f", "canary-f", "canary-m", "canary-m"]
 TWO = {"race": GROUP, "sex": ["x", "y", "x", "y"]}

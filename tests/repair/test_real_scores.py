@@ -25,9 +25,6 @@ def learned(**options):
     return ft.QuantileRepair(range="learned", **options)
 
 
-# ------------------------------------------------------------------------------------------------------- closed forms
-
-
 def test_the_aware_optimum_of_gaussian_groups():
     """f(x, a) = sum_b p_b Q_b(F_a(eta)): here a Gaussian with the mean of the means and of the deviations."""
     scores, group = gaussian_groups()
@@ -55,9 +52,6 @@ def test_a_share_alpha_of_the_unfairness_is_left_by_amount_one_minus_its_root(al
         return SHARES @ ((means - center[0]) ** 2 + (deviations - center[1]) ** 2)
 
     assert unfairness(repaired) == pytest.approx(alpha * unfairness(scores), rel=2e-3, abs=1e-6)
-
-
-# -------------------------------------------------------------------------------------------------------- equivariance
 
 
 @pytest.mark.parametrize(
@@ -115,9 +109,6 @@ def test_a_given_range_is_the_unit_range_rescaled():
         assert points.range_ == (300.0, 850.0)
 
 
-# -------------------------------------------------------------------------------------------------------- extrapolation
-
-
 @pytest.mark.parametrize("amount", [1.0, 0.3])
 def test_scores_beyond_those_of_fit_are_shifted_continuously_and_keep_their_order(amount):
     scores, _, group = real_scores()
@@ -165,9 +156,6 @@ def test_an_array_as_target_has_any_range():
         assert wasserstein_distance(repaired[group == label], target) < 1.0
     with pytest.raises(ValueError, match=r"not within \[0, 1\]"):
         ft.QuantileRepair(target=target).fit(np.linspace(0, 1, scores.size), sensitive_features=group)
-
-
-# ------------------------------------------------------------------------------------------------------- equalized odds
 
 
 def conditional(scores, y, group):
@@ -218,9 +206,6 @@ def test_a_stream_has_no_real_y():
     scores, y, group = real_scores(seed=6)
     with pytest.raises(ValueError, match="y"):
         learned(criterion="equalized_odds").partial_fit(scores, y, sensitive_features=group)
-
-
-# ------------------------------------------------------------------------------------------------------------- streams
 
 
 def test_a_stream_of_real_scores_learns_the_maps_of_its_rows():

@@ -114,9 +114,6 @@ def test_a_stream_moves_the_maps_and_not_the_model():
         )
 
 
-# ------------------------------------------------------------------------------------------------------------ bad input
-
-
 def test_the_other_kind_of_model_is_named():
     X, y, group = people(100)
     for wrong in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):

@@ -1,7 +1,5 @@
 """Repair of groups with few rows: none gets a map of its own, and the fitted repair says so."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import onnxruntime
@@ -98,9 +96,6 @@ def test_rows_without_weight_do_not_make_a_group_large():
     weights[705:] = 0.0
     repair = ft.QuantileRepair().fit(scores, sensitive_features=group, sample_weight=weights)
     assert repair.small_groups_ == ("c",)
-
-
-# ------------------------------------------------------------------------------------------------- wherever it is used
 
 
 @pytest.mark.parametrize("policy", ["keep", "pool", "drop"])

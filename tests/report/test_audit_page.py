@@ -1,7 +1,5 @@
 """The page as a file: complete, small, and safe for any names. tests/browser has its behaviour in a browser."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -186,9 +184,6 @@ def test_groups_of_the_second_audit_are_put_in_the_order_of_the_first():
     assert data["audits"][0]["groups"] == data["audits"][1]["groups"]
 
 
-# --------------------------------------------------------------------------------------------------- sizes and files
-
-
 def test_ten_million_rows_make_a_small_page():
     rng = np.random.default_rng(0)
     masses = np.zeros((2, 8, 16385))
@@ -235,9 +230,6 @@ def test_without_jinja2_the_error_says_what_to_install(audit, monkeypatch):
         audit.to_html()
 
 
-# -------------------- What pages add to the verdict: the cost of a repair, and the verdict on two audits
-
-
 def test_the_cost_of_repair_is_a_further_point(audit):
     what_if = WhatIf.of(audit)
     *points, repair = verdict_points(audit, what_if)
@@ -257,9 +249,6 @@ def test_comparison_says_direction_size_and_noise(audit, repaired):
     assert worse.sentence.startswith("The groups are farther apart")
     assert "within noise" in same.sentence
     assert any(point.startswith("Wrong decisions: ") for point in better.points)
-
-
-# --------------------
 
 
 def test_shows_verdict_and_groups(audit):
@@ -288,9 +277,6 @@ def test_needs_no_extra(monkeypatch):
     html = ft.audit(np.linspace(0, 1, 40), sensitive_features=["a", "b"] * 20, **QUICK)._repr_html_()
     assert "few rows" in html
     assert "Wrong" not in html  # there are no labels
-
-
-# -------------------- Errors and calibration on the audit page, and the direction of the scores: words, tables and de
 
 
 def test_what_if_has_the_rates_of_the_audit():
@@ -345,9 +331,6 @@ def test_words_follow_the_direction_of_the_scores():
     assert "Not flagged, lowest over highest" in low
     assert "the shares not flagged have a ratio of" in low
     assert '"favourable":"low"' in low.replace(" ", "")
-
-
-# --------------------
 
 
 @pytest.mark.parametrize("kind", [str, np.str_])

@@ -1,7 +1,5 @@
 """The page, the files and the figures of a comparison of methods."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io
@@ -89,9 +87,6 @@ def test_files(comparison, tmp_path):
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
-# --------------------
-
-
 def test_csv_has_methods_and_floor_with_all_digits(comparison):
     rows = list(csv.DictReader(io.StringIO(to_csv(comparison))))
     assert [row["method"] for row in rows] == ["LR", "COT", "noise floor"]
@@ -114,9 +109,6 @@ def test_json_contains_everything_but_rows(comparison):
     assert saved["noise_floor"] == comparison.floor
     assert saved["settings"] == comparison.settings
     assert max(map(len, (entry for entry in saved.values() if isinstance(entry, list)))) < 10
-
-
-# --------------------
 
 
 def sentences(*figures, floor=0.0368):
@@ -162,9 +154,6 @@ def test_other_cases(figures, part):
 
 def test_names_are_cleaned(hostile):
     assert verdict(hostile).isprintable()
-
-
-# --------------------
 
 
 @pytest.mark.parametrize("layout", ["wide", "tall"])

@@ -1,7 +1,5 @@
 """Every display follows scikit-learn's conventions, and describes shared parameters in the same words."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections import defaultdict

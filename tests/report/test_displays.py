@@ -1,7 +1,5 @@
 """Displays draw the data, with the same colours everywhere, readable text and nothing cut off."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 
@@ -53,9 +51,6 @@ def model(rows):
     keep = groups != "few"
     cot = ft.TransportClassifier(parity_weight=0.3)
     return cot.fit(X[keep], labels[keep], sensitive_features=groups[keep])
-
-
-# ------------------------------------------------------------------------------------------------ data that is drawn
 
 
 def test_density_follows_the_scores(rows):
@@ -157,9 +152,6 @@ def test_duals_of_a_model_and_of_a_solution(model):
     np.testing.assert_allclose(drawn["a"].get_ydata(), solution.y_dual(points))
 
 
-# ----------------------------------------------------------------------------------------- scikit-learn's conventions
-
-
 @pytest.mark.parametrize("display", OF_SCORES)
 def test_from_estimator_passes_groups_if_prediction_needs_them(display, classifier, rows):
     model, X = classifier
@@ -194,9 +186,6 @@ def test_audit_plot_draws_each_kind_on_the_axes(audit, kind, display):
     assert made.ax_ is ax
     assert made.plot().ax_ is not ax  # again, elsewhere
     assert isinstance(audit.plot(), GroupDistributionDisplay)
-
-
-# ------------------------------------------------------------------------------------------------------- as it looks
 
 
 def test_a_group_has_one_colour_everywhere(rows):
@@ -262,9 +251,6 @@ def test_without_matplotlib_the_error_says_what_to_install(display, audit, monke
         display.from_audit(audit)
 
 
-# -------------------- Displays of errors: what is drawn is what the audit holds
-
-
 def test_points_are_the_rates_and_bars_their_intervals(audit):
     display = audit.plot("errors")
     assert isinstance(display, ErrorRateDisplay)
@@ -302,9 +288,6 @@ def test_many_groups_and_undefined_rates(kind):
     ft.audit(rng.random(600), labels, sensitive_features=groups, **QUICK).plot(kind).figure_.canvas.draw()
 
 
-# -------------------- Distribution functions by group within each outcome, as a figure and on the page
-
-
 @pytest.fixture(scope="module")
 def audits():
     rng = np.random.default_rng(0)
@@ -336,9 +319,6 @@ def test_the_page_shows_the_outcomes_of_the_criterion(audits):
         assert "conflict in general" in section
         assert "<c>" not in section
         assert f"Average gap between two groups, {name.replace('_', ' ')}" in page
-
-
-# -------------------- AdjustmentDisplay draws what was measured, with gaps, alarms and labels
 
 
 def history(batches=200, jump=100):

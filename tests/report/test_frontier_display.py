@@ -1,7 +1,5 @@
 """FrontierDisplay draws the measurements; curves differ without colour, and no label covers another."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """Pages and figures of scores without known bounds: real axes, ranks, and the same figures as the audit."""
 
-from __future__ import annotations
-
 import json
 import re
 

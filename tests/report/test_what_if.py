@@ -1,7 +1,5 @@
 """Results at any threshold and amount of repair, compared with computations on the rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.report.conftest import audit_of, scored

@@ -145,9 +145,6 @@ FILES = {
 }
 
 
-# ------------------------------------------------------------------------------------------------- everything else
-
-
 def others(folder):
     columns = Columns.named(score="s", sensitive_features="g")
     for name, text in {"warm.csv": "s,g\n0.5,a\n0.25,b\n", "warm.jsonl": '{"s": 0.5, "g": "a"}\n'}.items():

@@ -194,8 +194,6 @@ def test_every_compiled_function_of_the_package_is_cached_safely():
     assert calls == ["compilation.py"]  # its docstring
 
 
-# ------------------------------------------------------------------------------------------------------- commands
-
 # Every mount becomes read-only but the volume. What remains of root's rights is to read: the interpreter may lie in a
 # home folder.
 NAMESPACE = """

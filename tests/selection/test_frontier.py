@@ -1,7 +1,5 @@
 """The trade-off curve: held-out metrics, the choice of a point, every group in every fold."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

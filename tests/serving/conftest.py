@@ -1,7 +1,5 @@
 """Small models in files, and clients of an application."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A server that adjusts its model does what a stream does, and counts a request once, however often it is sent."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -153,9 +151,6 @@ def test_a_model_that_knows_no_groups_is_scored_and_not_adjusted(client, tmp_pat
     scores = ask(served, X.to_dict("records")).json()["scores"]
     np.testing.assert_allclose(scores, model.predict_proba(X)[:, 1])
     assert served.get("/metrics").status_code == served.get("/live/snapshot.json").status_code == 200
-
-
-# ------------------------------------------------------------------------------------------------------------- answers
 
 
 def test_raw_tables_and_other_formats(client, tmp_path):

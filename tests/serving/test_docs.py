@@ -1,7 +1,5 @@
 """docs/serving.md runs from top to bottom."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The server of the live page: only reads, only on this machine, and tells of every change."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json
@@ -63,9 +61,6 @@ def events(page, count, timeout=10):
         received.append((name.removeprefix("event: ").strip(), json.loads(data.removeprefix("data: "))))
     connection.close()
     return received
-
-
-# ----------------------------------------------------------------------------------------------------------- access
 
 
 def test_listens_on_the_loopback_address_only(page):
@@ -133,9 +128,6 @@ def test_a_strict_policy_and_no_inline_code(page):
     assert "innerHTML" not in ask(page, "/page.js")[1].decode()
 
 
-# ---------------------------------------------------------------------------------------------------------- content
-
-
 def test_snapshot_is_plain_json(page):
     data = json.loads(ask(page, "/snapshot.json")[1])
     assert data["updated"] == 1e9  # of the latest batch
@@ -169,9 +161,6 @@ def test_a_snapshot_that_fails_does_not_show_the_error():
     assert json.loads(LiveView(broken).current()) == {"failed": True}
 
 
-# ------------------------------------------------------------------------------------------------------- wrong input
-
-
 @pytest.mark.parametrize(
     ("port", "error"), [(-1, ValueError), (65536, ValueError), ("80", TypeError), (True, TypeError)]
 )
@@ -194,9 +183,6 @@ def test_nonsense_and_silence_do_no_harm(page, capfd):
             link.sendall(request)
     assert ask(page)[0].status == 200
     assert capfd.readouterr() == ("", "")
-
-
-# ------------------------------------------------------------------------------------------------- slow connections
 
 
 def connect(page, content=b""):

@@ -1,7 +1,5 @@
 """Health, figures, description, access and new versions of the model."""
 
-from __future__ import annotations
-
 import re
 import shutil
 
@@ -25,9 +23,6 @@ def figures(client):
     """Return the figures by name and labels."""
     lines = [line for line in client.get("/metrics").text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
-
-
-# ----------------------------------------------------------------------------------------------------------- figures
 
 
 def test_figures_of_requests_and_rows(client, rows):
@@ -93,9 +88,6 @@ def test_processes_share_their_counts_and_go_on_after_a_kill(tmp_path):
     assert sums.tolist() == [0, 2]
 
 
-# ------------------------------------------------------------------------------------------------------- description
-
-
 @pytest.mark.parametrize("name", ["m.ft", "table.ft", "aware.ft"])
 def test_the_example_of_the_description_is_scored(client, name):
     served = client(name)
@@ -123,9 +115,6 @@ def test_the_page_is_self_contained_and_names_are_text(client, tmp_path):
     assert served.get("/docs/page.css").headers["Content-Type"].startswith("text/css")
 
 
-# ------------------------------------------------------------------------------------------------------------ access
-
-
 def test_a_token_is_needed_but_for_health(client, rows):
     served = client(token="secret")  # noqa: S106
     for path in ("/metrics", "/openapi.json", "/docs/", "/", "/nowhere"):
@@ -141,9 +130,6 @@ def test_other_hosts_are_refused(client, rows):
     served = client(hosts=("127.0.0.1:8000",))
     assert ask(served, rows[1]).status_code == 200
     assert ask(served, rows[1], Host="evil.example").status_code == 403
-
-
-# ------------------------------------------------------------------------------------------------------ new versions
 
 
 def test_a_new_version_is_served_and_a_damaged_one_is_not(client, files, rows, tmp_path):

@@ -1,7 +1,5 @@
 """Real processes: signals, kills, new versions under load."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Scores over HTTP are those of the model, in every format; what cannot be scored says why, and no value of a row."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -49,9 +47,6 @@ def scores_in(response):
 
 def ask(client, body, kind="application/json", **headers):
     return client.post("/score", content=body, headers={"Content-Type": kind, **headers})
-
-
-# ------------------------------------------------------------------------------------------------------------ scores
 
 
 @pytest.mark.parametrize("sent", KINDS)
@@ -128,8 +123,6 @@ def test_large_bodies_are_scored_in_a_thread(client, files, rows):
     assert len(json.dumps(people)) > 2**16
     assert len(set(ask(client(), json.dumps(people).encode()).json()["scores"])) == len(rows[1])
 
-
-# --------------------------------------------------------------------------------------------------------- bad input
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 BAD = {

@@ -47,9 +47,6 @@ def same(one, other):
     return one.shape == other.shape and one.dtype == other.dtype.newbyteorder("=") and one.tobytes() == other.tobytes()
 
 
-# ------------------------------------------------------------------------------------------------- there and back
-
-
 def test_there_and_back():
     container = unpack_container(CONTENT, kind="checkpoint")
     assert (container.schema, container.kind, container.reveals) == (SCHEMA, "checkpoint", "nothing")
@@ -117,9 +114,6 @@ def test_any_plain_array_comes_back(array):
 def test_what_cannot_be_stored_is_refused_when_it_is_written(kind, schema, arrays, error):
     with pytest.raises(error):
         pack_container(kind, schema, arrays)
-
-
-# --------------------------------------------------------------------------------------------------- hostile files
 
 
 def forged(head=None, made=None, **changes):
@@ -374,9 +368,6 @@ def test_any_bytes_as_an_array(content, keep):
     except ModelFileError:
         return
     assert array.nbytes <= keep + len(content)
-
-
-# ----------------------------------------------------------------------------------------------------------- limits
 
 
 def test_no_more_is_read_than_allowed(tmp_path):

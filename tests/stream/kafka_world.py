@@ -1,7 +1,5 @@
 """Brokers that a test starts, messages to score, and what readers of the output see."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

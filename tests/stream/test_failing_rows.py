@@ -38,9 +38,6 @@ def lines(n=20, poison=()):
     ]
 
 
-# ---------------------------------------------------------------- the search
-
-
 @pytest.mark.parametrize("n_rows", range(7))
 def test_exactly_the_rows_that_fail_are_separated(n_rows):
     for n_failing in range(n_rows + 1):
@@ -60,9 +57,6 @@ def test_exactly_the_rows_that_fail_are_separated(n_rows):
             assert len(calls) <= 1 + 2 * n_failing * max(1, (n_rows - 1).bit_length())
 
 
-# ---------------------------------------------------------------- reading and converting
-
-
 def poisoned(function, error, has_poison):
     """Return the function, made to raise where a poisoned row is among its arguments."""
 
@@ -72,9 +66,6 @@ def poisoned(function, error, has_poison):
         return function(*arguments, **keywords)
 
     return wrapped
-
-
-# ---------------------------------------------------------------- scoring
 
 
 def contents(state):

@@ -1,7 +1,5 @@
 """Topics as input and output: each message is scored once, whatever ends a run, and bad ones are set aside."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Rows without a group are scored; an operator hears that the model is not adjusted to them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

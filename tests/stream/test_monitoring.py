@@ -80,9 +80,6 @@ def test_lots_are_a_function_of_their_place(sizes):
     assert ((whole >= 0) & (whole < 1)).all()
 
 
-# -------------------- What the monitor reads is what the metrics read, and its floor is what shuffling says
-
-
 def seen(scores, groups, half_life=1e12, original=None):
     monitor = Monitor.new(len(groups), half_life)
     return monitor.after(scores, scores if original is None else original, groups)

@@ -152,9 +152,6 @@ def test_options_are_checked_before_the_engine_works():
         ft.audit_table(table, score="s", sensitive_features="g", inference=Inference(n_bootstrap=3))
 
 
-# -------------------- Columns of numbers are cut where `make_strata` cuts them, on the engine that holds the table
-
-
 def stratified_table(n=3000):
     rng = np.random.default_rng(0)
     sex, age = rng.choice(["F", "M"], n), rng.integers(17, 80, n).astype(float)
@@ -207,9 +204,6 @@ def test_the_audit_of_a_table_is_that_of_its_rows():
         ft.audit_table(frame, score="s", sensitive_features="sex", criterion="equalized_odds")
     with pytest.raises(ValueError, match="by compares all people"):
         ft.audit_table(frame, by="few", score="s", sensitive_features="sex", label="y", criterion="equalized_odds")
-
-
-# -------------------- Tables of scores without known bounds and of real-valued labels: the same figures on every engi
 
 
 def table_of_predictions(n=3000):

@@ -109,9 +109,6 @@ def test_repairs_are_those_of_the_named_columns(request, to_table, step):
             assert found[repaired.keys[name]].to_list() == values.tolist(), repr(name)
 
 
-# ------------------------------------------------------------------------------------------------ what engines add
-
-
 def test_a_table_of_the_user_is_not_taken_for_the_lookup_table():
     connection = duckdb.connect()
     for name in ("repair_lookup", "scored", "unused", "lookup"):
@@ -142,9 +139,6 @@ def test_numbers_as_names_of_pandas_columns_stay():
     assert repaired.columns.name == "kind"
     with pytest.raises(ValueError, match="The table has no column '0'"):
         count_table(frame, score="0", sensitive_features="g")
-
-
-# ------------------------------------------------------------------------------------------------ arrays and frames
 
 
 @pytest.mark.parametrize("library", [pl.DataFrame, pd.DataFrame, pa.table, dict])
@@ -181,9 +175,6 @@ def test_names_that_are_equal_as_text_are_refused():
     ):
         with pytest.raises(ValueError, match=f"Two columns of {of} are named '1'"):
             read(table)
-
-
-# ------------------------------------------------------------------------------------------------------------ files
 
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "feather")
@@ -252,9 +243,6 @@ def test_empty_names_that_the_engine_cannot_address_are_refused(tmp_path, ending
     path = write(tmp_path / f"x.{ending}", {"": [0.5], "C0": [0.5], "g": ["a"]})
     with pytest.raises(ValueError, match="a column whose name is empty"):
         open_files([path])
-
-
-# ------------------------------------------------------------------------------------------------------------ paths
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "feather"])

@@ -42,9 +42,6 @@ def with_gaps(columns, **gaps):
     }
 
 
-# ------------------------------------------------------------------------------------------------- the same counts
-
-
 @pytest.mark.parametrize("grouping", ["crossed", "each"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_counts_are_those_of_numpy(to_table, weighted, grouping):
@@ -133,9 +130,6 @@ def test_the_larger_label_is_the_positive_one(to_table, labels):
     assert turned.masses[0].tolist() == [[0, 1, 0], [0, 0, 1]]
 
 
-# ------------------------------------------------------------------------------------------------------- missing
-
-
 def test_what_is_missing_is_counted_by_reason(to_table):
     """Each row once, under the first reason: score, weight, group, label. Missing strata are a stratum."""
     columns = with_gaps(columns_at_random(), s=(0, 1, 2), w=(2, 3), race=(0, 4, 5), sex=(5, 6), y=(6, 7), region=(8,))
@@ -162,9 +156,6 @@ def test_missing_groups_may_be_a_group(to_table):
     assert counts.set_aside == {}
     assert counts.histograms.groups.labels == ("a", "b", None)
     assert counts.histograms.by_group.tolist() == [[1, 0], [0, 1], [0, 1]]
-
-
-# ------------------------------------------------------------------------------------------------------- refused
 
 
 def refused(table, error, message, **options):
@@ -263,9 +254,6 @@ def test_options_that_are_refused(options, error, message):
 def test_what_is_no_table(frame):
     with pytest.raises(TypeError, match=r"frame must be a table of .*; got a .* fairtransport.audit"):
         open_table(frame)
-
-
-# ------------------------------------------------------------------------------------------------------ laziness
 
 
 def test_rows_stay_on_the_engine():

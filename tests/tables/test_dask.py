@@ -98,9 +98,6 @@ def test_the_index_and_the_partitions_stay():
     assert unknown.compute().index.equals(frame.index)
 
 
-# ------------------------------------------------------------------------------------------------------ laziness
-
-
 def counting(table, seen):
     """Note the length of each partition that is computed."""
 
@@ -130,9 +127,6 @@ def test_identifiers_are_looked_for_in_as_few_partitions_as_hold_enough_rows(mon
     ):
         count_table(table, score="s", sensitive_features="id", groups=GroupPolicy(max_groups=100))
     assert seen == [10] * (1 + 4 + 16)
-
-
-# --------------------------------------------------------------------------------------------------------- errors
 
 
 def test_values_in_the_text_of_a_failed_task_are_not_passed_on():

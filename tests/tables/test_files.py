@@ -174,9 +174,6 @@ def test_a_positive_label_is_read_as_its_column_holds_it(tmp_path):
                     table.read_label(Columns.named(score="s", sensitive_features="t", label=label), "maybe")
 
 
-# ------------------------------------------------------------------------------------------------------ names in SQL
-
-
 @pytest.mark.parametrize("name", ["it's; DROP.csv", "a[1].csv", "what?.csv", "sta*r.csv", "{x}.csv", 'quo"te.csv'])
 def test_no_name_of_a_file_is_taken_for_sql_or_a_pattern(tmp_path, name):
     text(tmp_path / "a1.csv", "s,g\n0.1,wrong\n")
@@ -193,9 +190,6 @@ def test_names_that_differ_in_case_only(tmp_path):
         assert count(path, Columns.named(score="s", sensitive_features="S")).histograms.groups.names == ("a", "b")
     with pytest.raises(ValueError, match="differ only in case"):
         count(write(tmp_path / "x.jsonl", frame), SCORED)
-
-
-# -------------------------------------------------------------------------------------------------- which files
 
 
 @pytest.mark.parametrize(
@@ -225,8 +219,6 @@ def test_files_that_cannot_be_meant(tmp_path, monkeypatch, names, kind, message)
     with pytest.raises(kind, match=message):
         open_files(names)
 
-
-# ---------------------------------------------------------------------------------------------------- damaged files
 
 GOOD = "s,g\n" + "0.5,a\n" * 3
 
@@ -341,9 +333,6 @@ def test_files_that_do_not_fit_together(tmp_path):
             count([tmp_path / f"one.{ending}", third], SCORED)
 
 
-# ----------------------------------------------------------------------------------------- files made to do harm
-
-
 def bomb(path, n_members):
     """Rows that unpack to about 670 times their size, without unpacking them here."""
     member = gzip.compress(b"0.5,a\n" * 175_000)
@@ -377,9 +366,6 @@ def test_a_bomb_does_not_pass_as_rows_either(tmp_path, monkeypatch):
     ):
         for _ in table.batches(SCORED):
             pass
-
-
-# -------------------------------------------------------------------------------------------------- the engine
 
 
 def test_ctrl_c_ends_the_query(tmp_path):
@@ -422,9 +408,6 @@ def test_memory_is_bounded(tmp_path):
         bounded.close()
 
 
-# ------------------------------------------------------------------------------------------- rows in their order
-
-
 @pytest.mark.parametrize("ending", ["parquet", "feather", "csv.gz", "jsonl"])
 def test_batches_have_all_rows_in_order_and_all_columns(tmp_path, ending):
     frames = [rows(25_000, seed).with_row_index("n") for seed in range(5)]
@@ -447,9 +430,6 @@ def test_csv_columns_stay_text_unless_guessed(tmp_path):
         (plain, _), (guessed, _) = next(iter(table.batches(SCORED))), next(iter(table.batches(SCORED, guess=True)))
     assert plain.to_pylist()[0] == {"s": 0.5, "g": "a", "zip": "007", "n": "1"}
     assert guessed.schema.field("n").type == pa.float64()
-
-
-# ------------------------------------------------------------------------------------------------------ writing
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather", "csv", "csv.gz", "tsv", "jsonl", "jsonl.zst"])

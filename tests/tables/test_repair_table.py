@@ -141,9 +141,6 @@ def test_other_ranges_and_names(to_table):
     )
 
 
-# ------------------------------------------------------------------------------------------------------ hand it on
-
-
 def test_the_parquet_file_says_all(tmp_path):
     columns = columns_at_random(on_grid=False)
     found = table_repair(**COLUMNS, n_bins=128).fit(pl.DataFrame(columns))
@@ -185,9 +182,6 @@ def test_a_repair_is_cloned_by_fit_and_a_fitted_one_needs_none():
     assert not hasattr(plain, "maps_")
     again = ft.repair.TableRepair(fitted.repair_, **COLUMNS)
     assert np.array_equal(repaired(again.transform(table)), repaired(fitted.transform(table)))
-
-
-# -------------------------------------------------------------------------------------------------------- refused
 
 
 @pytest.mark.parametrize(
@@ -244,9 +238,6 @@ def test_nan_is_no_score(to_table):
     assert np.isnan(result).tolist() == [True, True, False]
     counts = found.check(to_table(new))
     assert (counts["no score"], counts["no group"], counts["unknown group"]) == (1, 1, 0)
-
-
-# -------------------- Types in which known groups and the values of a column are compared on every engine
 
 
 def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to_table):

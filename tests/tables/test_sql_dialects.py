@@ -157,9 +157,6 @@ def test_settings_of_the_server_do_not_matter(dialect, setting):
         check(scored(database, repair, columns, "VARCHAR(400)", before=setting), repair, columns)
 
 
-# ------------------------------------------------------------------------------------------------------------ refused
-
-
 @pytest.mark.parametrize(
     ("dialect", "options", "message"),
     [

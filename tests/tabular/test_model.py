@@ -173,9 +173,6 @@ def test_wrong_tables_raise_without_anyones_value(blind, repaired):
     assert CANARY not in str(caught.value)
 
 
-# ------------------------------------------------------------------------------------------------------- held-out rows
-
-
 def test_a_split_keeps_the_shares_of_groups_and_labels():
     frame = raw_people(2000)
     train, held_out = split_table(frame, 0.25, label="hired", sensitive_features=["sex", "region"], random_state=1)

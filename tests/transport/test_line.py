@@ -1,7 +1,5 @@
 """Exact transport on the line, against POT and scipy, and for what it promises to the last bit."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Many maps at once: the images that each map gives on its own, whatever the buckets and threads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Barycenters and other targets: optimal against POT's linear programme, exact, and asked for by name."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

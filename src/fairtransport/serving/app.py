@@ -22,14 +22,12 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 from fairtransport._validation import describe_error
-from fairtransport.metrics import pairwise_disparity
 from fairtransport.serving._adjusting import AdjustedScoring
 from fairtransport.serving._answers import Answer, answer_format, make_response
 from fairtransport.serving._counters import (
     LATENCY_BOUNDS,
     REASONS,
     REPLACED,
-    SCORE_BINS,
     STATUSES,
     RequestCounts,
     ScoreCounts,
@@ -240,15 +238,13 @@ def _disparity(histograms: NDArray[np.float64]) -> tuple[float, float]:
     With F the distribution of all scores, two groups of n and m rows differ by
     :math:`\sqrt{2 / \pi} \sqrt{1/n + 1/m} \int \sqrt{F (1 - F)}` in the mean.
     """
-    middles = np.tile((np.arange(SCORE_BINS) + 0.5) / SCORE_BINS, len(histograms))
-    groups = np.repeat(np.arange(len(histograms)), SCORE_BINS)
-    counts, sizes = histograms.ravel(), histograms.sum(axis=1)
-    seen = counts > 0
-    found = pairwise_disparity(middles[seen], sensitive_features=groups[seen], sample_weight=counts[seen])
+    sizes = histograms.sum(axis=1)
+    shares = np.cumsum(histograms, axis=1) / sizes[:, None]
     below = np.cumsum(histograms.sum(axis=0)) / sizes.sum()
     spread = np.sqrt(np.clip(below * (1.0 - below), 0.0, None)).mean()
     first, second = np.triu_indices(len(sizes), 1)
     errors = np.sqrt(1.0 / sizes[first] + 1.0 / sizes[second]).mean()
+    found = np.abs(shares[first] - shares[second]).mean()  # over pairs and bins of the unit interval
     return float(found), float(np.sqrt(2.0 / np.pi) * spread * errors)
 
 

@@ -1,7 +1,5 @@
 """Reliability curves, recalibration and expected calibration error against scikit-learn and by hand."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -84,9 +82,6 @@ def test_calibrated_scores_have_an_error_that_chance_explains():
     for one in result.groups:
         assert one.slope.low < 1 < one.slope.high
         assert one.intercept.low < 0 < one.intercept.high
-
-
-# ----------------------------------------------------------------------------------------------------- hard cases
 
 
 @pytest.mark.parametrize(

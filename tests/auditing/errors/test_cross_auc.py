@@ -1,7 +1,5 @@
 """Cross-group areas under the ROC curve against scikit-learn, by hand, and by simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score

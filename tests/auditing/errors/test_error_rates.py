@@ -1,7 +1,5 @@
 """Error rates by group against scikit-learn, by hand, and from histograms."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -91,9 +89,6 @@ def test_histograms_are_exact_for_thresholds_on_nodes(crossed):
                         assert found == pytest.approx((twin.value, twin.low, twin.high), abs=1e-12)
 
 
-# ------------------------------------------------------------------------------------------- comparisons of groups
-
-
 def test_differences_and_ratios_to_the_reference_group():
     scores, labels, groups, _ = rows()
     result = ft.audit(scores, labels, sensitive_features=groups, reference="b", **QUICK).error_rates[0]
@@ -145,9 +140,6 @@ def test_a_rate_of_few_rows_does_not_decide():
     assert result.gaps["true_positive_rate"].highest < 2
 
 
-# ------------------------------------------------------------------------------------------------- undefined rates
-
-
 def test_rates_without_rows_are_none_and_named():
     scores = [0.9, 0.1, 0.8, 0.2, 0.1, 0.3]
     result = ft.audit(scores, [1, 0, 0, 0, 0, 0], sensitive_features=list("aabbcc"), **QUICK)
@@ -180,9 +172,6 @@ def test_curves_are_the_rates_at_each_threshold():
         assert np.allclose(curves.T, expected, rtol=0, atol=1e-12)
     unlabelled = audit_histograms(count_scores([0.2, 0.8], [0, 1], sensitive_features=["a", "b"]), **QUICK)
     assert math.isnan(unlabelled.error_curves([0.5])["true_positive_rate"][0, 0])
-
-
-# ------------------------------------------------------------------------------------------------------- intervals
 
 
 @pytest.mark.trust

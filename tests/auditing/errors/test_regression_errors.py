@@ -1,7 +1,5 @@
 """Errors of real-valued predictions, by group: against scikit-learn, scipy and simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import ttest_ind

@@ -1,7 +1,5 @@
 """Equalized odds over all thresholds against the distances and Kolmogorov-Smirnov statistics of scipy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp, wasserstein_distance
