@@ -158,8 +158,8 @@ def n_rows(X: Any) -> int:
 
 def take_rows(data: Any, rows: NDArray[np.int64]) -> Any:
     """Select rows of a matrix, a table of any library, a dict of columns, a list, or Groups."""
-    if isinstance(data, np.ndarray):
-        return data[rows]
+    if isinstance(data, np.ndarray) or hasattr(data, "tocsr"):  # a sparse matrix may be a dict
+        return (data if isinstance(data, np.ndarray) else data.tocsr())[rows]
     if isinstance(data, Groups):
         return data.select(rows)
     if isinstance(data, dict):
@@ -169,8 +169,7 @@ def take_rows(data: Any, rows: NDArray[np.int64]) -> Any:
     frame = nw.from_native(data, pass_through=True, allow_series=True, eager_only=False)
     if isinstance(frame, (nw.DataFrame, nw.Series)):
         return frame[rows].to_native()
-    matrix = data.tocsr() if hasattr(data, "tocsr") else data
-    return matrix[rows] if hasattr(matrix, "shape") else np.asarray(matrix)[rows]
+    return data[rows] if hasattr(data, "shape") else np.asarray(data)[rows]
 
 
 def _has_parameter(method: Any, name: str, *, default: bool = False) -> bool:

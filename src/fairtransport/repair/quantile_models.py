@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,6 +26,7 @@ from fairtransport._sklearn import (
 )
 from fairtransport._validation import check_choice, check_length, check_real, check_weights
 from fairtransport.criteria.criterion import criterion_name, needs_labels, resolve_criterion
+from fairtransport.groups import check_policy
 from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
@@ -137,13 +140,17 @@ class _QuantileRepairModel(RepairedModel):
         order = np.lexsort((rng.random(scores.size), cells))
         places = np.arange(scores.size) - np.searchsorted(cells[order], cells[order])  # within the cell
         fold = np.empty(scores.size, dtype=np.int64)
-        fold[order] = np.where(np.bincount(cells)[cells[order]] > 1, places % _FOLDS, -1)  # a row alone has its map
+        n_folds = 2 if needs_labels(repair.criterion) else _FOLDS  # maps within labels take long
+        fold[order] = np.where(np.bincount(cells)[cells[order]] > 1, places % n_folds, -1)  # a row alone has its map
+        policy = check_policy(repair.groups)
+        repair.set_params(groups=replace(policy, min_size=max(policy.min_size * (n_folds - 1) // n_folds, 1)))
         for number in range(fold.max() + 1):
             others, held_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
             part = None if weights is None else weights[others]
             if np.ptp(scores[others]) == 0 or (part is not None and not part.all()):
                 return
-            repair.fit(scores[others], labels[others], sensitive_features=groups.select(others), sample_weight=part)
+            with warnings.catch_warnings(action="ignore"):  # of all rows, fit has said it
+                repair.fit(scores[others], labels[others], sensitive_features=groups.select(others), sample_weight=part)
             repaired[held_out] = repair.transform(
                 scores[held_out], sensitive_features=groups.select(held_out), unknown_group="pooled"
             )
