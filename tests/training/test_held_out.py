@@ -1,6 +1,7 @@
 """Repairs say what held-out rows show, and do no harm."""
 
 import dataclasses
+import re
 import warnings
 
 import lightgbm
@@ -140,3 +141,24 @@ def test_a_constant_model_is_named():
     X, y, group = world(300, 0)
     with pytest.raises(ValueError, match="All 300 scores are equal"):
         ft.QuantileRepairClassifier(DummyClassifier()).fit(X, y, sensitive_features=group)
+
+
+def test_a_group_of_three_rows_is_not_judged():
+    X, y, group = world(1500, 0)
+    few = np.where(np.arange(1500) < 3, "few", group)
+    shown = {}
+    for name, groups in (("all", group), ("few", few)):
+        with pytest.warns(ft.FairnessWarning, match="does not help") as caught:
+            ft.QuantileRepairClassifier(KNeighborsClassifier(1)).fit(X, y, sensitive_features=groups)
+        shown[name] = [float(x) for x in re.findall(r"\d\.\d{3}", str(caught[-1].message))[:4]]
+    np.testing.assert_allclose(shown["few"], shown["all"], atol=0.02)
+
+
+def test_wrong_folds_are_named():
+    X, y, group = world(300, 0)
+    with pytest.raises(ValueError, match="cv must be 'auto', a number of folds"):
+        ft.QuantileRepairClassifier(FOREST, cv="five").fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="hold out every row once"):
+        ft.QuantileRepairClassifier(FOREST, cv=[(np.arange(100), np.arange(100, 200))]).fit(
+            X, y, sensitive_features=group
+        )

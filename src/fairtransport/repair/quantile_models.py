@@ -24,7 +24,7 @@ from fairtransport._sklearn import (
     n_rows,
     take_rows,
 )
-from fairtransport._validation import check_choice, check_length, check_real, check_weights
+from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.criteria.criterion import criterion_name, needs_labels, resolve_criterion
 from fairtransport.groups import check_policy
 from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
@@ -160,6 +160,7 @@ class _QuantileRepairModel(RepairedModel):
         change = held_out_change(
             scores, repaired, labels.astype(np.float64), pairs, classifies=self._classifies, is_full=self.amount == 1.0,
             rows="rows that its maps have not seen" if self.cv is None else "rows that it was not fitted to",
+            min_size=policy.min_size,
         )  # fmt: skip
         self.information_kept_ = change.information_kept
         change.warn("The repair", "More rows, or fewer and larger groups (small='pool'), let maps be estimated better.")
@@ -490,7 +491,9 @@ def _fit_and_score(
     estimator: Any, X: Any, y: NDArray[Any], *, cv: Any, weights: NDArray[np.float64] | None, classifies: bool
 ) -> tuple[Any, NDArray[np.float64]]:
     """Return a fitted model and the scores to compute maps from: of the rows of fit, or out of fold."""
-    automatic = isinstance(cv, str) and check_choice(cv, ("auto",), name="cv") == "auto"
+    automatic = isinstance(cv, str)
+    if automatic and cv != "auto":
+        raise ValueError(f"cv must be 'auto', a number of folds, a splitter, a list of splits or None; got {cv!r}.")
     if is_fitted(estimator):
         if cv is not None and not automatic:
             raise ValueError(

@@ -35,6 +35,7 @@ class HeldOutChange:
     information_kept: float
     is_full: bool
     rows: str
+    error_name: str
 
     @property
     def is_harm(self) -> bool:
@@ -49,7 +50,7 @@ class HeldOutChange:
         figures = (
             f"on {found.n_rows:,} {self.rows}, the mean rank disparity between groups goes from "
             f"{before:.3f} to {after:.3f} (at most {found.limit:.3f} with 95 % confidence; chance alone shows "
-            f"{found.floor:.3f}), and the error from {error:.3f} to {error_after:.3f}"
+            f"{found.floor:.3f}), and the {self.error_name} from {error:.3f} to {error_after:.3f}"
         )
         if self.is_harm:
             warn_caller(f"{owner} does not help: {figures}. {advice}", FairnessWarning)
@@ -72,8 +73,14 @@ def held_out_change(
     classifies: bool,
     is_full: bool = True,
     rows: str = "rows that it was not fitted to",
+    min_size: int = 30,
 ) -> HeldOutChange:
-    """Compare two scores of the same rows; ``outcomes`` are 0 and 1, or numbers."""
+    """Compare two scores of the same rows; ``outcomes`` are 0 and 1, or numbers.
+
+    Groups with fewer than ``min_size`` rows are left out of disparities where two are larger: audits do not judge them.
+    """
+    judged = pairs.weights * (pairs.sizes >= min_size)[pairs.pairs].all(axis=1)
+    pairs = pairs.reweighted(judged) if judged.any() else pairs
     shares = np.ones(outcomes.size) if pairs.row_weights is None else pairs.row_weights
     shares = shares / shares.sum()
     variance = float(shares @ (outcomes - shares @ outcomes) ** 2)
@@ -90,6 +97,7 @@ def held_out_change(
         information_kept=share_kept(*squared),
         is_full=is_full,
         rows=rows,
+        error_name="error rate" if classifies else "unexplained share of the variance of y",
     )
 
 
