@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Bools, Floats
+
 
 #: What the labels of a table are: two classes, or real numbers.
 TASKS = ("classification", "regression")
@@ -49,7 +51,7 @@ def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str)
     )
 
 
-def is_positive(y_true: ArrayLike, pos_label: Any = None, *, size: int, name: str = "y_true") -> NDArray[np.bool_]:
+def is_positive(y_true: ArrayLike, pos_label: Any = None, *, size: int, name: str = "y_true") -> Bools:
     """Return whether each row has the positive label."""
     labels = check_column(np.asarray(y_true), name=name)
     if labels.size != size:
@@ -151,7 +153,7 @@ def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
     return labels, classes
 
 
-def real_targets(y: Any, owner: str, *, constant: bool = False) -> NDArray[np.float64]:
+def real_targets(y: Any, owner: str, *, constant: bool = False) -> Floats:
     """Return the values that a regressor is to predict."""
     values = _as_vector(y, owner)
     if values.dtype.kind == "c":

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
+
 
 class BinaryClassifierMixin(ClassifierMixin):
     """A classifier of two classes; it stands before other bases, whose tags it completes."""
@@ -101,7 +103,7 @@ def takes(model: Any, name: str) -> bool:
 
 def model_scores(
     model: Any, X: Any, *, sensitive_features: Any = None, strata: Any = None, unknown_group: str = "error"
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return a regressor's predictions, or a classifier's probabilities of class 1, with groups and strata if given."""
     X = as_features(X, model)
     given = {"sensitive_features": sensitive_features, "strata": strata}
@@ -142,7 +144,7 @@ def as_features(X: Any, model: Any = None) -> Any:
     return X.astype(own) if own else X
 
 
-def positive_scores(probabilities: ArrayLike) -> NDArray[np.float64]:
+def positive_scores(probabilities: ArrayLike) -> Floats:
     """Return the probabilities of class 1, of two; values that rounding moved out of [0, 1] are clipped."""
     table = np.asarray(probabilities, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != 2:
@@ -156,7 +158,7 @@ def n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X if hasattr(X, "__len__") else np.asarray(X))
 
 
-def take_rows(data: Any, rows: NDArray[np.int64]) -> Any:
+def take_rows(data: Any, rows: Ints) -> Any:
     """Select rows of a matrix, a table of any library, a dict of columns, a list, or Groups."""
     if isinstance(data, np.ndarray) or hasattr(data, "tocsr"):  # a sparse matrix may be a dict
         return (data if isinstance(data, np.ndarray) else data.tocsr())[rows]
@@ -199,11 +201,11 @@ def fitted_summary_html(groups: Groups | None, describe: Callable[[], Sequence[s
 class Fold:
     """Positions of the rows that a model is trained on, and of those held out for its evaluation."""
 
-    training: NDArray[np.int64]
-    held_out: NDArray[np.int64]
+    training: Ints
+    held_out: Ints
 
 
-def group_cells(groups: Groups) -> NDArray[np.int64]:
+def group_cells(groups: Groups) -> Ints:
     """Return the code of each row's group or, where groups overlap, of its combination of groups."""
     if len(groups.memberships) == 1:
         return groups.memberships[0].astype(np.int64)
@@ -214,11 +216,11 @@ def group_cells(groups: Groups) -> NDArray[np.int64]:
 def make_folds(
     cv: Any,
     X: Any,
-    positive: NDArray[np.bool_],
+    positive: Bools,
     groups: Groups,
     *,
     rng: np.random.Generator,
-    weights: NDArray[np.float64] | None = None,
+    weights: Floats | None = None,
     remedy: str = "",
 ) -> list[Fold]:
     """Split the rows such that every group is in the training and in the held-out rows of every fold."""
@@ -241,13 +243,7 @@ def make_folds(
 
 
 def _stratified_folds(
-    n_folds: int,
-    cells: NDArray[np.int64],
-    positive: NDArray[np.bool_],
-    groups: Groups,
-    rng: np.random.Generator,
-    *,
-    remedy: str,
+    n_folds: int, cells: Ints, positive: Bools, groups: Groups, rng: np.random.Generator, *, remedy: str
 ) -> list[Fold]:
     smallest = int(groups.counts.min())
     if smallest < n_folds:
@@ -266,7 +262,7 @@ def _stratified_folds(
     return [Fold(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(n_folds)]
 
 
-def _row_positions(rows: Any, size: int) -> NDArray[np.int64]:
+def _row_positions(rows: Any, size: int) -> Ints:
     """Return a split's rows, given as positions or as a mask, as positions."""
     positions = np.asarray(rows)
     if positions.dtype == bool and positions.shape == (size,):
@@ -280,7 +276,7 @@ def _row_positions(rows: Any, size: int) -> NDArray[np.int64]:
     return positions.astype(np.int64)
 
 
-def _check_part(problem: str, rows: NDArray[np.int64], positive: NDArray[np.bool_], groups: Groups) -> None:
+def _check_part(problem: str, rows: Ints, positive: Bools, groups: Groups) -> None:
     """Raise ``problem`` if a part of a fold lacks a group or a class."""
     empty = int(np.count_nonzero(groups.select(rows).counts == 0))
     if empty:
@@ -322,7 +318,7 @@ def needs_groups(model: Any, X: Any = None, *, sensitive_features: Any = None) -
         return True
 
 
-def score_with_groups(model: Any, X: Any, sensitive_features: Any, strata: Any = None) -> NDArray[np.float64]:
+def score_with_groups(model: Any, X: Any, sensitive_features: Any, strata: Any = None) -> Floats:
     """Return the scores of a model, with groups and strata where it takes them at prediction; see `model_scores`."""
     return model_scores(
         model,
@@ -350,7 +346,7 @@ def describe_group_features(X: Any, groups: Groups) -> str | None:
     return None
 
 
-def _ranges(X: Any, rows: list[NDArray[np.int64]]) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+def _ranges(X: Any, rows: list[Ints]) -> Iterator[tuple[Floats, Floats]]:
     """Yield the lowest and highest value of each group, for one or more columns at a time."""
     if sparse.issparse(X):
         table = X.tocsr()
@@ -362,7 +358,7 @@ def _ranges(X: Any, rows: list[NDArray[np.int64]]) -> Iterator[tuple[NDArray[np.
         yield lowest, np.array([block[group_rows].max(axis=0) for group_rows in rows])
 
 
-def _blocks(X: Any) -> Iterator[NDArray[np.float64]]:
+def _blocks(X: Any) -> Iterator[Floats]:
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         for column in frame.iter_columns():
@@ -378,7 +374,7 @@ def _blocks(X: Any) -> Iterator[NDArray[np.float64]]:
         yield _numbers(column)[:, None]
 
 
-def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+def _numbers(values: NDArray[Any]) -> Floats:
     """Return numbers, with missing ones as the lowest; values that are not numbers are replaced by codes."""
     try:
         numbers = np.asarray(values, dtype=np.float64)

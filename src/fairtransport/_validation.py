@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats
+
 # Kinds of dtypes that NumPy converts to floats: by dropping the imaginary part, or by counting time units.
 _NOT_REAL = {"c": "complex numbers", "M": "dates", "m": "durations"}
 
 
-def check_vector(values: ArrayLike, *, name: str) -> NDArray[np.float64]:
+def check_vector(values: ArrayLike, *, name: str) -> Floats:
     """Return ``values`` as a finite, non-empty float64 vector."""
     array = check_column(_as_floats(values, name), name=name)
     if array.size == 0:
@@ -40,7 +42,7 @@ OTHER_RANGES = (
 )
 
 
-def _as_floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
+def _as_floats(values: ArrayLike, name: str) -> Floats:
     """Return an array of floats, and raise for what NumPy would convert to numbers that mean something else."""
     try:
         given = np.asanyarray(values)
@@ -66,7 +68,7 @@ def check_column(array: NDArray[Any], *, name: str) -> NDArray[Any]:
     return array
 
 
-def check_scores(scores: ArrayLike, *, name: str = "scores") -> NDArray[np.float64]:
+def check_scores(scores: ArrayLike, *, name: str = "scores") -> Floats:
     """Return ``scores`` as a finite vector within [0, 1]."""
     array = check_vector(scores, name=name)
     outside = int(np.count_nonzero((array < 0) | (array > 1)))
@@ -78,7 +80,7 @@ def check_scores(scores: ArrayLike, *, name: str = "scores") -> NDArray[np.float
     return array
 
 
-def check_weights(weights: ArrayLike | None, *, size: int, name: str = "sample_weight") -> NDArray[np.float64] | None:
+def check_weights(weights: ArrayLike | None, *, size: int, name: str = "sample_weight") -> Floats | None:
     """Return weights that are non-negative with a positive sum; None stays None."""
     if weights is None:
         return None

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats
+
 
 _UNSEEN = "a-group-not-seen-in-fit"  # must not appear in an error message
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    X: NDArray[np.float64]
+    X: Floats
     y: NDArray[Any]
     group: NDArray[Any]
 
@@ -54,7 +56,7 @@ class _Fitted:
         self.model.fit(rows.X, rows.y, **options)
         self.needs_groups = needs_groups(self.model, rows.X, sensitive_features=options["sensitive_features"])
 
-    def scores(self, X: NDArray[np.float64], group: NDArray[Any]) -> NDArray[np.float64]:
+    def scores(self, X: Floats, group: NDArray[Any]) -> Floats:
         """Return the probabilities of class 1, or the predictions of a regressor."""
         return model_scores(self.model, X, sensitive_features=group if self.needs_groups else None)
 
@@ -191,7 +193,7 @@ def _is_regressor(estimator: Any) -> bool:
     return bool(is_regressor(last_step(estimator)[1]))
 
 
-def _close(one: NDArray[np.float64], other: NDArray[np.float64], tolerance: float, message: str) -> str:
+def _close(one: Floats, other: Floats, tolerance: float, message: str) -> str:
     change = float(np.abs(one - other).mean())
     _require(change <= tolerance, f"{message}, by {change:.3f} on average; {tolerance:g} is allowed")
     return f"mean change of scores {change:.1e}"

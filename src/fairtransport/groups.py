@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Bools, Ints
+
 # Columns -> codes: which groups the rows of a table form, and which of them each row belongs to.
 
 
@@ -66,7 +68,7 @@ def missing_values_error(rows: str) -> ValueError:
 
 
 def _set_aside(
-    labels: Sequence[GroupLabel], memberships: Sequence[NDArray[Any]], aside: NDArray[np.bool_]
+    labels: Sequence[GroupLabel], memberships: Sequence[NDArray[Any]], aside: Bools
 ) -> tuple[list[GroupLabel], list[NDArray[Any]]]:
     """Return the labels of the other rows, and memberships in which these rows have ``len(labels)``."""
     used = np.unique(np.concatenate([codes[~aside] for codes in memberships]))
@@ -309,14 +311,14 @@ class Groups:
         return self.memberships[0].size
 
     @cached_property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Number of rows of each group: ``make_groups(["F", "M", "F"]).counts`` is ``[2, 1]``."""
-        counts: NDArray[np.int64] = sum(count_codes(codes, len(self) + 1) for codes in self.memberships)[:-1]
+        counts: Ints = sum(count_codes(codes, len(self) + 1) for codes in self.memberships)[:-1]
         counts.flags.writeable = False
         return counts
 
     @cached_property
-    def rows(self) -> tuple[NDArray[np.int64], ...]:
+    def rows(self) -> tuple[Ints, ...]:
         """The ascending row indices of each group, computed on first access."""
         parts = [_rows_of(codes, len(self)) for codes in self.memberships]
         if len(parts) == 1:
@@ -329,12 +331,12 @@ class Groups:
         return self.grouping == "each" and len(self.columns) > 1
 
     @property
-    def has_group(self) -> NDArray[np.bool_]:
+    def has_group(self) -> Bools:
         """Whether each row belongs to a group, of each column where groups overlap."""
         return np.logical_and.reduce([codes < len(self) for codes in self.memberships])
 
     @property
-    def codes(self) -> NDArray[np.int64]:
+    def codes(self) -> Ints:
         """The index in ``labels`` of each row's group; overlapping groups raise ValueError."""
         if self.overlapping:
             raise ValueError("With crossed=False a row belongs to several groups and has no single code; use rows.")
@@ -383,12 +385,12 @@ class Groups:
             self._check_known(new, strays)
         return replace(self, memberships=memberships)
 
-    def is_known(self, sensitive_features: Any) -> NDArray[np.bool_]:
+    def is_known(self, sensitive_features: Any) -> Bools:
         """Return which rows have values, or a combination of values, that `encode` knows."""
         strays = self._locate(self._read(sensitive_features, missing="group"))[1]
         return ~np.any(strays, axis=0)
 
-    def _locate(self, new: Groups) -> tuple[tuple[NDArray[Any], ...], list[NDArray[np.bool_]]]:
+    def _locate(self, new: Groups) -> tuple[tuple[NDArray[Any], ...], list[Bools]]:
         """Return the memberships of new rows in these groups, and which of them are unknown."""
         known, memberships = self._known(new), new.memberships
         if new.labels != self.labels or new.pools != self.pools:
@@ -399,7 +401,7 @@ class Groups:
         strays = np.array([*unknown, not new.dropped or new.dropped != self.dropped])
         return memberships, [strays[codes] for codes in new.memberships]
 
-    def _check_known(self, new: Groups, strays: list[NDArray[np.bool_]]) -> None:
+    def _check_known(self, new: Groups, strays: list[Bools]) -> None:
         unseen = int(np.count_nonzero(np.any(strays, axis=0)))
         if unseen:
             known = self._known(new)
@@ -412,7 +414,7 @@ class Groups:
             )
 
     def _as_largest(
-        self, memberships: tuple[NDArray[Any], ...], strays: list[NDArray[np.bool_]], sizes: ArrayLike | None
+        self, memberships: tuple[NDArray[Any], ...], strays: list[Bools], sizes: ArrayLike | None
     ) -> tuple[NDArray[Any], ...]:
         """Return the memberships with unknown rows in the largest group, of each column where groups overlap."""
         if sizes is None:
@@ -674,6 +676,6 @@ def rows_of_groups(
     return made.select(rows), tuple(None if each is None else np.asarray(each)[rows] for each in vectors)
 
 
-def _rows_of(codes: NDArray[Any], n_groups: int) -> list[NDArray[np.int64]]:
+def _rows_of(codes: NDArray[Any], n_groups: int) -> list[Ints]:
     order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)  # NumPy uses a radix sort for short integers
     return np.split(order, np.cumsum(count_codes(codes, n_groups + 1))[:-1])[:-1]

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from fairtransport._arrays import Floats
 
 
 _FLAVOR = "fairtransport"  # its name in an MLmodel file
@@ -162,16 +161,14 @@ class _ScoringModel:
     def __init__(self, model: Any, unknown_group: str) -> None:
         self._scorer = RowScorer(model, unknown_group=unknown_group)
 
-    def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> NDArray[np.float64]:  # noqa: ARG002
+    def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Floats:  # noqa: ARG002
         """Return a score for each row; NaN, and one warning for all, where a row cannot be scored."""
         result = self._scorer.score_rows(model_input)
         if result.reasons:
             counts = Counter(result.reasons.values()).most_common()
             named = "; ".join(f"{reason} ({count})" for reason, count in counts[:5]) + ("; ..." if counts[5:] else "")
             warnings.warn(
-                f"{len(result.reasons)} of {len(result.scores)} rows have no score: {named}.",
-                UserWarning,
-                stacklevel=2,
+                f"{len(result.reasons)} of {len(result.scores)} rows have no score: {named}.", UserWarning, stacklevel=2
             )
         return result.scores
 

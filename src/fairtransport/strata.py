@@ -21,7 +21,7 @@ from fairtransport.groups import GroupPolicy, Groups, make_groups
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from fairtransport._arrays import Floats, Ints
 
 
 #: Smallest mean number of rows in a stratum and group, for columns that are cut at quantiles.
@@ -51,7 +51,7 @@ class Strata:
     """
 
     cells: Groups
-    cuts: tuple[NDArray[np.float64] | None, ...]
+    cuts: tuple[Floats | None, ...]
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -87,12 +87,12 @@ class Strata:
         return self.cells.columns
 
     @property
-    def codes(self) -> NDArray[np.int64]:
+    def codes(self) -> Ints:
         """Index of each row's stratum; ``len(self)`` for a stratum that was not seen in training."""
         return self.cells.codes
 
     @property
-    def rows(self) -> tuple[NDArray[np.int64], ...]:
+    def rows(self) -> tuple[Ints, ...]:
         """Row indices of each stratum, ascending."""
         return self.cells.rows
 
@@ -112,10 +112,7 @@ class Strata:
 
     def to_spec(self) -> dict[str, Any]:
         """Return the strata without rows, as JSON-compatible values."""
-        return {
-            "cells": self.cells.to_spec(),
-            "cuts": [None if cuts is None else cuts.tolist() for cuts in self.cuts],
-        }
+        return {"cells": self.cells.to_spec(), "cuts": [None if cuts is None else cuts.tolist() for cuts in self.cuts]}
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
@@ -200,11 +197,7 @@ def count_ranges(n_rows: int, n_groups: int, *, n_cut: int = 1, n_others: int = 
     return max(2, round(max(total, 2.0) ** (1 / n_cut)))
 
 
-def stratum_weights(
-    labels: Sequence[int | None],
-    masses: Sequence[float],
-    stratum_weight: str | None = None,
-) -> NDArray[np.float64]:
+def stratum_weights(labels: Sequence[int | None], masses: Sequence[float], stratum_weight: str | None = None) -> Floats:
     """Return the weights, of sum 1, of the parts of a table within which groups are compared.
 
     By default labels (None where they do not matter) count the same, or the rarer one would hardly count, and the
@@ -226,7 +219,7 @@ def stratum_weights(
     return np.asarray(weights / weights.sum())
 
 
-def _same_cuts(one: NDArray[np.float64] | None, other: NDArray[np.float64] | None) -> bool:
+def _same_cuts(one: Floats | None, other: Floats | None) -> bool:
     return one is other if one is None or other is None else np.array_equal(one, other)
 
 
@@ -270,7 +263,7 @@ def _matched(columns: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     raise ValueError(f"strata must have {say_columns(names)}; it has {say_columns(columns)}.")
 
 
-def _numbers(column: Any) -> NDArray[np.float64] | None:
+def _numbers(column: Any) -> Floats | None:
     """Return a column of numbers as floats, NaN where missing; None for columns of other types."""
     native = nw.to_native(column, pass_through=True)
     try:
@@ -286,7 +279,7 @@ def _numbers(column: Any) -> NDArray[np.float64] | None:
         return None
 
 
-def _continuous(column: Any) -> NDArray[np.float64] | None:
+def _continuous(column: Any) -> Floats | None:
     """Return the numbers of a column with many different ones; None for all other columns."""
     values = _numbers(column)
     if values is None or np.unique(values[np.isfinite(values)]).size <= MOST_VALUES:
@@ -294,13 +287,13 @@ def _continuous(column: Any) -> NDArray[np.float64] | None:
     return values
 
 
-def _quantiles(values: NDArray[np.float64], n_ranges: int) -> NDArray[np.float64]:
+def _quantiles(values: Floats, n_ranges: int) -> Floats:
     finite = values[np.isfinite(values)]
     points = np.unique(np.quantile(finite, np.arange(1, n_ranges) / n_ranges))
     return np.asarray(points[(points > finite.min()) & (points <= finite.max())])
 
 
-def _cut(columns: Mapping[str, Any], cuts: tuple[NDArray[np.float64] | None, ...]) -> dict[str, Any]:
+def _cut(columns: Mapping[str, Any], cuts: tuple[Floats | None, ...]) -> dict[str, Any]:
     """Return the columns with the number of the range in the place of values that are cut; NaN where missing."""
     result = {}
     for (name, column), points in zip(columns.items(), cuts, strict=True):
@@ -314,7 +307,7 @@ def _cut(columns: Mapping[str, Any], cuts: tuple[NDArray[np.float64] | None, ...
     return result
 
 
-def _range_names(points: NDArray[np.float64]) -> list[str]:
+def _range_names(points: Floats) -> list[str]:
     """Return the names of the ranges between cut points."""
     bounds = [f"{point:.6g}" for point in points]
     if not bounds:

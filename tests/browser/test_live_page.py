@@ -71,11 +71,7 @@ def snapshot(batches=400, *, names=NAMES, jump=250, duals=True, target=True, **c
         "histograms": {name: shares(one) for name, one in zip(names, spread, strict=True)},
         "target": shares(0.0) if target else None,
         "history": points,
-        "duals": {
-            "grid": grid,
-            "names": list(names),
-            "values": [0.1 * one * np.sin(3 * grid) for one in spread],
-        }
+        "duals": {"grid": grid, "names": list(names), "values": [0.1 * one * np.sin(3 * grid) for one in spread]}
         if duals
         else None,
         "spent": {"updates": 12345, "seconds": 4.2, "batches_adjusted": 81},

@@ -14,11 +14,7 @@ from sklearn.utils import Bunch
 from fairtransport.datasets import list_datasets, load_adult, load_communities, load_german
 
 LOADERS = {"adult": load_adult, "german": load_german, "communities": load_communities}
-FRAMES = {
-    "pandas": (pd.DataFrame, pd.Series),
-    "polars": (pl.DataFrame, pl.Series),
-    None: (np.ndarray, np.ndarray),
-}
+FRAMES = {"pandas": (pd.DataFrame, pd.Series), "polars": (pl.DataFrame, pl.Series), None: (np.ndarray, np.ndarray)}
 # Written by scripts/make_datasets.py, whose inputs carry UCI's sha256.
 SHA256 = {
     "adult": "79cb39d8446b7c0ba606cf5b105fffff2ec0e3b60d2da90b774a6b936248a6d1",

@@ -123,8 +123,7 @@ def test_a_shift_can_be_shifted_again():
 
 
 @pytest.mark.parametrize(
-    ("size", "rows"),
-    [(100, {"Female": 100, "Male": 100}), ({"Female": 50}, {"Female": 50, "Male": 32_474})],
+    ("size", "rows"), [(100, {"Female": 100, "Male": 100}), ({"Female": 50}, {"Female": 50, "Male": 32_474})]
 )
 def test_size_sets_the_rows_of_each_group(adult, size, rows):
     shifted = shift_class_rate(adult, PAPER, by="sex", size=size, random_state=0)

@@ -60,8 +60,7 @@ def test_increasing_maps_of_scores_do_not_change_the_limit_of_rates():
 
 @pytest.mark.trust
 @pytest.mark.parametrize(
-    ("sizes", "shift"),
-    [((60, 40), 0.0), ((60, 40), 0.5), (LARGE, 0.19), (UNEVEN, 0.3), ((400, 300, 200, 50, 20), 0.3)],
+    ("sizes", "shift"), [((60, 40), 0.0), ((60, 40), 0.5), (LARGE, 0.19), (UNEVEN, 0.3), ((400, 300, 200, 50, 20), 0.3)]
 )
 def test_the_limit_is_above_the_truth_in_95_of_100_samples(sizes, shift):
     truth = true_difference(sizes, shift)

@@ -98,9 +98,7 @@ def test_a_file_whose_maps_are_beyond_its_range_is_not_loaded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "estimator",
-    [LinearRegression(), Ridge(2.0, solver="svd"), make_pipeline(StandardScaler(), Ridge(0.5))],
-    ids=str,
+    "estimator", [LinearRegression(), Ridge(2.0, solver="svd"), make_pipeline(StandardScaler(), Ridge(0.5))], ids=str
 )
 def test_regressors_are_stored_with_their_repair(estimator, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")

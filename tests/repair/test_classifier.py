@@ -190,11 +190,7 @@ def test_rounding_beyond_one_is_forgiven_and_no_more():
         QuantileRepairClassifier(Echo(first=1)).fit(X, y, sensitive_features=group)
 
 
-@pytest.mark.parametrize(
-    "inner",
-    [SHALLOW_TREE, make_pipeline(SHALLOW_TREE), None],
-    ids=["tree", "pipeline", "fitted"],
-)
+@pytest.mark.parametrize("inner", [SHALLOW_TREE, make_pipeline(SHALLOW_TREE), None], ids=["tree", "pipeline", "fitted"])
 def test_weights_equal_copies(inner):
     X, y, group = world(300)
     inner = GaussianNB().fit(X, y) if inner is None else inner

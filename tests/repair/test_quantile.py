@@ -12,11 +12,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.exceptions import NotFittedError
 
 from fairtransport import GroupPolicy, QuantileRepair, make_groups
-from fairtransport.metrics import (
-    noise_floor,
-    strong_pairwise_disparity,
-    wasserstein_disparity,
-)
+from fairtransport.metrics import noise_floor, strong_pairwise_disparity, wasserstein_disparity
 from fairtransport.transport.line import Sample, quantile_map, wasserstein
 from fairtransport.transport.targets import resolve_target
 

@@ -264,17 +264,11 @@ def test_another_disparity():
         curve.find(max_disparity=0.5, metric="error_rate")
 
 
-@given(
-    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 3)), min_size=1, max_size=6),
-    st.floats(0, 3),
-)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 3)), min_size=1, max_size=6), st.floats(0, 3))
 def test_the_chosen_point_satisfies_the_limit(points, limit):
     error, apart = zip(*points, strict=True)
     curve = made(error, apart, range(len(points)))
-    for limits, metric in (
-        ({"max_disparity": limit}, "pairwise_disparity"),
-        ({"max_error": limit / 3}, "error_rate"),
-    ):
+    for limits, metric in (({"max_disparity": limit}, "pairwise_disparity"), ({"max_error": limit / 3}, "error_rate")):
         (most,) = limits.values()
         if min(curve.mean(metric)) > most:
             with pytest.raises(ValueError, match="cannot be reached"):

@@ -17,13 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fairtransport.storage import (
-    ModelFileError,
-    pack_container,
-    read_container,
-    unpack_container,
-    write_container,
-)
+from fairtransport.storage import ModelFileError, pack_container, read_container, unpack_container, write_container
 from fairtransport.storage._container import from_npy, read_zip, to_npy, write_zip
 
 ARRAYS = {"theta": np.arange(6.0).reshape(2, 3), "deep/er.flags": np.array([True, False]), "names": np.array(["ä", ""])}

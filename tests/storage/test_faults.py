@@ -117,8 +117,7 @@ def attempt(write, path, *, existing, **fault):
 
 
 @pytest.mark.parametrize(
-    ("writer", "existing"),
-    [(one, existing) for one in WRITERS for existing in (True, False)[: 2 - (one == "sign")]],
+    ("writer", "existing"), [(one, existing) for one in WRITERS for existing in (True, False)[: 2 - (one == "sign")]]
 )
 def test_each_call_fails_once(writer, existing, folder, record_property):
     path = folder / "model.ft"
@@ -142,10 +141,7 @@ def test_each_call_fails_once(writer, existing, folder, record_property):
                 assert content == new, (name, number)
             else:
                 n_failures += 1
-                of_writing = error.filename is not None or writer not in {
-                    "replacing",
-                    "sign",
-                }  # not of the block
+                of_writing = error.filename is not None or writer not in {"replacing", "sign"}  # not of the block
                 if of_writing:
                     check_message(error, path, is_new=content == new, existing=existing)
     assert n_failures >= 6 * 4

@@ -360,10 +360,7 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch):
 
 def test_a_bomb_does_not_pass_as_rows_either(tmp_path, monkeypatch):
     monkeypatch.setattr(decompression_limit, "ALWAYS_ALLOWED", 1 << 20)
-    with (
-        open_files([bomb(tmp_path / "x.csv.gz", 50)]) as table,
-        pytest.raises(ValueError, match="max_expansion="),
-    ):
+    with open_files([bomb(tmp_path / "x.csv.gz", 50)]) as table, pytest.raises(ValueError, match="max_expansion="):
         for _ in table.batches(SCORED):
             pass
 
@@ -378,10 +375,7 @@ def test_ctrl_c_ends_the_query(tmp_path):
         finally:
             ended.append(True)
 
-    with (
-        open_files([text(tmp_path / "x.csv", GOOD)]) as table,
-        pytest.raises(KeyboardInterrupt),
-    ):
+    with open_files([text(tmp_path / "x.csv", GOOD)]) as table, pytest.raises(KeyboardInterrupt):
         table.run(work, SCORED)
     assert ended == [True]
 

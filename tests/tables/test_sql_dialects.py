@@ -100,11 +100,7 @@ def test_columns_that_ignore_case_are_compared_exactly(database):
 
 @pytest.mark.parametrize(
     ("groups", "kind"),
-    [
-        ([-5, 0, 7, 2**62], "BIGINT"),
-        ([0.1, -2.5, 1e300, 1e-300, 3.0], "DOUBLE PRECISION"),
-        ([False, True], "BOOLEAN"),
-    ],
+    [([-5, 0, 7, 2**62], "BIGINT"), ([0.1, -2.5, 1e300, 1e-300, 3.0], "DOUBLE PRECISION"), ([False, True], "BOOLEAN")],
     ids=["integers", "numbers", "booleans"],
 )
 def test_numbers_and_booleans_can_be_groups(database, groups, kind):

@@ -220,8 +220,7 @@ def test_labels_and_names(three, labels, target):
 def test_scores_as_target(three, kind):
     given_scores = kind([0.7, 0.3, 0.3])
     assert same(
-        resolve_target(given_scores, three, [2, 2, 1], labels=("a", "b", "c")),
-        Sample.from_values([0.3, 0.3, 0.7]),
+        resolve_target(given_scores, three, [2, 2, 1], labels=("a", "b", "c")), Sample.from_values([0.3, 0.3, 0.7])
     )
 
 

@@ -19,6 +19,8 @@ from fairtransport._columns.compilation import cached_njit
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from fairtransport._arrays import Ints
+
 Coded: TypeAlias = tuple[list[Any], NDArray[Any]]
 """Distinct values, and each row's index among them, in the smallest unsigned type that can represent their number."""
 
@@ -124,7 +126,7 @@ def _factorize_array(array: NDArray[Any]) -> Coded:
     return array[firsts].tolist(), codes
 
 
-def _first_rows(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _first_rows(array: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
     """Return the index of one row of each distinct value, and the code of each row."""
     codes = np.empty(array.size, dtype=np.uint16)
     words = _words(array)
@@ -145,7 +147,7 @@ def _words(array: NDArray[Any]) -> NDArray[Any]:
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def code_words(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int64]:
+def code_words(words: NDArray[Any], codes: NDArray[np.uint16]) -> Ints:
     """Code unsigned integers in the order of their first occurrence, with a hash table, into ``codes``.
 
     Returns the index of the first occurrence of each code. The pass stops when there are more than 4096.
@@ -169,7 +171,7 @@ def code_words(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def code_rows(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int64]:
+def code_rows(words: NDArray[Any], codes: NDArray[np.uint16]) -> Ints:
     """Code the rows of a matrix, as `code_words` does for a vector."""
     firsts = np.empty(_MAX_CODED + 1, np.int64)
     table = np.zeros(1 << _TABLE_BITS, np.uint16)
@@ -197,7 +199,7 @@ def code_rows(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int6
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def count_codes(codes: NDArray[Any], n_codes: int) -> NDArray[np.int64]:
+def count_codes(codes: NDArray[Any], n_codes: int) -> Ints:
     """Return the number of occurrences of each code; -1 is counted as the last."""
     counts = np.zeros(n_codes, np.int64)
     for code in codes:
@@ -214,7 +216,7 @@ def recode(codes: NDArray[Any], table: NDArray[Any]) -> NDArray[Any]:
     return recoded
 
 
-def cross_codes(codes: NDArray[Any], other: NDArray[Any], n_other: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def cross_codes(codes: NDArray[Any], other: NDArray[Any], n_other: int) -> tuple[Ints, NDArray[Any]]:
     """Return the pairs of codes that occur, each as ``code * n_other + other``, and the index of each row's pair."""
     n_pairs = (int(codes.max()) + 1) * n_other
     pairs = codes.astype(np.int64 if n_pairs > _MAX_CROSSED else np.int32) * n_other + other

@@ -25,8 +25,9 @@ from fairtransport.tables.table_counts import decile_edges
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Bools, Floats
     from fairtransport.auditing.options import Inference, Options
     from fairtransport.auditing.result import Audit
     from fairtransport.groups import GroupPolicy
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-6
 
 
-def choose_grid(values: NDArray[np.float64], options: Options, *, is_regression: bool) -> Grid:
+def choose_grid(values: Floats, options: Options, *, is_regression: bool) -> Grid:
     """Return the grid of scores whose range is not given: [0, 1] where they lie within, or nodes of their own."""
     within = bool(np.all((values >= -_ROUNDING) & (values <= 1 + _ROUNDING)))
     if within and not is_regression:
@@ -239,7 +240,7 @@ def audit(
 
 def _read_labels(
     y_true: ArrayLike | None, task: str | None, pos_label: Any, *, size: int
-) -> tuple[NDArray[np.bool_] | None, NDArray[np.float64] | None]:
+) -> tuple[Bools | None, Floats | None]:
     """Return which rows have the positive label, or the labels where they are real numbers."""
     if task is not None:
         check_choice(task, TASKS, name="task")
@@ -253,7 +254,7 @@ def _read_labels(
     return None, labels
 
 
-def _make_layers(strata: Any, labels: NDArray[np.float64] | None, n_groups: int) -> Strata | None:
+def _make_layers(strata: Any, labels: Floats | None, n_groups: int) -> Strata | None:
     """Return the strata, crossed with ranges of real-valued labels where these are compared within."""
     if labels is None:
         return None if strata is None else make_strata(strata, n_groups=n_groups)
@@ -310,10 +311,7 @@ def check_criterion(criterion: str, *, has_labels: bool, is_regression: bool) ->
 
 
 def _alike_histograms(
-    histograms: GroupHistograms,
-    strata: Mapping[str, GroupHistograms] | None,
-    criterion: str,
-    scale: RankScale | None,
+    histograms: GroupHistograms, strata: Mapping[str, GroupHistograms] | None, criterion: str, scale: RankScale | None
 ) -> Iterator[AlikeRows]:
     """Yield the histograms that a criterion compares groups in, by label and stratum, where they have rows."""
     regrouped: Iterable[tuple[str | None, GroupHistograms]] = [(None, histograms)]

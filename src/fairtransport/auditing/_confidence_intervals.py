@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.auditing._evidence import CoarseHistograms
     from fairtransport.histograms import GroupHistograms
 
@@ -51,12 +52,7 @@ _MAX_ITER = 12
 _TOL = 1e-3  # relative to the observed norm; far below the spread of the replicates
 
 
-def largest_roots(
-    measure: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    observed: float,
-    start: NDArray[np.float64],
-    slope: float,
-) -> NDArray[np.float64]:
+def largest_roots(measure: Callable[[Floats], Floats], observed: float, start: Floats, slope: float) -> Floats:
     """Return where convex functions take a value for the last time, right of 0, by secants; 0 where they do not."""
     at, excess = start, measure(start) - observed
     slopes = np.full_like(at, slope)
@@ -99,9 +95,9 @@ class Stratum:
 class ConfidenceDistribution:
     """The true disparities that solve each replicate; their quantiles are confidence limits."""
 
-    values: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    values: Floats
+    lower: Floats
+    upper: Floats
 
     @property
     def median(self) -> float:
@@ -165,14 +161,14 @@ class _Component:
 
     norm: DisparityNorm
     stratum: Stratum
-    widths: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    directions: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+    widths: Floats
+    observed: Floats
+    directions: tuple[Floats, Floats, Floats]
 
-    def total(self, curves: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total(self, curves: Floats) -> Floats:
         return self.stratum.weight * self.norm.total(curves, self.widths)
 
-    def noise(self, drawn: NDArray[np.float64], source: NDArray[np.float64]) -> NDArray[np.float64]:
+    def noise(self, drawn: Floats, source: Floats) -> Floats:
         """Return the deviations of replicates from their source."""
         prepare, histograms = self.norm.prepare, self.stratum.histograms
         return self.stratum.noise_factor * (prepare(drawn, histograms) - prepare(source, histograms))
@@ -228,9 +224,7 @@ def _join(
     return ConfidenceDistribution(values, lower, upper)
 
 
-def _make_component(
-    norm: DisparityNorm, stratum: Stratum, draw: tuple[NDArray[np.float64], NDArray[np.float64]]
-) -> _Component:
+def _make_component(norm: DisparityNorm, stratum: Stratum, draw: tuple[Floats, Floats]) -> _Component:
     histograms = stratum.histograms
     curves = norm.prepare(histograms.curves(), histograms)
     deviations = curves - norm.centre(curves, histograms)
@@ -259,12 +253,7 @@ def _make_component(
     return replace(component, directions=(direction, smooth, sparse))
 
 
-def smooth_direction(
-    deviations: NDArray[np.float64],
-    noise: NDArray[np.float64],
-    shift: NDArray[np.float64],
-    widths: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def smooth_direction(deviations: Floats, noise: Floats, shift: Floats, widths: Floats) -> Floats:
     """Return deviations of groups, of which what is not a shift is shrunk by three times what noise explains."""
     if not shift @ widths > 0:
         return deviations
@@ -273,31 +262,29 @@ def smooth_direction(
     return shifted + max(0.0, 1.0 - _SMOOTHING * explained) * remainder
 
 
-def _threshold(deviations: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+def _threshold(deviations: Floats, noise: Floats) -> Floats:
     """Shrink deviations towards 0, to 0 where they are less than two standard errors."""
     variance = np.mean(noise**2, axis=1, keepdims=True)
     squares = deviations**2
     share = np.divide(variance, squares, out=np.ones_like(squares), where=squares > 0)
-    sparse: NDArray[np.float64] = deviations * np.maximum(0.0, 1.0 - _THRESHOLD * share)
+    sparse: Floats = deviations * np.maximum(0.0, 1.0 - _THRESHOLD * share)
     return sparse
 
 
-def _explained_share(remainder: NDArray[np.float64], noise: NDArray[np.float64], widths: NDArray[np.float64]) -> float:
+def _explained_share(remainder: Floats, noise: Floats, widths: Floats) -> float:
     """Return the share of the squared deviations of groups that noise, (n_groups, n_draws, n_nodes), explains."""
     energy = float(np.sum(remainder**2 @ widths))
     noise_energy = float(np.sum((noise**2 @ widths).mean(axis=1)))
     return min(1.0, noise_energy / energy) if energy > 0 else 1.0
 
 
-def _split_shift(
-    curves: NDArray[np.float64], shift: NDArray[np.float64], widths: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _split_shift(curves: Floats, shift: Floats, widths: Floats) -> tuple[Floats, Floats]:
     """Split each curve into a multiple of ``shift`` with the same area, and the remainder."""
     shifted = (curves @ widths / (shift @ widths))[..., None] * shift
     return shifted, curves - shifted
 
 
-def _alternating_shift(n_curves: int, shares: NDArray[np.float64], shift: NDArray[np.float64]) -> NDArray[np.float64]:
+def _alternating_shift(n_curves: int, shares: Floats, shift: Floats) -> Floats:
     """Return deviations that shift every other group, as the direction where the groups are observed to be equal."""
     signs = np.where(np.arange(n_curves - 1) % 2, 1.0, -1.0)
     signs -= shares @ signs
@@ -307,11 +294,8 @@ def _alternating_shift(n_curves: int, shares: NDArray[np.float64], shift: NDArra
 
 
 def _measure(
-    terms: Sequence[_Component],
-    directions: Sequence[NDArray[np.float64]],
-    noise: Sequence[NDArray[np.float64]],
-    multiples: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    terms: Sequence[_Component], directions: Sequence[Floats], noise: Sequence[Floats], multiples: Floats
+) -> Floats:
     """Return the disparity of each replicate at its multiple of the direction."""
     factors = multiples[None, :, None]
     parts = (factors * direction + one for direction, one in zip(directions, noise, strict=True))
@@ -319,11 +303,8 @@ def _measure(
 
 
 def _solve(
-    terms: Sequence[_Component],
-    directions: Sequence[NDArray[np.float64]],
-    noise: Sequence[NDArray[np.float64]],
-    observed: float,
-) -> NDArray[np.float64]:
+    terms: Sequence[_Component], directions: Sequence[Floats], noise: Sequence[Floats], observed: float
+) -> Floats:
     r"""Return the true disparity at the largest root :math:`\lambda \ge 0` of each replicate; 0 without one."""
     scale = sum(float(term.total(direction)[0]) for term, direction in zip(terms, directions, strict=True))
     size = noise[0].shape[1]
@@ -361,11 +342,11 @@ class DisparityNorm:
     group: int = -1
     target: Sample | None = None
 
-    def total(self, curves: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total(self, curves: Floats, widths: Floats) -> Floats:
         """Return the disparity of each replicate: a norm of the centred ``curves``."""
         groups = curves[:-1]
         if self.kind == "largest":
-            largest: NDArray[np.float64] = (groups.max(axis=0) - groups.min(axis=0)).max(axis=-1)
+            largest: Floats = (groups.max(axis=0) - groups.min(axis=0)).max(axis=-1)
             return largest
         if self.kind in {"pairs", "median"}:
             # The k-th lowest of n curves is the upper one in k pairs and the lower one in n - 1 - k.
@@ -380,7 +361,7 @@ class DisparityNorm:
         centre = curves[self.group] if self.kind == "group" else curves[-1]
         return _sum(abs(curve - centre) @ widths for curve in groups)
 
-    def prepare(self, curves: NDArray[np.float64], histograms: CoarseHistograms) -> NDArray[np.float64]:
+    def prepare(self, curves: Floats, histograms: CoarseHistograms) -> Floats:
         """Return the curves to compare: the distribution functions themselves, or their quantile functions."""
         if self.kind != "mean":
             return curves
@@ -390,11 +371,11 @@ class DisparityNorm:
         quantiles = histograms.centres[np.maximum(indices - 1, 0)].reshape(*curves[:-1].shape[:2], _N_LEVELS)
         return np.concatenate([quantiles, np.tensordot(histograms.group_shares, quantiles, 1)[None]])
 
-    def widths(self, histograms: CoarseHistograms) -> NDArray[np.float64]:
+    def widths(self, histograms: CoarseHistograms) -> Floats:
         """Return the weight of each entry of a curve: the width of a bin, or the spacing of the levels."""
         return np.full(_N_LEVELS, 1 / _N_LEVELS) if self.kind == "mean" else histograms.widths
 
-    def centre(self, curves: NDArray[np.float64], histograms: CoarseHistograms) -> NDArray[np.float64]:
+    def centre(self, curves: Floats, histograms: CoarseHistograms) -> Floats:
         """Return the curve that all groups have at disparity 0: that of the target, if any, or that of all rows."""
         return curves[-1] if self.target is None else histograms.average_cdf(self.target)[None]
 
@@ -424,7 +405,7 @@ def _is_scores(target: Any, histograms: GroupHistograms) -> bool:
     return not is_label and np.ndim(target) > 0 and np.asarray(target).dtype.kind in "biuf"
 
 
-def _sort_curves(curves: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def _sort_curves(curves: Floats) -> list[Floats]:
     """Sort curves pointwise; few of them by comparing whole curves, which is several times faster."""
     if len(curves) > _MAX_COMPARED:
         return list(np.sort(curves, axis=0))
@@ -436,8 +417,8 @@ def _sort_curves(curves: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     return ordered
 
 
-def _sum(parts: Any) -> NDArray[np.float64]:
-    total: NDArray[np.float64] = np.sum(list(parts), axis=0)
+def _sum(parts: Any) -> Floats:
+    total: Floats = np.sum(list(parts), axis=0)
     return total
 
 
@@ -454,11 +435,11 @@ class PairTests:
     """The pairs of groups, tested one by one."""
 
     pairs: NDArray[np.intp]
-    distances: NDArray[np.float64]
-    noise: NDArray[np.float64]
-    p_values: NDArray[np.float64]
+    distances: Floats
+    noise: Floats
+    p_values: Floats
 
-    def matrix(self, n_groups: int) -> NDArray[np.float64]:
+    def matrix(self, n_groups: int) -> Floats:
         """Return the p-values as a symmetric matrix; NaN on the diagonal."""
         matrix = np.full((n_groups, n_groups), np.nan)
         rows, columns = self.pairs.T
@@ -486,9 +467,9 @@ class PairIndex:
 
     pairs: NDArray[np.intp]
     positions: tuple[NDArray[np.intp], ...]
-    weights: NDArray[np.float64]
+    weights: Floats
 
-    def mean(self, strata: Sequence[Stratum], distances: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def mean(self, strata: Sequence[Stratum], distances: Iterable[Floats]) -> Floats:
         """Return the mean distance of each pair over its strata, from the distances in each stratum."""
         parts = list(distances)
         total = np.zeros((len(self.pairs), *parts[0].shape[1:]))
@@ -496,7 +477,7 @@ class PairIndex:
             total[positions] += stratum.weight * each
         return total / self.weights[:, None]
 
-    def scales(self, strata: Sequence[Stratum]) -> NDArray[np.float64]:
+    def scales(self, strata: Sequence[Stratum]) -> Floats:
         r"""Return what the sum of each pair's distances over strata is proportional to without any difference.
 
         With weights w, group sizes n and the distribution function F of all rows of a stratum,
@@ -549,7 +530,7 @@ def compare_pairs(
     return PairTests(pairs, distances, limits, adjusted)
 
 
-def pair_distances(curves: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+def pair_distances(curves: Floats, widths: Floats) -> Floats:
     """Return the areas between every two curves."""
     n_groups = len(curves)
     n_pairs = n_groups * (n_groups - 1) // 2
@@ -569,15 +550,15 @@ def pair_distances(curves: NDArray[np.float64], widths: NDArray[np.float64]) -> 
     return result
 
 
-def pair_scales(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+def pair_scales(sizes: Floats) -> Floats:
     """Return the standard error of each pair's difference relative to the spread of the scores."""
     rows, columns = np.triu_indices(sizes.size, 1)
     inverse = 1 / np.maximum(sizes, 1e-9)
-    scales: NDArray[np.float64] = np.sqrt(inverse[rows] + inverse[columns])
+    scales: Floats = np.sqrt(inverse[rows] + inverse[columns])
     return scales
 
 
-def _p_value(distance: float, noise: NDArray[np.float64]) -> float:
+def _p_value(distance: float, noise: Floats) -> float:
     """Return the probability that noise reaches a distance; where that is rare, by a gamma fit to its square."""
     n_exceeding = int(np.count_nonzero(noise >= distance * (1 - 1e-12)))
     p_value = (1 + n_exceeding) / (1 + noise.size)
@@ -628,11 +609,11 @@ def joint_noise_floors(
     return _floors(total), [_floors(part) for part in parts]
 
 
-def _floors(values: Mapping[str, NDArray[np.float64]]) -> dict[str, NoiseFloor]:
+def _floors(values: Mapping[str, Floats]) -> dict[str, NoiseFloor]:
     return {name: NoiseFloor(float(each[-1]), each[:-1]) for name, each in values.items()}
 
 
-def _measure_permutations(norm: DisparityNorm, stratum: Stratum, curves: NDArray[np.float64]) -> NDArray[np.float64]:
+def _measure_permutations(norm: DisparityNorm, stratum: Stratum, curves: Floats) -> Floats:
     histograms = stratum.histograms
     prepared = norm.prepare(curves, histograms)
     if norm.target is not None:

@@ -11,12 +11,7 @@ import numpy as np
 from fairtransport.auditing._confidence_intervals import PAIRS_TEST, RANK_METRICS, joint_noise_floors, make_norms
 from fairtransport.auditing._disparity_readings import make_stratum, score_readings
 from fairtransport.auditing._evidence import EVERYONE, groups_to_compare
-from fairtransport.auditing._group_comparison import (
-    ComparedPart,
-    compare_groups,
-    compare_parts,
-    rank_part,
-)
+from fairtransport.auditing._group_comparison import ComparedPart, compare_groups, compare_parts, rank_part
 from fairtransport.auditing.errors.calibration import estimate_calibration
 from fairtransport.auditing.errors.rates import estimate_error_rates, resolve_reference
 from fairtransport.auditing.errors.regression import estimate_regression
@@ -53,6 +48,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.errors.regression import ResidualMoments
     from fairtransport.auditing.options import Options
@@ -344,7 +340,7 @@ def _score_readings(
         return {}
 
 
-def _mean_distances(parts: Sequence[ComparedPart], n_groups: int) -> NDArray[np.float64]:
+def _mean_distances(parts: Sequence[ComparedPart], n_groups: int) -> Floats:
     """Return the distance of each pair, averaged over the parts with both groups; NaN where there is none."""
     total, weights = np.zeros((n_groups, n_groups)), np.zeros((n_groups, n_groups))
     for part in parts:

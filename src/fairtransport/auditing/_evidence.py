@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.auditing.proportions import Tally
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
@@ -41,7 +42,7 @@ def with_label(histograms: GroupHistograms, label: int) -> GroupHistograms:
     )
 
 
-def groups_to_compare(sizes: NDArray[np.float64], least: float) -> tuple[NDArray[np.intp], bool]:
+def groups_to_compare(sizes: Floats, least: float) -> tuple[NDArray[np.intp], bool]:
     """Return the groups with enough effective rows and True, or all with rows and False where fewer than two have."""
     enough = np.flatnonzero(sizes >= least)
     return (enough, True) if enough.size >= 2 else (np.flatnonzero(sizes > 0), False)
@@ -70,7 +71,7 @@ class Evidence:
         """Return the evidence of some groups alone: rows that belong to none of them are left out."""
         return Evidence(self.histograms.only(groups), self.rank_scale)
 
-    def masses(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def masses(self, group: int) -> tuple[Floats, Floats]:
         """Return the sums of weights and of squared weights of a group, by label and node."""
         histograms = self.histograms
         if group != EVERYONE:
@@ -79,7 +80,7 @@ class Evidence:
         return masses, masses if histograms.squares is None else histograms.squares.sum(axis=1)
 
     @cached_property
-    def class_sizes(self) -> NDArray[np.float64]:
+    def class_sizes(self) -> Floats:
         """Effective sample sizes (Kish) by label and group."""
         weights, squares = (sums.sum(axis=2) for sums in (self.histograms.by_class, self.histograms.squares_by_class))
         return np.divide(weights**2, squares, out=np.zeros_like(weights), where=squares > 0)
@@ -93,7 +94,7 @@ class Evidence:
         """Return the three disparities."""
         return self.histograms.disparities(target)
 
-    def distances(self) -> NDArray[np.float64]:
+    def distances(self) -> Floats:
         """Return the matrix of distances between groups."""
         return self.histograms.distances()
 
@@ -134,15 +135,15 @@ class Evidence:
 class Rows:
     """The validated rows of an audit, with ranks where scores have no known bounds."""
 
-    scores: NDArray[np.float64]
-    positive: NDArray[np.bool_] | None
-    labels: NDArray[np.float64] | None
-    weights: NDArray[np.float64] | None
+    scores: Floats
+    positive: Bools | None
+    labels: Floats | None
+    weights: Floats | None
     groups: Groups
     strata: Strata | None
-    ranks: NDArray[np.float64] | None = None
+    ranks: Floats | None = None
 
-    def select(self, rows: NDArray[np.int64]) -> Rows:
+    def select(self, rows: Ints) -> Rows:
         """Return some of the rows."""
         chosen: dict[str, Any] = {
             name: part[rows] if isinstance(part, np.ndarray) else part.select(rows)
@@ -187,7 +188,7 @@ class RowEvidence(Evidence):
         return RowEvidence(self.histograms.only(groups), self.rank_scale, rows=self.rows.only(groups))
 
     @cached_property
-    def _scores(self) -> NDArray[np.float64]:
+    def _scores(self) -> Floats:
         return self.histograms.grid.to_unit(self.rows.scores)
 
     @property
@@ -202,7 +203,7 @@ class RowEvidence(Evidence):
         """Return the three disparities."""
         return disparities(self._scores, target=self.histograms.unit_target(target), **self._by_group)
 
-    def distances(self) -> NDArray[np.float64]:
+    def distances(self) -> Floats:
         """Return the matrix of distances between groups."""
         return pairwise_distances(self._scores, **self._by_group)
 
@@ -256,7 +257,7 @@ class RowEvidence(Evidence):
 class RankScale:
     """The mid-rank of each score among all rows: with F their distribution function, :math:`(F(s^-) + F(s)) / 2`."""
 
-    scores: NDArray[np.float64]
+    scores: Floats
     places: NDArray[np.intp]
     grid: Grid
 
@@ -277,7 +278,7 @@ class RankScale:
     def of_histograms(self, histograms: GroupHistograms) -> GroupHistograms:
         """Return the histograms of the ranks of some of the rows."""
 
-        def move(masses: NDArray[np.float64]) -> NDArray[np.float64]:
+        def move(masses: Floats) -> Floats:
             moved = np.zeros((*masses.shape[:2], self.grid.n_nodes))
             at = np.flatnonzero(self.places)
             places = self.places[at]
@@ -288,7 +289,7 @@ class RankScale:
         squares = None if histograms.squares is None else move(histograms.squares)
         return replace(histograms, grid=self.grid, masses=move(histograms.masses), squares=squares)
 
-    def to_scores(self, ranks: ArrayLike) -> NDArray[np.float64]:
+    def to_scores(self, ranks: ArrayLike) -> Floats:
         """Return the scores with these ranks: 0 is the lowest and 1 the highest."""
         places = np.searchsorted(self.grid.nodes, np.asarray(ranks, dtype=np.float64))
         return self.scores[np.clip(places - 1, 0, self.scores.size - 1)]
@@ -311,21 +312,21 @@ class CoarseHistograms:
     that ends at t, and c the mean score of all rows there, :math:`F(t) - m (c - (t - d)) / d`.
     """
 
-    nodes: NDArray[np.float64]
-    centres: NDArray[np.float64]
-    masses: NDArray[np.float64]
-    squares: NDArray[np.float64] | None
-    members: NDArray[np.bool_] | None
+    nodes: Floats
+    centres: Floats
+    masses: Floats
+    squares: Floats | None
+    members: Bools | None
     precision: VariancePrecision
 
     @property
-    def group_shares(self) -> NDArray[np.float64]:
+    def group_shares(self) -> Floats:
         """Weight of each group as a share of the sum of the groups' weights."""
         totals = self._by_group(self.masses[None])[:-1].sum(axis=(1, 2))
         return totals / totals.sum()
 
     @property
-    def effective_sizes(self) -> NDArray[np.float64]:
+    def effective_sizes(self) -> Floats:
         """Effective sample size of each group (Kish)."""
         totals, squares = (
             self._by_group(sums[None])[:-1].sum(axis=(1, 2))
@@ -338,7 +339,7 @@ class CoarseHistograms:
         """Whether a permutation test is possible: rows of equal weight, and not too many of them."""
         return self.squares is None and self.masses.sum() < MOST_SHUFFLED
 
-    def curves(self, masses: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def curves(self, masses: Floats | None = None) -> Floats:
         """Return the averaged distribution functions of the groups and of all rows."""
         by_group = self._by_group(self.masses[None] if masses is None else masses)
         cumulative = np.cumsum(by_group, axis=-1)
@@ -347,17 +348,17 @@ class CoarseHistograms:
         return np.divide(cumulative, totals, out=np.zeros_like(cumulative), where=totals > 0)
 
     @property
-    def widths(self) -> NDArray[np.float64]:
+    def widths(self) -> Floats:
         """Width of each bin."""
         return np.diff(self.nodes, prepend=self.nodes[0])
 
     @property
-    def _relative_centres(self) -> NDArray[np.float64]:
+    def _relative_centres(self) -> Floats:
         """Position of the mean score within each bin: 1 where all rows are at its node."""
         widths = self.widths
         return np.divide(self.centres - (self.nodes - widths), widths, out=np.ones_like(widths), where=widths > 0)
 
-    def average_cdf(self, sample: Sample) -> NDArray[np.float64]:
+    def average_cdf(self, sample: Sample) -> Floats:
         """Return another distribution function averaged over each bin."""
         partial_means = np.append(0.0, np.cumsum(sample.weights * sample.values))
         ends = np.append(self.nodes[0], self.nodes)
@@ -366,11 +367,11 @@ class CoarseHistograms:
         widths = self.widths
         return np.divide(np.diff(areas), widths, out=np.zeros_like(widths), where=widths > 0)
 
-    def _by_group(self, masses: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _by_group(self, masses: Floats) -> Floats:
         groups = masses.swapaxes(0, 1) if self.members is None else np.einsum("gc,bcn->gbn", self.members, masses)
         return np.concatenate([groups, masses.sum(axis=1)[None]])
 
-    def bootstrap(self, rng: np.random.Generator, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bootstrap(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
         """Return curves of bootstrap replicates, and the curves of the distributions that they were drawn from.
 
         Each group has one more row, distributed as all rows, without which the replicates of a single row would not
@@ -393,22 +394,20 @@ class CoarseHistograms:
         curves = self.curves(source[None])
         return self._studentise(self.curves(drawn), curves, rng), curves
 
-    def _share_of_smallest_group(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _share_of_smallest_group(self, totals: Floats) -> Floats:
         """Return the share of each cell in its smallest group, so that a group of several cells gets one pseudo-row."""
         members = np.asarray(self.members)
         sizes = np.where(members, (members @ totals)[:, None], np.inf)
         smallest = np.minimum(sizes.min(axis=0), totals.sum())
         return np.divide(totals, smallest, out=np.zeros_like(totals), where=smallest > 0)
 
-    def noise(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def noise(self, rng: np.random.Generator, size: int) -> Floats:
         """Return the deviations of bootstrap replicates from their source."""
         drawn, source = self.bootstrap(rng, size)
         drawn -= source
         return drawn
 
-    def _studentise(
-        self, drawn: NDArray[np.float64], source: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def _studentise(self, drawn: Floats, source: Floats, rng: np.random.Generator) -> Floats:
         """Scale the deviations of each group's replicates, so that normal noise has Student's t distribution."""
         factors, degrees = self.precision
         known = degrees > _MANY_DEGREES
@@ -417,7 +416,7 @@ class CoarseHistograms:
         drawn[:-1] = source[:-1] + scales[:, :, None] * (drawn[:-1] - source[:-1])
         return drawn
 
-    def null_curves(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def null_curves(self, rng: np.random.Generator, size: int) -> Floats:
         """Return curves without any difference: group membership is permuted.
 
         With weights, or 10**9 rows and more, each group instead has the distribution of all rows plus its own noise.
@@ -440,7 +439,7 @@ def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: f
     ends = np.union1d(occupied, [0, everyone.size - 1])  # the whole range: a target may lie beyond the scores
     starts = np.append(0, ends[:-1] + 1)
 
-    def merge(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    def merge(array: Floats) -> Floats:
         return np.add.reduceat(array, starts, axis=-1)
 
     masses = merge(everyone)
@@ -459,8 +458,8 @@ def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: f
 class VariancePrecision(NamedTuple):
     """How precisely the variance of each group's mean score is known."""
 
-    factors: NDArray[np.float64]
-    degrees_of_freedom: NDArray[np.float64]
+    factors: Floats
+    degrees_of_freedom: Floats
 
 
 def variance_precision(histograms: GroupHistograms) -> VariancePrecision:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.auditing._confidence_intervals import DisparityNorm, PairTests, Stratum
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.options import Options
@@ -44,10 +45,7 @@ if TYPE_CHECKING:
 
 
 def distribution_free_margins(
-    norms: Sequence[DisparityNorm],
-    sizes: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    confidence: float,
+    norms: Sequence[DisparityNorm], sizes: Floats, weights: Floats, confidence: float
 ) -> dict[str, float]:
     r"""Bound the difference between each disparity and its true value, for any distributions.
 
@@ -91,7 +89,7 @@ class GroupComparison:
     """The differences between some groups of an audit."""
 
     readings: dict[str, Reading]
-    pair_p_values: NDArray[np.float64]
+    pair_p_values: Floats
     farthest: PairSummary
     largest_distance: float
     n_nodes: int

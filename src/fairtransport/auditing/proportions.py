@@ -16,8 +16,9 @@ from fairtransport.transport.kernels.options import read_only
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Floats
     from fairtransport.transport.line import Sample
 
 # Adjustments for many looks at the same data: Holm's p-values, and critical values for selected pairs.
@@ -28,7 +29,7 @@ _CDF = np.array([_NORMAL.cdf(float(point)) for point in _POINTS])
 _DENSITY = np.exp(-(_POINTS**2) / 2) / np.sqrt(2 * np.pi)
 
 
-def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+def holm(p_values: ArrayLike) -> Floats:
     """Return p-values adjusted by Holm's method; NaN are left out."""
     values = np.asarray(p_values, dtype=np.float64)
     adjusted = np.full(values.shape, np.nan)
@@ -195,7 +196,7 @@ def area_under_curve(
     return _wilson(float(np.clip(value, 0.0, 1.0)), max(size, 1e-9), confidence)
 
 
-def _mid_levels(sample: Sample, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mid_levels(sample: Sample, points: Floats) -> Floats:
     """Return the share of a sample below each of some ascending points, ties counting half."""
     levels = np.append(0.0, sample.levels)
     values = read_only(sample.values)

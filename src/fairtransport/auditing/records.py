@@ -19,8 +19,7 @@ from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUPS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.auditing.errors import Calibration, CrossAuc, ErrorRates, RegressionErrors, Separation
     from fairtransport.groups import GroupPolicy, Groups
     from fairtransport.histograms import GroupHistograms
@@ -86,8 +85,8 @@ class WithinStrata:
 
     strata: tuple[StratumSummary, ...]
     readings: Mapping[str, Reading]
-    distances: NDArray[np.float64]
-    pair_p_values: NDArray[np.float64]
+    distances: Floats
+    pair_p_values: Floats
     farthest: PairSummary
     largest_distance: float
     groups: tuple[int, ...]
@@ -417,8 +416,8 @@ class AuditData:
     groups: tuple[GroupSummary, ...]
     readings: Mapping[str, Reading]
     thresholds: tuple[ThresholdSummary, ...]
-    distances: NDArray[np.float64]
-    pair_p_values: NDArray[np.float64]
+    distances: Floats
+    pair_p_values: Floats
     farthest: PairSummary
     largest_distance: float
     metrics_all_groups: Mapping[str, float]
@@ -431,7 +430,7 @@ class AuditData:
     histograms: GroupHistograms
     settings: Settings
     provenance: Provenance = field(default_factory=Provenance)
-    rank_distances: NDArray[np.float64] | None = None
+    rank_distances: Floats | None = None
     regression: RegressionErrors | None = None
 
     @property
@@ -588,8 +587,8 @@ RATES = tuple(_CELLS)
 class Decisions:
     """The weight of the rows with each label and decision."""
 
-    weights: NDArray[np.float64]
-    squares: NDArray[np.float64]
+    weights: Floats
+    squares: Floats
 
     def tally(self, rate: str) -> Tally:
         """Return the weight that a rate counts, and the rest of its denominator."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.auditing.provenance import Provenance
     from fairtransport.auditing.records import PairSummary
     from fairtransport.auditing.verdict import Verdict
@@ -262,11 +263,11 @@ class Audit(AuditData):
         """What the audit establishes, in words and as values; see `Verdict`."""
         return form_verdict(self)
 
-    def cdf(self, points: ArrayLike) -> NDArray[np.float64]:
+    def cdf(self, points: ArrayLike) -> Floats:
         """Return the share of each group at or below each point, of shape (n_groups, n_points)."""
         return 1.0 - self.histograms.shares_above(points).T
 
-    def error_curves(self, points: ArrayLike) -> dict[str, NDArray[np.float64]]:
+    def error_curves(self, points: ArrayLike) -> dict[str, Floats]:
         """Return ``true_positive_rate`` and ``false_positive_rate`` of each group at each threshold.
 
         Arrays of shape (n_groups, n_points), exact for thresholds on nodes of the histograms; NaN where a group has no

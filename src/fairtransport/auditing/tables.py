@@ -27,8 +27,7 @@ from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.auditing.errors import Calibration, CorrectedEstimate, CrossAuc, RegressionErrors
     from fairtransport.auditing.records import AuditData, Reading, WithinStrata
 
@@ -212,7 +211,7 @@ def largest_groups(audit: AuditData) -> list[int]:
     return sorted(sorted(range(len(audit.groups)), key=lambda index: -audit.groups[index].rows)[:_MOST_COLUMNS])
 
 
-def pair_distances(audit: AuditData) -> NDArray[np.float64]:
+def pair_distances(audit: AuditData) -> Floats:
     """Return the distances between every two groups as shares: of scores, or of ranks where they have no bounds."""
     return audit.distances if audit.rank_distances is None else audit.rank_distances
 

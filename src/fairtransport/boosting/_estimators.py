@@ -52,6 +52,7 @@ from fairtransport.transport.regularizers import sigmoid
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.boosting._libraries import Library
     from fairtransport.boosting._search import Training
     from fairtransport.boosting._training_data import TrainingData
@@ -111,9 +112,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         """Names of the features seen in ``fit``."""
         return np.asarray(self.estimator_.feature_names_in_)
 
-    # ---------------------------------------------------------------- what differs between the tasks
-
-    def _predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _predictions(self, margins: Floats) -> Floats:
         """Return the predictions before any repair, in units of y."""
         raise NotImplementedError
 
@@ -123,8 +122,6 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
     def _criterion_in_training(self) -> Criterion:
         """Return the criterion, given what strata contain."""
         return as_criterion(self.criterion)
-
-    # ---------------------------------------------------------------- fitting
 
     def fit(
         self,
@@ -233,11 +230,9 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             return None
         return HeldOutRows.of(rows, self.validation_fraction, np.random.default_rng(seed))
 
-    def _fit_repair(self, predictions: NDArray[np.float64], rows: TrainingData) -> QuantileRepair:
+    def _fit_repair(self, predictions: Floats, rows: TrainingData) -> QuantileRepair:
         repair = clone(self.repair).set_params(range=self._range, groups=self.groups)
         return repair.fit(predictions, sensitive_features=rows.groups, sample_weight=rows.weights)
-
-    # ---------------------------------------------------------------- checks
 
     def _check_parameters(self, strata: Any) -> None:
         as_criterion(self.criterion)
@@ -264,9 +259,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
                 "Leave it out, or use QuantileRepairClassifier with that criterion."
             )
 
-    # ---------------------------------------------------------------- predicting
-
-    def _margins(self, X: Any, *, plain: bool = False) -> NDArray[np.float64]:
+    def _margins(self, X: Any, *, plain: bool = False) -> Floats:
         """Return the margins of the fitted model, or of the plain one."""
         check_is_fitted(self)
         check_shape(X, self.n_features_in_, owner=type(self).__name__)
@@ -276,7 +269,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             return np.asarray(model.margins(X), dtype=np.float64)
         return library_of(model, self.task).margins(model, X)
 
-    def _scores(self, X: Any, sensitive_features: Any, unknown_group: str = "error") -> NDArray[np.float64]:
+    def _scores(self, X: Any, sensitive_features: Any, unknown_group: str = "error") -> Floats:
         """Return the predictions: spread, repaired and mixed with those of the plain model, as parameters say."""
         check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
         scores = self._predictions(self._margins(X))
@@ -436,16 +429,14 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
     task = "classification"
     _response_class = BoostedClasses
 
-    def _predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _predictions(self, margins: Floats) -> Floats:
         return sigmoid(margins)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Return the logit of class 1, before any repair."""
         return as_parameters_say(self, self._margins(X), lambda: self._margins(X, plain=True), logits=True)
 
-    def predict_proba(
-        self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error"
-    ) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> Floats:
         """Return the probabilities of the two classes.
 
         ``sensitive_features`` are required with a ``repair`` and ignored otherwise. Rows of a group that ``fit`` did
@@ -564,10 +555,10 @@ class TransportBoostingRegressor(GroupedRegressorMixin, TransportBoosting):
     def _criterion_in_training(self) -> Criterion:
         return DemographicParity(as_criterion(self.criterion).stratum_weight)  # strata contain ranges of y
 
-    def _predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _predictions(self, margins: Floats) -> Floats:
         return np.asarray(self.y_center_ + self.y_scale_ * make_loss(self.loss_).predictions(margins))
 
-    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[np.float64]:
+    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> Floats:
         """Return the predictions, in units of y; ``sensitive_features`` are required with a ``repair`` only."""
         return self._scores(X, sensitive_features, unknown_group)
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.boosting._training_data import TrainingData
 
 
@@ -68,7 +69,7 @@ class TrainingRun:
 
     X: Any
     y: NDArray[Any]
-    sample_weight: NDArray[np.float64] | None
+    sample_weight: Floats | None
     initial_margin: float
 
 
@@ -189,9 +190,9 @@ class _Library:
     def absorb_class_weights(
         self,
         classes: NDArray[Any],  # noqa: ARG002 - used by LightGBM
-        labels: NDArray[np.int64],
-        weights: NDArray[np.float64] | None,
-    ) -> NDArray[np.float64] | None:
+        labels: Ints,
+        weights: Floats | None,
+    ) -> Floats | None:
         """Move the class weights among an estimator's settings into the weights of the rows, and return these.
 
         The libraries apply ``scale_pos_weight`` only with their built-in objectives.
@@ -270,9 +271,7 @@ class LightGBM(_Library):
         if params.get("boosting", params["boosting_type"]) in {"rf", "random_forest"}:
             raise ValueError("LightGBM's forests (boosting_type='rf') take no custom objective; use 'gbdt' or 'dart'.")
 
-    def absorb_class_weights(
-        self, classes: NDArray[Any], labels: NDArray[np.int64], weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64] | None:
+    def absorb_class_weights(self, classes: NDArray[Any], labels: Ints, weights: Floats | None) -> Floats | None:
         """Move ``class_weight``, whose keys are the original labels, into the weights, too."""
         params = self.estimator.get_params()
         if any(params.get(name) for name in ("is_unbalance", "unbalance", "unbalanced_sets")):
@@ -332,7 +331,7 @@ class LightGBM(_Library):
         validation = data_set(held_out, np.zeros(n_rows(held_out)), reference=training)
         return partial(_LightGBMRun, params, run, training, validation)
 
-    def margins(self, estimator: Any, X: Any) -> NDArray[np.float64]:
+    def margins(self, estimator: Any, X: Any) -> Floats:
         """Return the raw score."""
         self.check_features(X)
         return np.asarray(estimator.predict(X, raw_score=True), dtype=np.float64)
@@ -352,18 +351,18 @@ class _LightGBMRun:
         with _column_errors(len(self._run.y)):
             self._booster.update(fobj=lambda margins, _: objective(self._run.y, margins, self._run.sample_weight))
 
-    def training_margins(self) -> NDArray[np.float64]:
+    def training_margins(self) -> Floats:
         """Return the margins of the training rows."""
         return self._read(self._booster.eval_train)
 
-    def held_out_margins(self) -> NDArray[np.float64]:
+    def held_out_margins(self) -> Floats:
         """Return the margins of the held-out rows."""
         return self._read(self._booster.eval_valid)
 
     @staticmethod
-    def _read(evaluate: Callable[..., Any]) -> NDArray[np.float64]:
+    def _read(evaluate: Callable[..., Any]) -> Floats:
         """Return what a metric is passed: LightGBM keeps the margins of these rows, and predicts nothing anew."""
-        seen: list[NDArray[np.float64]] = []
+        seen: list[Floats] = []
 
         def metric(margins: Any, _: Any) -> tuple[str, float, bool]:
             seen.append(np.array(margins, dtype=np.float64))
@@ -458,7 +457,7 @@ class XGBoost(_Library):
         training = make(run.X, run.y, weight=run.sample_weight)  # histograms are kept with it
         return partial(_XGBoostRun, params, run, training, make(held_out))
 
-    def margins(self, estimator: Any, X: Any) -> NDArray[np.float64]:
+    def margins(self, estimator: Any, X: Any) -> Floats:
         """Return the margin."""
         return np.asarray(estimator.predict(X, output_margin=True), dtype=np.float64)
 
@@ -477,15 +476,15 @@ class _XGBoostRun:
         self._booster.boost(self._training, self._n_rounds, grad=gradient, hess=curvature)
         self._n_rounds += 1
 
-    def training_margins(self) -> NDArray[np.float64]:
+    def training_margins(self) -> Floats:
         """Return the margins of the training rows, which XGBoost keeps."""
         return self._margins(self._training)
 
-    def held_out_margins(self) -> NDArray[np.float64]:
+    def held_out_margins(self) -> Floats:
         """Return the margins of the held-out rows, which XGBoost keeps."""
         return self._margins(self._held_out)
 
-    def _margins(self, rows: Any) -> NDArray[np.float64]:
+    def _margins(self, rows: Any) -> Floats:
         return np.asarray(self._booster.predict(rows, output_margin=True), dtype=np.float64)
 
 

@@ -32,17 +32,16 @@ from fairtransport.transport.slices import CELLS
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.distance import Distance
     from fairtransport.groups import Groups
 
-    Array = NDArray[np.float64]
-
 # The interval of predictions whose cells are counted, and where predictions lie in it.
 
 
-def moments(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float]:
+def moments(values: Floats, weights: Floats | None) -> tuple[float, float]:
     """Return the mean and the standard deviation."""
     mean = float(np.average(values, weights=weights))
     return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights)))
@@ -58,9 +57,7 @@ class PredictionGrid:
     high: float = 1.0
 
     @classmethod
-    def of(
-        cls, loss: Loss, margins: NDArray[np.float64], scale: float, weights: NDArray[np.float64] | None
-    ) -> PredictionGrid:
+    def of(cls, loss: Loss, margins: Floats, scale: float, weights: Floats | None) -> PredictionGrid:
         """Return the grid of the predictions at these margins."""
         if loss.is_logistic:
             return cls(loss, scale)
@@ -72,7 +69,7 @@ class PredictionGrid:
         low, high = max(float(predictions.min()), center - reach), min(float(predictions.max()), center + reach)
         return cls(loss, scale, low, high if high > low else low + 1.0)
 
-    def position(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def position(self, margins: Floats) -> Floats:
         """Return where the predictions lie between the ends, from 0 to 1."""
         predictions = self.loss.predictions(margins)
         if self.loss.is_logistic:
@@ -89,24 +86,24 @@ class Loss(ABC):
     is_logistic = False
     link = "identity"
 
-    def predictions(self, margins: Array) -> Array:
+    def predictions(self, margins: Floats) -> Floats:
         """Return the predictions at these margins."""
         return margins
 
-    def prediction_slopes(self, predictions: Array) -> Array:
+    def prediction_slopes(self, predictions: Floats) -> Floats:
         """Return the derivative of each prediction with respect to its margin."""
         return np.ones_like(predictions)
 
     @abstractmethod
-    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
+    def values(self, margins: Floats, y: NDArray[np.floating]) -> Floats:
         """Return the loss of each row, zero or more."""
 
     @abstractmethod
-    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
+    def derivatives(self, margins: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
         """Return the first derivative of each row's loss with respect to its margin, and a positive curvature."""
 
     def objective(
-        self, labels: NDArray[np.floating], margins: NDArray[np.floating], weights: Array | None = None
+        self, labels: NDArray[np.floating], margins: NDArray[np.floating], weights: Floats | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the derivatives as a custom objective of the libraries does."""
         gradient, curvature = self.derivatives(np.asarray(margins, dtype=np.float64), labels)
@@ -114,11 +111,11 @@ class Loss(ABC):
             gradient, curvature = weights * gradient, weights * curvature
         return gradient.astype(np.float32), np.maximum(curvature, 1e-16).astype(np.float32)
 
-    def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
+    def constant(self, y: NDArray[np.floating], weights: Floats | None) -> float:
         """Return the margin of the best constant prediction."""
         return float(np.average(y, weights=weights))
 
-    def information(self, margins: Array, y: NDArray[np.floating], weights: Array | None) -> float:
+    def information(self, margins: Floats, y: NDArray[np.floating], weights: Floats | None) -> float:
         """Return the mean loss of the best constant minus that of the margins, at least 1 % of the former."""
         best = np.full(len(y), self.constant(y, weights))
         constant, own = (float(np.average(self.values(z, y), weights=weights)) for z in (best, margins))
@@ -130,22 +127,22 @@ class LogLoss(Loss):
 
     is_logistic = True
 
-    def predictions(self, margins: Array) -> Array:
+    def predictions(self, margins: Floats) -> Floats:
         scores = np.empty_like(margins)
         logistic(margins, scores)
         return scores
 
-    def prediction_slopes(self, predictions: Array) -> Array:
+    def prediction_slopes(self, predictions: Floats) -> Floats:
         return predictions * (1.0 - predictions)
 
-    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
+    def values(self, margins: Floats, y: NDArray[np.floating]) -> Floats:
         return np.asarray(np.logaddexp(0.0, margins) - y * margins)
 
-    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
+    def derivatives(self, margins: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
         scores = self.predictions(margins)
         return scores - y, self.prediction_slopes(scores)
 
-    def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
+    def constant(self, y: NDArray[np.floating], weights: Floats | None) -> float:
         rate = float(np.average(y, weights=weights))
         return math.log(rate / (1.0 - rate))
 
@@ -153,24 +150,24 @@ class LogLoss(Loss):
 class SquaredError(Loss):
     """Half of the squared error."""
 
-    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
+    def values(self, margins: Floats, y: NDArray[np.floating]) -> Floats:
         return np.asarray(0.5 * (margins - y) ** 2)
 
-    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
+    def derivatives(self, margins: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
         return margins - y, np.ones_like(margins)
 
 
 class AbsoluteError(Loss):
     """Absolute error: |r'| <= r'^2 / 2|r| + |r| / 2 for residuals r and r', so 1/|r| is a curvature that bounds it."""
 
-    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
+    def values(self, margins: Floats, y: NDArray[np.floating]) -> Floats:
         return np.abs(margins - y)
 
-    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
+    def derivatives(self, margins: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
         residuals = margins - y
         return np.sign(residuals), 1.0 / np.maximum(np.abs(residuals), SMALLEST_RESIDUAL)
 
-    def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
+    def constant(self, y: NDArray[np.floating], weights: Floats | None) -> float:
         order = np.argsort(y)
         masses = np.cumsum(np.ones(len(y)) if weights is None else weights[order])
         return float(y[order][np.searchsorted(masses, 0.5 * masses[-1])])
@@ -181,23 +178,23 @@ class _LogLink(Loss):
 
     link = "log"
 
-    def predictions(self, margins: Array) -> Array:
+    def predictions(self, margins: Floats) -> Floats:
         return np.exp(margins)
 
-    def prediction_slopes(self, predictions: Array) -> Array:
+    def prediction_slopes(self, predictions: Floats) -> Floats:
         return predictions
 
-    def constant(self, y: NDArray[np.floating], weights: Array | None) -> float:
+    def constant(self, y: NDArray[np.floating], weights: Floats | None) -> float:
         return math.log(float(np.average(y, weights=weights)))
 
 
 class PoissonLoss(_LogLink):
     """Half of the Poisson deviance."""
 
-    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
+    def values(self, margins: Floats, y: NDArray[np.floating]) -> Floats:
         return np.asarray(np.exp(margins) - y * margins - y + y * np.log(np.where(y > 0, y, 1.0)))
 
-    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
+    def derivatives(self, margins: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
         predictions = np.exp(margins)
         return predictions - y, LOG_LINK_CURVATURE * predictions
 
@@ -208,12 +205,12 @@ class TweedieLoss(_LogLink):
     def __init__(self, power: float) -> None:
         self.power = power
 
-    def values(self, margins: Array, y: NDArray[np.floating]) -> Array:
+    def values(self, margins: Floats, y: NDArray[np.floating]) -> Floats:
         power = self.power
         own = np.exp((2.0 - power) * margins) / (2.0 - power) - y * np.exp((1.0 - power) * margins) / (1.0 - power)
         return np.asarray(own + y ** (2.0 - power) / ((1.0 - power) * (2.0 - power)))
 
-    def derivatives(self, margins: Array, y: NDArray[np.floating]) -> tuple[Array, Array]:
+    def derivatives(self, margins: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
         power = self.power
         rising, falling = np.exp((2.0 - power) * margins), y * np.exp((1.0 - power) * margins)
         return rising - falling, (2.0 - power) * rising + (power - 1.0) * falling
@@ -254,7 +251,7 @@ def make_penalty(distance: Distance, scale: str) -> TransportPenalty:
     return distance.penalty(scale, n_slices=CONTINUOUS_SLICES)
 
 
-def prediction_divisor(loss: Loss, predictions: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+def prediction_divisor(loss: Loss, predictions: Floats, weights: Floats | None) -> float:
     """Return what predictions are divided by, such that a distance means the same for probabilities and for prices."""
     if loss.is_logistic:
         return 1.0
@@ -266,7 +263,7 @@ def measure_unit(
     distance: TransportPenalty,
     loss: Loss,
     labels: NDArray[Any],
-    margins: NDArray[np.float64],
+    margins: Floats,
     comparisons: Comparisons,
     *,
     divisor: float,
@@ -284,8 +281,8 @@ class ObjectiveTerms:
     """The objective and its derivatives at some margins."""
 
     value: float
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
+    gradient: Floats
+    curvature: Floats
 
 
 class TransportObjective:
@@ -460,8 +457,6 @@ class TransportObjective:
         self._penalty: BinnedPenalty | None = None
         self._rows: GroupedRows | None = None
 
-    # ---------------------------------------------------------------- interface of the libraries
-
     def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[NDArray[Any], NDArray[Any]]:
         """Advance one round and return gradient and curvature, two arrays of float32.
 
@@ -487,9 +482,7 @@ class TransportObjective:
         losses = self.loss.values(z, y)
         return ObjectiveTerms(value + float(losses @ weights if weights.size else losses.sum()), gradient, curvature)
 
-    # ---------------------------------------------------------------- a round
-
-    def _advance(self, margins: NDArray[np.float64], labels: NDArray[Any], weights: NDArray[np.float64]) -> None:
+    def _advance(self, margins: Floats, labels: NDArray[Any], weights: Floats) -> None:
         """Count a round, and update the weight of the penalty."""
         if self._penalty is None and self.round_ >= self.warmup and np.ptp(margins) > 0.0:
             self._start_penalty(margins, labels, weights if weights.size else None)
@@ -502,9 +495,7 @@ class TransportObjective:
         reached = min(1.0, (self.round_ - self.warmup) / max(1, self.ramp)) ** power
         self.parity_ = self.parity_weight * self.unit_ * reached
 
-    def _start_penalty(
-        self, margins: NDArray[np.float64], labels: NDArray[Any], weights: NDArray[np.float64] | None
-    ) -> None:
+    def _start_penalty(self, margins: Floats, labels: NDArray[Any], weights: Floats | None) -> None:
         """Measure the unit if it was not passed, and resolve the comparisons."""
         comparisons = self.comparisons
         if comparisons is None:
@@ -517,10 +508,10 @@ class TransportObjective:
             )
         self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
 
-    def _compare_rows(self, labels: NDArray[Any] | None, weights: NDArray[np.float64] | None) -> ComparedRows:
+    def _compare_rows(self, labels: NDArray[Any] | None, weights: Floats | None) -> ComparedRows:
         return compare_rows(self.criterion, self.groups, labels=labels, strata=self.strata, row_weights=weights)
 
-    def _grouped_rows(self, labels: NDArray[Any], weights: NDArray[np.float64]) -> GroupedRows:
+    def _grouped_rows(self, labels: NDArray[Any], weights: Floats) -> GroupedRows:
         """Return the rows with the cells that they are counted in, which may depend on the labels."""
         if self._rows is None:
             compared = self._compare_rows(labels, weights if weights.size else None)
@@ -532,7 +523,7 @@ class TransportObjective:
         return self._rows
 
     def _value_and_derivatives(
-        self, margins: NDArray[np.float64], labels: NDArray[Any], weights: NDArray[np.float64], dtype: Any
+        self, margins: Floats, labels: NDArray[Any], weights: Floats, dtype: Any
     ) -> tuple[float, NDArray[Any], NDArray[Any]]:
         """Return the value of the penalty, and the derivatives of loss plus penalty."""
         rows = self._grouped_rows(labels, weights)
@@ -556,11 +547,7 @@ class TransportObjective:
             gradient, curvature = weights * gradient, weights * curvature
         return value, gradient.astype(dtype), np.maximum(curvature, 1e-16).astype(dtype)
 
-    # ---------------------------------------------------------------- checks
-
-    def _check(
-        self, margins: Any, labels: Any, sample_weight: Any
-    ) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64]]:
+    def _check(self, margins: Any, labels: Any, sample_weight: Any) -> tuple[Floats, NDArray[Any], Floats]:
         z = np.ascontiguousarray(margins, dtype=np.float64)
         if z.ndim == 2 and z.shape[1] == 1:
             z = z[:, 0]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.boosting._libraries import BoosterRun, Library
     from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
     from fairtransport.boosting._training_data import TrainingData
@@ -67,7 +68,7 @@ class FairRounds:
 
     schedule: RoundSchedule
     n_rounds: int
-    history: dict[str, NDArray[np.float64]]
+    history: dict[str, Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ class Choice:
     plain_rounds: int
     parity_weight: float
     rounds: FairRounds
-    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    scores: Floats = field(default_factory=lambda: np.zeros(0))
     path: WeightPath | None = None
     has_differences: bool = True
     reason: str = ""
@@ -91,7 +92,7 @@ def training_run(library: Library, rows: TrainingData) -> TrainingRun:
 
 
 def make_evaluator(
-    response: BoostedClasses | BoostedNumbers, penalty: PenaltySettings, rows: TrainingData, plain: NDArray[np.float64]
+    response: BoostedClasses | BoostedNumbers, penalty: PenaltySettings, rows: TrainingData, plain: Floats
 ) -> ScoreEvaluator:
     """Return what evaluates scores of these rows against those of a plain model."""
     resolved = rows.compare(penalty.criterion).resolved
@@ -125,13 +126,11 @@ class RoundSearch:
         ]
         self._train_plain()
 
-    # ---------------------------------------------------------------- without the penalty
-
     def _train_plain(self) -> None:
         library, rows = self._library, self._held_out.rows
         runs, objective = [start() for start in self._tables], library.loss.objective
         best = BestRound(first_round=1, patience=library.patience)
-        training: list[NDArray[np.float64]] = []
+        training: list[Floats] = []
         for number in range(1, library.n_rounds + 1):
             for run in runs:
                 run.update(objective)
@@ -162,8 +161,6 @@ class RoundSearch:
         """Whether groups of a plain model differ by more than chance."""
         return any(reference.factor > 0.0 for reference in self._references)
 
-    # ---------------------------------------------------------------- with the penalty
-
     @cached_property
     def _probabilities(self) -> list[NDArray[np.float32] | None]:
         return [
@@ -172,7 +169,7 @@ class RoundSearch:
         ]
 
     @cached_property
-    def _measure(self) -> tuple[Callable[[NDArray[np.float64]], tuple[float, float]], float]:
+    def _measure(self) -> tuple[Callable[[Floats], tuple[float, float]], float]:
         """The sum of distances and the loss of held-out rows at margins, and the factor of the former at weight 1."""
         loss, rows = self._library.loss, self._held_out.rows
         divisor = float(np.mean([reference.divisor for reference in self._references]))
@@ -180,7 +177,7 @@ class RoundSearch:
         weighed = weigh_by_reliability(pairs, loss.predictions(self.plain_margins) / divisor)
         exact = DiscretePenalty(huber_width=0.0, n_slices=HELD_OUT_SLICES, scale=self._penalty.scale)
 
-        def measure(margins: NDArray[np.float64]) -> tuple[float, float]:
+        def measure(margins: Floats) -> tuple[float, float]:
             distances = 0.0
             if weighed.active.size:
                 distances = exact.value_and_gradient(loss.predictions(margins) / divisor, weighed).value
@@ -200,7 +197,7 @@ class RoundSearch:
         fewest = min(library.n_rounds, int(np.ceil(FEWEST_STEPS / rate)))
         return RoundSchedule(max(self.plain_rounds, fewest), self._n_rows)
 
-    def _train(self, weight: float, _: Any) -> tuple[FairRounds, NDArray[np.float64]]:
+    def _train(self, weight: float, _: Any) -> tuple[FairRounds, Floats]:
         """Train with a weight; return the rounds, and the scores of the held-out rows."""
         library, schedule = self._library, self.schedule()
         if weight == 0.0:
@@ -236,9 +233,9 @@ class RoundSearch:
 
     def choose(self, parity_weight: float | None, max_disparity: float | None) -> Choice:
         """Train with a given weight, or with the one that a rule chooses on a path of weights."""
-        scores: dict[float, NDArray[np.float64]] = {}
+        scores: dict[float, Floats] = {}
 
-        def fit(weight: float, previous: Any) -> tuple[FairRounds, NDArray[np.float64]]:
+        def fit(weight: float, previous: Any) -> tuple[FairRounds, Floats]:
             rounds, scores[weight] = self._train(weight, previous)
             return rounds, scores[weight]
 
@@ -255,11 +252,11 @@ class RoundSearch:
         )  # fmt: skip
 
 
-def _margins(runs: list[BoosterRun]) -> NDArray[np.float64]:
+def _margins(runs: list[BoosterRun]) -> Floats:
     return np.concatenate([run.held_out_margins() for run in runs])
 
 
-def _history(records: list[tuple[float, float, float]]) -> dict[str, NDArray[np.float64]]:
+def _history(records: list[tuple[float, float, float]]) -> dict[str, Floats]:
     columns = np.array(records, dtype=np.float64).reshape(-1, 3).T
     return dict(zip(("round", "disparity", "loss"), columns, strict=True))
 
@@ -299,7 +296,7 @@ class HeldOutRows:
         return cls(((rows, held_out),), held_out, rows.groups.n_rows)
 
 
-def _folds(rows: TrainingData, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _folds(rows: TrainingData, n_folds: int, rng: np.random.Generator) -> Ints:
     """Return the fold of each row; -1 for rows of groups that are too small to be split."""
     high = rows.labels > np.mean(rows.labels)
     order = np.lexsort((rng.random(len(high)), high, group_cells(rows.groups)))
@@ -311,7 +308,7 @@ def _folds(rows: TrainingData, n_folds: int, rng: np.random.Generator) -> NDArra
     return folds
 
 
-def _has_all(rows: TrainingData, part: NDArray[np.int64], n_groups: int) -> bool:
+def _has_all(rows: TrainingData, part: Ints, n_groups: int) -> bool:
     """Whether rows with weight are of this many groups, and have y on both sides of its mean."""
     if rows.weights is not None:
         part = part[rows.weights[part] > 0.0]
@@ -328,13 +325,13 @@ class Training:
     """The fitted attributes of an estimator, and what its predictions and its outcome are made from."""
 
     attributes: dict[str, Any]
-    plain_margins: NDArray[np.float64]
-    margins: NDArray[np.float64]
+    plain_margins: Floats
+    margins: Floats
     is_within_chance: bool
     reason: str
     reached: bool
     evaluator: ScoreEvaluator
-    scores: NDArray[np.float64]
+    scores: Floats
     metrics: ScoreMetrics
     compared: ComparedStrata
 

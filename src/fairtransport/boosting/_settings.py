@@ -36,13 +36,12 @@ from fairtransport.training.responses import ScoredClasses, ScoredNumbers, Score
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.boosting._libraries import Library
     from fairtransport.boosting._training_data import ComparedRows, Targets, TrainingData
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.distance import Distance
-
-    Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class PenaltySettings:
         within = rows.strata is not None or needs_labels(self.criterion)
         return learner_distance(self.distance, within=within, is_logistic=loss.is_logistic)
 
-    def refer_to(self, library: Library, rows: TrainingData, margins: NDArray[np.float64]) -> PlainReference:
+    def refer_to(self, library: Library, rows: TrainingData, margins: Floats) -> PlainReference:
         """Return the unit of the penalty and the targets, by the margins of a plain model."""
         loss, compared = library.loss, rows.compare(self.criterion)
         predictions = loss.predictions(margins)
@@ -226,14 +225,14 @@ class BoostedResponse(ScoredResponse):
 
     loss: Loss
 
-    def _margins(self, scores: Array) -> Array:
+    def _margins(self, scores: Floats) -> Floats:
         return scores
 
-    def mean_loss(self, scores: Array, outcomes: Array, shares: Array) -> float:
+    def mean_loss(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the mean loss of predictions."""
         return float(shares @ self.loss.values(self._margins(scores), outcomes))
 
-    def constant_loss(self, outcomes: Array, shares: Array) -> float:
+    def constant_loss(self, outcomes: Floats, shares: Floats) -> float:
         """Return the mean loss of the best constant."""
         margin = np.full(len(outcomes), self.loss.constant(outcomes, shares))
         return float(shares @ self.loss.values(margin, outcomes))
@@ -257,20 +256,20 @@ class BoostedClasses(ScoredClasses, BoostedResponse):
         """Fitted attributes that predictions need."""
         return {"classes_": self.classes}
 
-    def read(self, y: Any, owner: str) -> NDArray[np.int64]:
+    def read(self, y: Any, owner: str) -> Ints:
         """Return 0 and 1 for the rows of y."""
         labels, classes = two_classes(y, owner)
         if not np.array_equal(classes, self.classes):
             raise ValueError(f"{owner} has other class labels than y.")
         return (labels == self.classes[1]).astype(np.int64)
 
-    def row_weights(self, library: Library, rows: TrainingData) -> Array | None:
+    def row_weights(self, library: Library, rows: TrainingData) -> Floats | None:
         """Return the weights of the rows, with those of their classes."""
         if rows.weights is not None and not all(rows.weights[rows.labels == label].any() for label in (0, 1)):
             raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
         return library.absorb_class_weights(self.classes, rows.labels, rows.weights)
 
-    def _margins(self, scores: Array) -> Array:
+    def _margins(self, scores: Floats) -> Floats:
         inside = np.clip(scores, 1e-15, 1.0 - 1e-15)
         return np.asarray(np.log(inside) - np.log1p(-inside))
 
@@ -305,11 +304,11 @@ class BoostedNumbers(ScoredNumbers, BoostedResponse):
         """Fitted attributes that predictions need."""
         return {"y_center_": self.center, "y_scale_": self.scale, "loss_": self.name}
 
-    def read(self, y: Any, owner: str) -> Array:
+    def read(self, y: Any, owner: str) -> Floats:
         """Return y in the units of the loss."""
         return np.asarray((_checked_numbers(y, owner, self.loss) - self.center) / self.scale)
 
-    def row_weights(self, library: Library, rows: TrainingData) -> Array | None:  # noqa: ARG002
+    def row_weights(self, library: Library, rows: TrainingData) -> Floats | None:  # noqa: ARG002
         """Return the weights of the rows."""
         return rows.weights
 
@@ -318,16 +317,16 @@ class BoostedNumbers(ScoredNumbers, BoostedResponse):
         """A prediction of 1, in units of y."""
         return self.scale
 
-    def _margins(self, scores: Array) -> Array:
+    def _margins(self, scores: Floats) -> Floats:
         return scores if self.loss.link == "identity" else np.log(np.maximum(scores, 1e-300))
 
-    def quality(self, scores: Array, outcomes: Array, shares: Array) -> float:
+    def quality(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the coefficient of determination."""
         mean = float(shares @ outcomes)
         return 1.0 - float(shares @ (outcomes - scores) ** 2) / float(shares @ (outcomes - mean) ** 2)
 
 
-def _checked_numbers(y: Any, owner: str, loss: Loss) -> Array:
+def _checked_numbers(y: Any, owner: str, loss: Loss) -> Floats:
     if y is not None and np.asarray(y).size == 1:
         raise ValueError(f"{owner} needs at least 2 rows of y; got 1 sample.")
     numbers = real_targets(y, owner)

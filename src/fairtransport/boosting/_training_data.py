@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.groups import Groups
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 # A criterion, resolved for training or validation rows: the stratum of each row, and the targets of the strata.
 
-Targets: TypeAlias = "dict[tuple[int | None, int | None], NDArray[np.float64]]"
+Targets: TypeAlias = "dict[tuple[int | None, int | None], Floats]"
 """Scores of a distribution for each label and stratum."""
 
 
@@ -55,9 +56,9 @@ class ComparedRows:
 
     groups: Groups
     resolved: ComparedStrata
-    stratum: NDArray[np.int64]
+    stratum: Ints
 
-    def fixed_targets(self, target: Any, scores: NDArray[np.float64], scale: float = 1.0) -> Targets | None:
+    def fixed_targets(self, target: Any, scores: Floats, scale: float = 1.0) -> Targets | None:
         """Return what groups are compared with in each stratum; None where they are compared with each other.
 
         Scores of equal mass, divided by ``scale``, represent the distribution that ``target`` names.
@@ -96,7 +97,7 @@ def compare_rows(
     *,
     labels: ArrayLike | None,
     strata: Strata | None,
-    row_weights: NDArray[np.float64] | None,
+    row_weights: Floats | None,
 ) -> ComparedRows:
     """Resolve a criterion, as `resolve_criterion`, and find the stratum of each row."""
     resolved = resolve_criterion(criterion, groups, labels=labels, strata=strata, row_weights=row_weights)
@@ -118,10 +119,10 @@ class TrainingData:
     X: Any
     labels: NDArray[Any]
     groups: Groups
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
     strata: Strata | None = None
 
-    def select(self, rows: NDArray[np.int64]) -> TrainingData:
+    def select(self, rows: Ints) -> TrainingData:
         """Return the rows at these positions."""
         weights = None if self.weights is None else self.weights[rows]
         strata = None if self.strata is None else self.strata.select(rows)
@@ -229,7 +230,7 @@ class GroupedRows:
         groups: Groups,
         probabilities: NDArray[Any] | None = None,
         *,
-        strata: NDArray[np.int64] | None = None,
+        strata: Ints | None = None,
         n_strata: int = 1,
     ) -> None:
         self.n_rows, self.n_groups, self.n_strata = groups.n_rows, len(groups), n_strata
@@ -244,16 +245,11 @@ class GroupedRows:
             outside = (self.codes == self.n_groups) | (strata == n_strata)
             self.codes = np.where(outside, self.n_cells_of_rows, codes).astype(short_type(self.n_cells_of_rows))
 
-    def count(
-        self,
-        margins: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        position: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def count(self, margins: Floats, weights: Floats, position: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
         """Return the position of each margin in [0, 1], and the mass of each group of each stratum at the edges."""
         positions = np.empty_like(margins)
 
-        def count(part: slice) -> NDArray[np.float64]:
+        def count(part: slice) -> Floats:
             positions[part] = position(margins[part])
             if self.probabilities is None:
                 masses = np.zeros((self.n_cells_of_rows + 1, CELLS + 1))  # the last row is for rows that are in no cell
@@ -266,14 +262,7 @@ class GroupedRows:
         return positions, np.sum(self._in_threads(count), axis=0)
 
     def logit_derivatives(
-        self,
-        scores: NDArray[np.float64],
-        labels: NDArray[np.float32],
-        weights: NDArray[np.float64],
-        slopes: NDArray[np.float64],
-        bends: NDArray[np.float64],
-        *,
-        dtype: Any,
+        self, scores: Floats, labels: NDArray[np.float32], weights: Floats, slopes: Floats, bends: Floats, *, dtype: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and curvature of log-loss plus penalty with respect to the margins.
 
@@ -294,7 +283,7 @@ class GroupedRows:
         self._in_threads(write)
         return gradient, curvature
 
-    def look_up(self, positions: NDArray[np.float64], table: NDArray[np.float64]) -> NDArray[np.float64]:
+    def look_up(self, positions: Floats, table: Floats) -> Floats:
         """Return the value of a table of shape (n_strata * n_groups, n_cells) for each row, 0 in no group or stratum.
 
         A row that counts for several groups has their mean, by its probabilities.
@@ -305,7 +294,7 @@ class GroupedRows:
             return np.asarray(padded[self.codes, cells])
         return np.einsum("ij,ij->i", self.probabilities, padded[self.strata, cells])
 
-    def _with_zeros(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _with_zeros(self, table: Floats) -> Floats:
         """Return the table with zeros for rows that are not compared; groups last where rows count for several."""
         padded = np.vstack((table, np.zeros((self.n_groups, CELLS))))
         if self.probabilities is None:

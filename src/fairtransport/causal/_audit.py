@@ -27,12 +27,9 @@ from fairtransport.storage import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.causal._graph import Edge
     from fairtransport.causal._transport import CounterfactualTransport
-
-    Array = NDArray[np.float64]
 
 # Everything is estimated again for each replicate, so there are fewer than in an audit of scores.
 _INFERENCE = Inference(n_bootstrap=50, n_permutations=20, random_state=0)
@@ -343,7 +340,7 @@ class _Measured(NamedTuple):
 
 
 def _measure(
-    score: Callable[[Any], Array],
+    score: Callable[[Any], Floats],
     table: Any,
     transport: CounterfactualTransport,
     *,
@@ -376,7 +373,7 @@ def _measure(
 
 
 def _figures(
-    before: Array, after: Array, ranked: Callable[[Array], Array], threshold: float | None
+    before: Floats, after: Floats, ranked: Callable[[Floats], Floats], threshold: float | None
 ) -> dict[str, float]:
     figures = {
         "mean": float((after - before).mean()),
@@ -436,18 +433,18 @@ def _edge_sets(
     return sets
 
 
-def _group_codes(transport: CounterfactualTransport, table: Any) -> NDArray[np.int64]:
+def _group_codes(transport: CounterfactualTransport, table: Any) -> Ints:
     column = transport.columns_[transport.sensitive]
     return column.encode(Table(table)[transport.sensitive]).astype(np.int64)
 
 
-def _score_function(model: Any, outcome: str | None) -> Callable[[Any], Array]:
+def _score_function(model: Any, outcome: str | None) -> Callable[[Any], Floats]:
     by_name = hasattr(model, "score_rows") and hasattr(model, "feature_names_in_")
     predicts = hasattr(model, "predict_proba") or hasattr(model, "predict")
     if not (by_name or predicts or callable(model)):
         raise TypeError(f"model must be a model or a function from a table to scores; got {type(model).__name__}.")
 
-    def score(rows: Any) -> Array:
+    def score(rows: Any) -> Floats:
         if by_name:
             found = model.score_rows(rows).scores
         else:

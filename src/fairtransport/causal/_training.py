@@ -17,6 +17,7 @@ from fairtransport.causal.conditional_distributions import NodeColumn, Table
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.causal._transport import CounterfactualTransport
 
 
@@ -107,7 +108,7 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
         return _MAX_ITERATIONS
 
     @abstractmethod
-    def _soft_labels(self, scores: NDArray[np.float64]) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
+    def _soft_labels(self, scores: Floats) -> list[tuple[NDArray[Any], Floats]]:
         """Return labels that have these scores as their mean, with the share of each."""
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -119,7 +120,7 @@ class _Part(NamedTuple):
 
     table: Any
     labels: NDArray[Any]
-    weights: NDArray[np.float64]
+    weights: Floats
     kind: str
     stratum: str
 
@@ -130,7 +131,7 @@ class _Move(NamedTuple):
     factual: Any
     moved: Any
     labels: NDArray[Any]
-    weights: NDArray[np.float64]
+    weights: Floats
     stratum: str
 
     def parts(self) -> list[_Part]:
@@ -197,12 +198,12 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
         check_is_fitted(self)
         return np.asarray(self.estimator_.classes_)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of both classes."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict_proba(X))
 
-    def _soft_labels(self, scores: NDArray[np.float64]) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
+    def _soft_labels(self, scores: Floats) -> list[tuple[NDArray[Any], Floats]]:
         first, second = self.estimator_.classes_
         return [(np.full(scores.size, second), scores), (np.full(scores.size, first), 1.0 - scores)]
 
@@ -225,7 +226,7 @@ class CounterfactuallyFairRegressor(RegressorMixin, _CounterfactuallyFair):
         As of `CounterfactuallyFairClassifier`.
     """
 
-    def _soft_labels(self, scores: NDArray[np.float64]) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
+    def _soft_labels(self, scores: Floats) -> list[tuple[NDArray[Any], Floats]]:
         return [(scores, np.ones(scores.size))]
 
 

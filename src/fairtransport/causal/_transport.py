@@ -25,16 +25,14 @@ from fairtransport.causal.conditional_distributions import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from fairtransport._arrays import Bools, Floats, Ints
 
 # What a table has to have, so that the people of its groups can be compared.
 
 _LEAST_ROWS = 10  # of a group
 
 
-def check_groups(column: NodeColumn, codes: Array) -> tuple[Any, ...]:
+def check_groups(column: NodeColumn, codes: Floats) -> tuple[Any, ...]:
     """Return the groups of the sensitive column; raise unless there are two or more, of 10 rows or more."""
     groups = column.levels
     if groups is None:
@@ -52,7 +50,7 @@ def check_groups(column: NodeColumn, codes: Array) -> tuple[Any, ...]:
     return groups
 
 
-def check_varies(node: str, sensitive: str, values: Mapping[str, Array]) -> None:
+def check_varies(node: str, sensitive: str, values: Mapping[str, Floats]) -> None:
     """Raise where a column has one value in a group, so that people have no ranks there."""
     codes = values[sensitive]
     for group in np.unique(codes):
@@ -79,7 +77,7 @@ def check_overlap(
             )
 
 
-Values = dict[str, "Array"]
+Values = dict[str, "Floats"]
 Distributions = dict[str, tuple[ConditionalDistribution, ...]]
 
 _METHODS = ("forest", "linear")
@@ -182,8 +180,6 @@ class CounterfactualTransport(BaseEstimator):
         self.cv = cv
         self.random_state = random_state
 
-    # ---------------------------------------------------------------- fitting
-
     def fit(self, table: Any) -> Self:
         """Estimate the distribution of each descendant of the sensitive column given its causes.
 
@@ -258,8 +254,6 @@ class CounterfactualTransport(BaseEstimator):
             )
         return distributions
 
-    # ---------------------------------------------------------------- counterfactuals
-
     def transform(
         self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None, direct: bool | None = None, draw: int = 0
     ) -> Any:
@@ -289,7 +283,7 @@ class CounterfactualTransport(BaseEstimator):
         moved = self._move(self._encode(rows), self.distributions_, group, chosen, draw=draw)
         return self._write(rows, moved, group, direct=self._is_direct(chosen) if direct is None else direct)
 
-    def support(self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None) -> NDArray[np.bool_]:
+    def support(self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None) -> Bools:
         """Return whose counterfactuals have causes within what was seen in the other group.
 
         Parameters
@@ -321,7 +315,7 @@ class CounterfactualTransport(BaseEstimator):
         to: int,
         edges: Collection[Edge],
         *,
-        positions: NDArray[np.int64] | None = None,
+        positions: Ints | None = None,
         draw: int = 0,
     ) -> Values:
         """Return the moved columns; ``positions`` of the rows in their table choose their random ranks."""
@@ -353,8 +347,6 @@ class CounterfactualTransport(BaseEstimator):
             columns[self.sensitive] = self.columns_[self.sensitive].decode(np.full(rows.n_rows, float(to)))
         return rows.replaced(columns)
 
-    # ---------------------------------------------------------------- reading
-
     @property
     def _movable(self) -> list[str]:
         """Descendants of the sensitive column, causes first, except those in which a difference is fair."""
@@ -364,7 +356,7 @@ class CounterfactualTransport(BaseEstimator):
         """Return the causes of a node, without the sensitive column."""
         return [parent for parent in self.graph_.parents(node) if parent != self.sensitive]
 
-    def _design(self, node: str, values: Values) -> Array:
+    def _design(self, node: str, values: Values) -> Floats:
         causes = self._causes(node)
         columns, n_rows = [self.columns_[one] for one in causes], values[self.sensitive].size
         return np.asarray(design_matrix(columns, [values[one] for one in causes], n_rows))
@@ -397,8 +389,6 @@ class CounterfactualTransport(BaseEstimator):
         if to not in self.groups_:
             raise ValueError(f"to must be one of the {len(self.groups_)} groups of column {self.sensitive!r}.")
         return self.groups_.index(to)
-
-    # ---------------------------------------------------------------- checks
 
     def _check_parameters(self) -> None:
         if not isinstance(self.sensitive, str):

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from fairtransport._arrays import Bools, Floats, Ints
 
 # Models of the probability of each cell of a node given its causes, as arrays.
 
@@ -38,7 +37,7 @@ _LEAST_ROWS, _MOST_ROWS = 2_000, 8_000  # that the splits of a tree are found on
 class CellModel(Protocol):
     """Estimates the probability of each cell for rows of a design matrix."""
 
-    def predict(self, X: Array) -> Array:
+    def predict(self, X: Floats) -> Floats:
         """Return probabilities of shape (n_rows, n_cells)."""
 
 
@@ -46,7 +45,7 @@ class CellModel(Protocol):
 class MarginalCells:
     """The same probabilities of cells for every row."""
 
-    shares: Array
+    shares: Floats
 
     @classmethod
     def of(cls, located: Ints, n_cells: int) -> MarginalCells:
@@ -54,7 +53,7 @@ class MarginalCells:
         counts = np.bincount(located, minlength=n_cells).astype(np.float64)
         return cls(counts / counts.sum())
 
-    def predict(self, X: Array) -> Array:
+    def predict(self, X: Floats) -> Floats:
         """Return probabilities of shape (n_rows, n_cells)."""
         return np.broadcast_to(self.shares, (X.shape[0], self.shares.size))
 
@@ -63,13 +62,13 @@ class MarginalCells:
 class MultinomialCells:
     """Multinomial logistic regression of the cells."""
 
-    weights: Array
-    intercepts: Array
+    weights: Floats
+    intercepts: Floats
     present: Ints
     n_cells: int
 
     @classmethod
-    def of(cls, X: Array, located: Ints, n_cells: int) -> MultinomialCells:
+    def of(cls, X: Floats, located: Ints, n_cells: int) -> MultinomialCells:
         """Fit the regression, on standardised features."""
         scaler = StandardScaler().fit(X)
         model = LogisticRegression(max_iter=300).fit(scaler.transform(X), located)
@@ -79,7 +78,7 @@ class MultinomialCells:
         weights = weights / scaler.scale_
         return cls(weights, intercepts - weights @ scaler.mean_, model.classes_.astype(np.int64), n_cells)
 
-    def predict(self, X: Array) -> Array:
+    def predict(self, X: Floats) -> Floats:
         """Return probabilities of shape (n_rows, n_cells)."""
         shares = np.zeros((X.shape[0], self.n_cells))
         shares[:, self.present] = softmax(X @ self.weights.T + self.intercepts, axis=1)
@@ -90,7 +89,7 @@ class Trees(NamedTuple):
     """Nodes of all trees of a forest, one after another."""
 
     feature: Ints
-    threshold: Array
+    threshold: Floats
     left: Ints
     right: Ints
     roots: Ints
@@ -106,7 +105,7 @@ class ForestCells:
     n_features: int
 
     @classmethod
-    def of(cls, X: Array, numbers: Array, located: Ints, n_cells: int, random_state: int) -> ForestCells:
+    def of(cls, X: Floats, numbers: Floats, located: Ints, n_cells: int, random_state: int) -> ForestCells:
         """Find splits on some of the rows, and count all rows in the leaves."""
         n_rows = X.shape[0]
         some = min(n_rows, int(np.clip(n_rows // 4, _LEAST_ROWS, _MOST_ROWS)))
@@ -147,7 +146,7 @@ class ForestCells:
         )
         return cls(nodes, X.shape[1])
 
-    def predict(self, X: Array) -> Array:
+    def predict(self, X: Floats) -> Floats:
         """Return probabilities of shape (n_rows, n_cells)."""
         if X.shape[1] != self.n_features:
             raise ValueError(f"The causes have {X.shape[1]} features; the forest was fitted to {self.n_features}.")
@@ -170,7 +169,7 @@ def _add_leaf_shares(X: Any, trees: Trees, total: Any) -> None:
                 total[row, cell] += trees.shares[leaf, cell]
 
 
-def _targets(numbers: Array, located: Ints, n_cells: int) -> Array:
+def _targets(numbers: Floats, located: Ints, n_cells: int) -> Floats:
     """Return what trees split by: levels as indicators, or numbers with their absolute deviation, standardised."""
     known = np.isfinite(numbers)
     if n_cells <= FEW_CELLS:
@@ -194,8 +193,8 @@ _CHUNK = 20_000  # rows whose distributions are in memory at a time
 class Cells:
     """Cells of the line, in order: atoms (one value) and the intervals between them; missing values come first."""
 
-    low: Array
-    high: Array
+    low: Floats
+    high: Floats
 
     @classmethod
     def of_levels(cls, n_levels: int, *, missing: bool) -> Cells:
@@ -204,7 +203,7 @@ class Cells:
         return cls(ends, ends)
 
     @classmethod
-    def of_numbers(cls, numbers: Array, *, missing: bool) -> Cells:
+    def of_numbers(cls, numbers: Floats, *, missing: bool) -> Cells:
         """Return about 200 cells with equal numbers of rows, finer at the ends; frequent values are atoms."""
         known = numbers[np.isfinite(numbers)]
         values, counts = np.unique(known, return_counts=True)
@@ -216,11 +215,11 @@ class Cells:
         return cls(np.concatenate([gone, low]), np.concatenate([gone, high]))
 
     @property
-    def is_atom(self) -> NDArray[np.bool_]:
+    def is_atom(self) -> Bools:
         """Which cells have one value."""
         return ~(self.high > self.low)
 
-    def locate(self, numbers: Array) -> tuple[Ints, Array]:
+    def locate(self, numbers: Floats) -> tuple[Ints, Floats]:
         """Return the cell of each number, and its position within an interval, from 0 to 1; 1 for atoms."""
         first = int(np.isnan(self.low[:1]).sum())
         low, high = self.low[first:], self.high[first:]
@@ -233,12 +232,12 @@ class Cells:
         inner = np.where(width > 0, (inside - low[cells]) / np.where(width > 0, width, 1.0), 1.0)
         return np.where(known, cells + first, 0).astype(np.int64), np.where(known, inner, 1.0)
 
-    def value(self, cells: Ints, inner: Array) -> Array:
+    def value(self, cells: Ints, inner: Floats) -> Floats:
         """Return the number at a position within a cell; the inverse of `locate`."""
         return self.low[cells] + inner * (self.high[cells] - self.low[cells])
 
 
-def _paired(edges: Array, atoms: Array) -> tuple[Array, Array]:
+def _paired(edges: Floats, atoms: Floats) -> tuple[Floats, Floats]:
     """Return the ends of the intervals between edges and of atoms, in order."""
     low = np.concatenate([edges[:-1], atoms])
     high = np.concatenate([edges[1:], atoms])
@@ -257,7 +256,7 @@ class ConditionalDistribution:
     location: Any = None
     scale: Any = None
 
-    def ranks(self, X: Array, numbers: Array, ties: Array) -> Any:
+    def ranks(self, X: Floats, numbers: Floats, ties: Floats) -> Any:
         """Return P(value < number) + tie * P(value = number), given the causes; ties are within 0 and 1."""
         centre, unit = _centre(self.location, self.scale, X)
         cells, inner = self.cells.locate((numbers - centre) / unit)
@@ -271,7 +270,7 @@ class ConditionalDistribution:
             ranks[rows] = ends[index, cells[rows]] - (1.0 - share[rows]) * own
         return np.clip(ranks, 0.0, 1.0)
 
-    def quantiles(self, X: Array, ranks: Array) -> Array:
+    def quantiles(self, X: Floats, ranks: Floats) -> Floats:
         """Return the value of each rank, given the causes."""
         centre, unit = _centre(self.location, self.scale, X)
         values = np.empty(ranks.size)
@@ -289,7 +288,7 @@ class ConditionalDistribution:
 
 
 def fit_conditional(
-    X: Array, numbers: Array, *, n_levels: int | None, method: Any, random_state: int
+    X: Floats, numbers: Floats, *, n_levels: int | None, method: Any, random_state: int
 ) -> ConditionalDistribution:
     """Estimate the distribution of a node given its causes."""
     known = np.isfinite(numbers)
@@ -314,7 +313,7 @@ def fit_conditional(
     return ConditionalDistribution(cells, model, location, scale)
 
 
-def _centre(location: Any, scale: Any, X: Array) -> tuple[Any, Any]:
+def _centre(location: Any, scale: Any, X: Floats) -> tuple[Any, Any]:
     if location is None:
         return 0.0, 1.0
     centre = np.asarray(location.predict(X), dtype=np.float64)
@@ -323,7 +322,7 @@ def _centre(location: Any, scale: Any, X: Array) -> tuple[Any, Any]:
     return centre, scale.predict(X)
 
 
-def _fit_cells(X: Array, numbers: Array, cells: Cells, *, method: Any, random_state: int) -> CellModel:
+def _fit_cells(X: Floats, numbers: Floats, cells: Cells, *, method: Any, random_state: int) -> CellModel:
     located = cells.locate(numbers)[0]
     if not X.shape[1] or np.unique(located).size == 1:
         return MarginalCells.of(located, cells.low.size)
@@ -340,12 +339,12 @@ class LinearSpread:
     least: float
 
     @classmethod
-    def of(cls, X: Array, residuals: Array) -> LinearSpread:
+    def of(cls, X: Floats, residuals: Floats) -> LinearSpread:
         """Fit the regression."""
         sizes = np.abs(residuals)
         return cls(LinearRegression().fit(X, sizes), max(0.1 * float(sizes.mean()), 1e-300))
 
-    def predict(self, X: Array) -> Array:
+    def predict(self, X: Floats) -> Floats:
         """Return the spread of each row."""
         return np.maximum(self.model.predict(X), self.least)
 
@@ -452,7 +451,7 @@ class NodeColumn:
         count = dict(zip(values, sizes.tolist(), strict=True))
         return cls(name, tuple(sorted(present, key=lambda value: (-count[value], str(value)))), False, False)
 
-    def encode(self, column: Any) -> Array:
+    def encode(self, column: Any) -> Floats:
         """Return numbers, or the index of each level; NaN where a value is missing."""
         values, codes = distinct_values(column, self.name)
         if self.levels is None:
@@ -469,7 +468,7 @@ class NodeColumn:
             table = [np.nan if gone else index[value] for gone, value in zip(missing, values, strict=True)]
         return np.array([*table, np.nan])[codes]
 
-    def decode(self, numbers: Array) -> NDArray[Any]:
+    def decode(self, numbers: Floats) -> NDArray[Any]:
         """Return values of the column from what `encode` returns."""
         if self.levels is None:
             whole = self.whole and bool(np.isfinite(numbers).all())
@@ -478,7 +477,7 @@ class NodeColumn:
         codes = np.where(known, numbers, len(self.levels)).astype(np.int64)
         return np.array([*self.levels, None], dtype=object)[codes]
 
-    def features(self, numbers: Array) -> Array:
+    def features(self, numbers: Floats) -> Floats:
         """Return the columns that this one has in a design matrix; missing values are 0 and have an indicator."""
         known = np.isfinite(numbers)
         missing = (~known).astype(np.float64)[:, None]
@@ -487,7 +486,7 @@ class NodeColumn:
         return np.column_stack([numbers[:, None] == np.arange(len(self.levels)), missing]).astype(np.float64)
 
 
-def design_matrix(columns: Sequence[NodeColumn], values: Sequence[Array], n_rows: int) -> Any:
+def design_matrix(columns: Sequence[NodeColumn], values: Sequence[Floats], n_rows: int) -> Any:
     """Return the features of some columns, side by side."""
     parts = [column.features(numbers) for column, numbers in zip(columns, values, strict=True)]
     return np.concatenate(parts, axis=1) if parts else np.zeros((n_rows, 0))
@@ -507,17 +506,17 @@ class SeenValues:
 
     low: float
     high: float
-    levels: Array | None
+    levels: Floats | None
     missing: bool
 
     @classmethod
-    def of(cls, numbers: Array, *, levels: bool) -> SeenValues:
+    def of(cls, numbers: Floats, *, levels: bool) -> SeenValues:
         """Return what the numbers of `NodeColumn.encode` have."""
         known = numbers[np.isfinite(numbers)]
         low, high = (float(known.min()), float(known.max())) if known.size else (np.inf, -np.inf)
         return cls(low, high, np.unique(known) if levels else None, known.size < numbers.size)
 
-    def includes(self, numbers: Array) -> NDArray[np.bool_]:
+    def includes(self, numbers: Floats) -> Bools:
         """Return which numbers lie within."""
         inside = (numbers >= self.low) & (numbers <= self.high)
         if self.levels is not None:

@@ -14,8 +14,7 @@ import numpy as np
 from fairtransport.transport.slices import histogram_slices, quantiles
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.penalty import TransportPenalty
 
@@ -27,8 +26,8 @@ class CellTables:
     """A penalty on binned scores."""
 
     value: float
-    slopes: NDArray[np.float64]
-    curvatures: NDArray[np.float64]
+    slopes: Floats
+    curvatures: Floats
 
 
 class BinnedPenalty:
@@ -47,7 +46,7 @@ class BinnedPenalty:
         # Mass at an edge is spread evenly around it, which preserves its mean.
         self._borders = (np.arange(n_cells + 2) - 0.5) / n_cells
 
-    def _counted(self, target: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _counted(self, target: Floats) -> Floats:
         at = np.clip(target, 0.0, 1.0) * self.n_cells
         low = np.minimum(at.astype(np.int64), self.n_cells - 1)
         lower, upper = (
@@ -55,7 +54,7 @@ class BinnedPenalty:
         )
         return np.asarray(lower + upper, dtype=np.float64)
 
-    def read(self, masses: NDArray[np.float64], interval: tuple[float, float] = (0.0, 1.0)) -> CellTables:
+    def read(self, masses: Floats, interval: tuple[float, float] = (0.0, 1.0)) -> CellTables:
         """Return the value and the derivatives."""
         names, strata = self.comparisons.names, self.comparisons.strata or (0,) * len(self.comparisons.cells)
         rows = [self._rows_of(*cell) for cell in zip(names, strata, strict=True)]
@@ -79,7 +78,7 @@ class BinnedPenalty:
         first = stratum * self.n_groups
         return slice(first, first + self.n_groups) if group is None else slice(first + group, first + group + 1)
 
-    def _curvatures(self, table: NDArray[np.float64], width: float) -> NDArray[np.float64]:
+    def _curvatures(self, table: Floats, width: float) -> Floats:
         unit = self.penalty.unit  # of standardized scores, whose distances are in these
         width /= unit
         shares = table / table.sum(axis=1, keepdims=True)
@@ -93,7 +92,7 @@ class BinnedPenalty:
         return curvatures / unit**2
 
 
-def _between_edges(slopes: NDArray[np.float64], masses: NDArray[np.float64]) -> NDArray[np.float64]:
+def _between_edges(slopes: Floats, masses: Floats) -> Floats:
     """Return the change by moving unit mass from each edge to the next, in the unit of a cell: shape (n_cells,).
 
     The distribution function falls by a triangle around both edges, so the slope is weighted with it.

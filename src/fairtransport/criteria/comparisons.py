@@ -11,7 +11,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from fairtransport._arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,25 +24,25 @@ class Comparisons:
     """
 
     n_rows: int
-    cells: tuple[NDArray[np.int64], ...]
-    pairs: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    targets: tuple[NDArray[np.float64], ...] = ()
-    row_weights: NDArray[np.float64] | None = None
+    cells: tuple[Ints, ...]
+    pairs: Ints
+    weights: Floats
+    targets: tuple[Floats, ...] = ()
+    row_weights: Floats | None = None
     names: tuple[int | None, ...] = ()
     strata: tuple[int, ...] = ()
-    families: NDArray[np.int64] | None = None
+    families: Ints | None = None
 
     @classmethod
     def of_cells(
         cls,
         n_rows: int,
-        cells: Sequence[NDArray[np.int64]],
+        cells: Sequence[Ints],
         pairs: ArrayLike,
         *,
         weights: ArrayLike | None = None,
-        targets: Sequence[NDArray[np.float64]] = (),
-        row_weights: NDArray[np.float64] | None = None,
+        targets: Sequence[Floats] = (),
+        row_weights: Floats | None = None,
         names: Sequence[int | None] = (),
         strata: Sequence[int] = (),
         families: ArrayLike | None = None,
@@ -72,7 +74,7 @@ class Comparisons:
         )
 
     @cached_property
-    def sizes(self) -> NDArray[np.float64]:
+    def sizes(self) -> Floats:
         """Number of rows of each cell; with weights, (sum of weights)^2 / sum of squared weights.
 
         Integer weights are counts of copies, and summed.
@@ -85,13 +87,11 @@ class Comparisons:
         return np.array([w.sum() ** 2 / max(float((w**2).sum()), 1e-300) for w in weights])
 
     @property
-    def active(self) -> NDArray[np.int64]:
+    def active(self) -> Ints:
         """Indices of the pairs with positive weight."""
         return np.flatnonzero(self.weights > 0.0)
 
-    def family_means(
-        self, values: NDArray[np.float64], weights: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def family_means(self, values: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return the weighted mean of a value over the pairs of each family, and the norm of its terms.
 
         Of independent errors with these standard deviations, the norm is the standard deviation of the mean.
@@ -103,7 +103,7 @@ class Comparisons:
         means, squares = (np.bincount(self.families, one).astype(np.float64) for one in (terms, terms**2))
         return means, np.sqrt(squares)
 
-    def sampling_errors(self) -> NDArray[np.float64]:
+    def sampling_errors(self) -> Floats:
         """Return sqrt(1/n + 1/m) of each pair.
 
         The mean distance of two samples of one distribution is proportional to it. A target is a distribution, not a
@@ -112,7 +112,7 @@ class Comparisons:
         inverse = np.concatenate((1.0 / np.maximum(self.sizes, 1e-300), np.zeros(len(self.targets))))
         return np.asarray(np.sqrt(inverse[self.pairs].sum(axis=1)))
 
-    def smallest_errors(self) -> NDArray[np.float64]:
+    def smallest_errors(self) -> Floats:
         """Return for each pair the smallest of the sampling errors of its family."""
         errors = self.sampling_errors()
         if self.families is None:
@@ -121,7 +121,7 @@ class Comparisons:
         np.minimum.at(smallest, self.families, errors)
         return np.asarray(smallest[self.families])
 
-    def restricted(self, rows: NDArray[np.int64], row_weights: NDArray[np.float64] | None) -> Comparisons:
+    def restricted(self, rows: Ints, row_weights: Floats | None) -> Comparisons:
         """Return the same comparisons for some of the rows, in ascending order, with other row weights."""
         cells = []
         for cell in self.cells:
@@ -132,7 +132,7 @@ class Comparisons:
         weights = np.where(empty[self.pairs].any(axis=1), 0.0, self.weights)
         return replace(self, n_rows=len(rows), cells=tuple(cells), weights=weights, row_weights=row_weights)
 
-    def reweighted(self, weights: NDArray[np.float64]) -> Comparisons:
+    def reweighted(self, weights: Floats) -> Comparisons:
         """Return the same pairs with other weights."""
         return replace(self, weights=np.asarray(weights, dtype=np.float64))
 

@@ -18,8 +18,9 @@ from fairtransport.transport.targets import resolve_target
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.criteria.penalty import TransportPenalty
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
@@ -165,7 +166,7 @@ class ComparedStratum:
     label: int | None
     stratum: int | None
     groups: tuple[int, ...]
-    rows: tuple[NDArray[np.int64], ...]
+    rows: tuple[Ints, ...]
     weight: float
 
 
@@ -180,7 +181,7 @@ class ComparedStrata:
     compared: tuple[ComparedStratum, ...]
     set_aside: tuple[tuple[int | None, int | None], ...] = ()
     n_set_aside: int = 0
-    row_weights: NDArray[np.float64] | None = None
+    row_weights: Floats | None = None
 
     @property
     def is_everywhere(self) -> bool:
@@ -193,9 +194,9 @@ class ComparedStrata:
         n_compared = sum(np.unique(np.concatenate(stratum.rows)).size for stratum in self.compared)
         return self.n_set_aside / (n_compared + self.n_set_aside)
 
-    def comparisons(self, targets: Sequence[NDArray[np.float64]] | None = None) -> Comparisons:
+    def comparisons(self, targets: Sequence[Floats] | None = None) -> Comparisons:
         """Return the pairs of cells: of groups within each stratum or, with targets, of each group and its target."""
-        cells: list[NDArray[np.int64]] = []
+        cells: list[Ints] = []
         names: list[int | None] = []
         strata: list[int] = []
         pairs: list[tuple[int, int]] = []
@@ -229,7 +230,7 @@ class ComparedStrata:
             families=None if self.is_everywhere else self._families(pairs, names, strata),
         )
 
-    def _families(self, pairs: list[tuple[int, int]], names: list[int | None], strata: list[int]) -> NDArray[np.int64]:
+    def _families(self, pairs: list[tuple[int, int]], names: list[int | None], strata: list[int]) -> Ints:
         """Return the same number for pairs of the same groups, with the same label, in different strata."""
         numbers: dict[tuple[Any, ...], int] = {}
         families = []
@@ -246,7 +247,7 @@ def resolve_criterion(
     *,
     labels: ArrayLike | None = None,
     strata: Strata | None = None,
-    row_weights: NDArray[np.float64] | None = None,
+    row_weights: Floats | None = None,
 ) -> ComparedStrata:
     """Return where a criterion compares groups.
 
@@ -295,7 +296,7 @@ def resolve_criterion(
 
 
 def demographic_parity(
-    groups: Groups, *, target: NDArray[np.float64] | None = None, row_weights: NDArray[np.float64] | None = None
+    groups: Groups, *, target: Floats | None = None, row_weights: Floats | None = None
 ) -> Comparisons:
     """Return the comparisons of groups with rows of positive weight: with each other, or with a fixed target."""
     resolved = resolve_criterion("demographic_parity", groups, row_weights=row_weights)
@@ -308,7 +309,7 @@ def _order_of(stratum: ComparedStratum) -> tuple[int, int, int]:
     return stratum.label or 0, sum(rows.size for rows in stratum.rows), first
 
 
-def _label_masks(criterion: str, n_rows: int, labels: ArrayLike | None) -> list[tuple[int | None, NDArray[np.bool_]]]:
+def _label_masks(criterion: str, n_rows: int, labels: ArrayLike | None) -> list[tuple[int | None, Bools]]:
     """Return the labels within which rows are compared, and the rows of each."""
     if not needs_labels(criterion):
         return [(None, np.ones(n_rows, dtype=bool))]
@@ -331,7 +332,7 @@ _SHUFFLES = 3
 _ROUNDING = 1e-9
 
 
-def chance_distances(scores: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
+def chance_distances(scores: Floats, comparisons: Comparisons) -> Floats:
     r"""Return the mean Wasserstein-1 distance of each pair if both samples came from one distribution.
 
     With F the distribution function of all scores, or of those of the pair's stratum, and samples of sizes n and m, it
@@ -340,7 +341,7 @@ def chance_distances(scores: NDArray[np.float64], comparisons: Comparisons) -> N
     return np.asarray(_MEAN_ABSOLUTE * chance_spreads(scores, comparisons) * comparisons.sampling_errors())
 
 
-def chance_spreads(scores: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
+def chance_spreads(scores: Floats, comparisons: Comparisons) -> Floats:
     r"""Return :math:`\int \sqrt{F (1 - F)}` for each pair, F the distribution function of the rows of its stratum."""
     if not comparisons.strata:
         return np.full(len(comparisons.pairs), _spread(scores, comparisons.row_weights))
@@ -353,14 +354,14 @@ def chance_spreads(scores: NDArray[np.float64], comparisons: Comparisons) -> NDA
     return np.asarray(spreads[strata[comparisons.pairs[:, 0]]])
 
 
-def _spread(scores: NDArray[np.float64], row_weights: NDArray[np.float64] | None) -> float:
+def _spread(scores: Floats, row_weights: Floats | None) -> float:
     order = np.argsort(scores)
     weights = np.ones(scores.size) if row_weights is None else row_weights[order]
     height = np.cumsum(weights)[:-1] / weights.sum()
     return float(np.sqrt(np.maximum(height * (1.0 - height), 0.0)) @ np.diff(scores[order]))
 
 
-def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) -> Comparisons:
+def weigh_by_reliability(comparisons: Comparisons, scores: Floats) -> Comparisons:
     r"""Return comparisons weighted by how far their distances exceed those under chance for samples of their sizes.
 
     Notes
@@ -392,9 +393,7 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
     return comparisons.reweighted(comparisons.weights * reliability)
 
 
-def net_of_chance(
-    comparisons: Comparisons, scores: NDArray[np.float64], penalty: TransportPenalty
-) -> tuple[NDArray[np.float64], float] | None:
+def net_of_chance(comparisons: Comparisons, scores: Floats, penalty: TransportPenalty) -> tuple[Floats, float] | None:
     r"""Return which part of what chance adds to each distance is left out of a sum over strata, and what remains of it.
 
     The parts, multiplied with `Comparisons.sampling_errors`, are the factors of a `ChanceTerm`; None where every pair
@@ -434,9 +433,9 @@ def compares_each_other(target: Any) -> bool:
 
 def resolve_group_target(
     target: Any,
-    scores: NDArray[np.float64],
+    scores: Floats,
     groups: Groups,
-    weights: NDArray[np.float64] | None,
+    weights: Floats | None,
     stratum: ComparedStratum | None = None,
     *,
     score_range: tuple[float, float] | None = (0.0, 1.0),

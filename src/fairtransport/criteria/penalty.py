@@ -19,13 +19,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.groups import Groups
     from fairtransport.transport.dual import DualProblem
     from fairtransport.transport.fourier import FourierFeatures
-
-    Array = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 #: Scores are compared in units of their standard deviation, or as they are.
 SCALES = ("standardized", "score")
@@ -41,16 +39,16 @@ class SampleTerms(NamedTuple):
     """Distances between samples: their weighted sum, its slope at every point for unit mass, and each one."""
 
     value: float
-    slopes: list[Array]
-    distances: Array
+    slopes: list[Floats]
+    distances: Floats
 
 
 class PenaltyTerms(NamedTuple):
     """A penalty, its derivative with respect to each score, and the distances; zero for pairs of weight zero."""
 
     value: float
-    gradient: Array
-    distances: Array
+    gradient: Floats
+    distances: Floats
 
 
 class TransportPenalty(ABC):
@@ -73,15 +71,13 @@ class TransportPenalty(ABC):
 
     @abstractmethod
     def _compare_rows(
-        self, points: Sequence[Array], masses: Sequence[Array], pairs: Ints, weights: Array
+        self, points: Sequence[Floats], masses: Sequence[Floats], pairs: Ints, weights: Floats
     ) -> SampleTerms:
         """Compare samples of ascending points, with masses that sum to 1."""
 
     @abstractmethod
-    def _compare_slices(self, table: Array, pairs: Ints, weights: Array) -> SampleTerms:
+    def _compare_slices(self, table: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
         """Compare samples of ascending points of equal mass, in the rows of a table."""
-
-    # ---------------------------------------------------------------- rows, and slices of rows or histograms
 
     def value_and_gradient(self, scores: ArrayLike, comparisons: Comparisons) -> PenaltyTerms:
         """Compare scores, one for each row."""
@@ -91,7 +87,7 @@ class TransportPenalty(ABC):
         values, targets = self._rescaled(s, comparisons)
         active, weights = comparisons.active, comparisons.row_weights
         orders = [rows[ascending_order(values[rows])] if rows.size else rows for rows in comparisons.cells]
-        points: list[Array]
+        points: list[Floats]
         chosen = comparisons.pairs[active], comparisons.weights[active]
         if self.n_slices is None:
             points = [values[order] for order in orders] + targets
@@ -120,7 +116,7 @@ class TransportPenalty(ABC):
         distances[active] = terms.distances
         return PenaltyTerms(terms.value, gradient, distances)
 
-    def slice_terms(self, table: Array, masses: Array, comparisons: Comparisons) -> SampleTerms:
+    def slice_terms(self, table: Floats, masses: Floats, comparisons: Comparisons) -> SampleTerms:
         """Compare samples represented by slice means, of shape (n_cells, n_slices), and total masses."""
         targets = [slice_means(t, np.ones(t.size), table.shape[1]) for t in comparisons.targets]
         share = (masses / masses.sum())[:, None] / table.shape[1]
@@ -140,7 +136,7 @@ class TransportPenalty(ABC):
         distances[active] = terms.distances
         return SampleTerms(terms.value, list(slopes[: len(table)] / self.unit), distances)
 
-    def _rescaled(self, s: Array, comparisons: Comparisons) -> tuple[Array, list[Array]]:
+    def _rescaled(self, s: Floats, comparisons: Comparisons) -> tuple[Floats, list[Floats]]:
         if self.scale == "score":
             return s, list(comparisons.targets)
         self.center = float(np.average(s, weights=comparisons.row_weights))
@@ -153,7 +149,7 @@ def _unit(deviation: float) -> float:
     return deviation / UNIT_DEVIATION if deviation > 1e-12 else 1.0
 
 
-def _shares(order: Ints, weights: Array | None) -> Array:
+def _shares(order: Ints, weights: Floats | None) -> Floats:
     if weights is None:
         return np.full(order.size, 1.0 / order.size)
     return np.asarray(weights[order] / weights[order].sum())
@@ -196,9 +192,9 @@ class ContinuousPenalty(TransportPenalty):
         super().__init__(n_slices=n_slices, scale=scale)
         self.problem, self.ridge = problem, ridge
         self.pairs: Ints = np.zeros((0, 2), np.int64)
-        self.coefficients: Array = np.zeros((0, 0))
-        self._own: Array = np.zeros((0, 0))
-        self._basis: Array | None = None
+        self.coefficients: Floats = np.zeros((0, 0))
+        self._own: Floats = np.zeros((0, 0))
+        self._basis: Floats | None = None
 
     @property
     def debiased(self) -> bool:
@@ -211,7 +207,7 @@ class ContinuousPenalty(TransportPenalty):
         return self.ridge if self.problem.opposite else 2.0 * self.ridge
 
     def _compare_rows(
-        self, points: Sequence[Array], masses: Sequence[Array], pairs: Ints, weights: Array
+        self, points: Sequence[Floats], masses: Sequence[Floats], pairs: Ints, weights: Floats
     ) -> SampleTerms:
         slopes = [np.zeros(sample.size) for sample in points]
         distances = np.zeros(len(pairs))
@@ -235,7 +231,7 @@ class ContinuousPenalty(TransportPenalty):
                     slopes[sample] -= 0.5 * weights[number] * (alone[sample].x_slopes[0] + alone[sample].y_slopes[0])
         return SampleTerms(float(weights @ distances), slopes, distances)
 
-    def _compare_slices(self, table: Array, pairs: Ints, weights: Array) -> SampleTerms:
+    def _compare_slices(self, table: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
         features, tie = self.problem.features, OPPOSITE if self.problem.opposite else FREE
         psi, rise = features.value_and_slope(table)
         if self._basis is None:
@@ -260,7 +256,7 @@ class ContinuousPenalty(TransportPenalty):
             distances -= 0.5 * alone[pairs].sum(axis=1)
         return SampleTerms(float(weights @ distances), list(slopes), distances)
 
-    def dual_coefficients(self) -> tuple[Array, Array]:
+    def dual_coefficients(self) -> tuple[Floats, Floats]:
         """Return the coefficients of the two potentials f and h of each pair, in the Fourier features."""
         if self._basis is None:
             empty = np.zeros((0, len(self.problem.features)))
@@ -272,7 +268,7 @@ class ContinuousPenalty(TransportPenalty):
         return self.coefficients[:, :half] @ self._basis.T, self.coefficients[:, half:] @ self._basis.T
 
 
-def _directions(psi: Array) -> Array:
+def _directions(psi: Floats) -> Floats:
     """Return an orthonormal basis of the coefficients that matter at these points.
 
     Fifty smooth cosines on an interval span about ten dimensions up to rounding. The ridge alone determines the others,
@@ -319,7 +315,7 @@ class DiscretePenalty(TransportPenalty):
         self.huber_width = check_real(huber_width, name="huber_width")
 
     def _compare_rows(
-        self, points: Sequence[Array], masses: Sequence[Array], pairs: Ints, weights: Array
+        self, points: Sequence[Floats], masses: Sequence[Floats], pairs: Ints, weights: Floats
     ) -> SampleTerms:
         slopes = [np.zeros(sample.size) for sample in points]
         distances = np.zeros(len(pairs))
@@ -333,14 +329,14 @@ class DiscretePenalty(TransportPenalty):
             slopes[b] -= np.bincount(other, moved, points[b].size) / np.maximum(masses[b], 1e-300)
         return SampleTerms(float(weights @ distances), slopes, distances)
 
-    def _compare_slices(self, table: Array, pairs: Ints, weights: Array) -> SampleTerms:
+    def _compare_slices(self, table: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
         value, force = self._huber(table[pairs[:, 0]] - table[pairs[:, 1]])
         slopes, distances = np.zeros_like(table), value.mean(axis=1)
         np.add.at(slopes, pairs[:, 0], weights[:, None] * force)
         np.subtract.at(slopes, pairs[:, 1], weights[:, None] * force)
         return SampleTerms(float(weights @ distances), list(slopes), distances)
 
-    def _huber(self, gap: Array) -> tuple[Array, Array]:
+    def _huber(self, gap: Floats) -> tuple[Floats, Floats]:
         width, size = self.huber_width, np.abs(gap)
         if width == 0.0:
             return size, np.sign(gap)
@@ -348,7 +344,7 @@ class DiscretePenalty(TransportPenalty):
         return force * (gap - 0.5 * width * force), force
 
 
-def coupling(mass: Array, other: Array) -> tuple[Ints, Ints, Array]:
+def coupling(mass: Floats, other: Floats) -> tuple[Ints, Ints, Floats]:
     """Return the optimal coupling of two ascending samples: indices into both, and the mass of each pair."""
     ends, others = np.cumsum(mass), np.cumsum(other)
     ends[-1] = others[-1] = 1.0
@@ -370,14 +366,14 @@ class ChanceTerm:
     """
 
     rows: tuple[Ints, ...]
-    masses: tuple[Array, ...]
-    factors: Array
-    shares: Array | None
+    masses: tuple[Floats, ...]
+    factors: Floats
+    shares: Floats | None
     scale: str
     noise: float = 0.0
 
     @classmethod
-    def of(cls, comparisons: Comparisons, factors: Array, scale: str) -> ChanceTerm:
+    def of(cls, comparisons: Comparisons, factors: Floats, scale: str) -> ChanceTerm:
         """Return the term of comparisons within strata, with a factor for each pair."""
         strata = np.array(comparisons.strata)
         by_stratum = np.bincount(
@@ -399,7 +395,7 @@ class ChanceTerm:
         shares = None if all_weights is None else all_weights / all_weights.sum()
         return cls(tuple(rows), tuple(masses), np.array(kept), shares, scale)
 
-    def subtracted(self, value: float, gradient: Array, scores: Array) -> tuple[float, Any]:
+    def subtracted(self, value: float, gradient: Floats, scores: Floats) -> tuple[float, Any]:
         r"""Return a penalty and its gradient without what chance explains.
 
         With x the penalty less this sum and :math:`\epsilon` the remaining noise, the result is
@@ -411,7 +407,7 @@ class ChanceTerm:
         slope = 1.0 if net >= self.noise else max(net, 0.0) / self.noise
         return (net - 0.5 * self.noise if slope == 1.0 else 0.5 * slope * net), slope * (gradient - chance_gradient)
 
-    def value_and_gradient(self, scores: Array) -> tuple[float, Array]:
+    def value_and_gradient(self, scores: Floats) -> tuple[float, Floats]:
         """Return the sum, and its derivative with respect to each score."""
         value, gradient = 0.0, np.zeros(scores.size)
         for factor, rows, masses in zip(self.factors, self.rows, self.masses, strict=True):
@@ -434,7 +430,7 @@ class ChanceTerm:
 # The unit of a parity weight: the information of an initial model, in log-loss.
 
 
-def information_of_features(labels: NDArray[Any], scores: Array, weights: Array | None = None) -> float:
+def information_of_features(labels: NDArray[Any], scores: Floats, weights: Floats | None = None) -> float:
     """Return the log-loss of the best constant minus that of the scores, at least 1 % of the former."""
     labels = labels.astype(np.float64)
     inside = np.clip(scores, 1e-12, 1.0 - 1e-12)
@@ -465,21 +461,21 @@ class Duals:
     """
 
     features: FourierFeatures
-    group_weights: Array
-    target_weights: Array
+    group_weights: Floats
+    target_weights: Floats
     groups: Groups
     center: float = 0.0
     unit: float = 1.0
 
-    def __call__(self, points: ArrayLike) -> Array:
+    def __call__(self, points: ArrayLike) -> Floats:
         """Return the dual potential of every group at these scores: shape (n_groups, n_points)."""
         return np.asarray(self._psi(points) @ self.group_weights.T).T
 
-    def of_group(self, label: Any, points: ArrayLike) -> Array:
+    def of_group(self, label: Any, points: ArrayLike) -> Floats:
         """Return the dual potential of a group's scores: large where the group has too much mass."""
         return self._psi(points) @ self.group_weights[self.groups.index_of(label)]
 
-    def of_target(self, label: Any, points: ArrayLike) -> Array:
+    def of_target(self, label: Any, points: ArrayLike) -> Floats:
         """Return the dual potential of what the group is compared with: the target, or the other groups."""
         return self._psi(points) @ self.target_weights[self.groups.index_of(label)]
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from fairtransport._arrays import Floats, Ints
 
 
 DEFAULT_BINS = 1 << 14
@@ -124,31 +126,31 @@ class Grid:
         return 1.0 / self.n_bins
 
     @cached_property
-    def nodes(self) -> NDArray[np.float64]:
+    def nodes(self) -> Floats:
         """Positions of the nodes, in units of the score."""
         if self.positions:
             return np.array(self.positions)
         return self.low + (self.high - self.low) * (np.arange(self.n_nodes) / self.n_bins)
 
     @cached_property
-    def unit_nodes(self) -> NDArray[np.float64]:
+    def unit_nodes(self) -> Floats:
         """Positions of the nodes, as shares of the range."""
         if self.positions:
             return self.to_unit(self.nodes)
         return np.arange(self.n_nodes) / self.n_bins
 
     @property
-    def unit_widths(self) -> NDArray[np.float64] | float:
+    def unit_widths(self) -> Floats | float:
         """Distances between consecutive nodes, as shares of the range; one number where they are equal."""
         return np.diff(self.unit_nodes) if self.positions else self.resolution
 
-    def place_checked(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def place_checked(self, values: Floats) -> Ints:
         """Return the index of the node of each score, validated by `check`."""
         if self.positions:
             return np.searchsorted(self.nodes, values).astype(np.int64)
         return np.ceil((values - self.low) * self.scale - SLACK).astype(np.int64)
 
-    def check(self, scores: ArrayLike, *, name: str = "scores") -> NDArray[np.float64]:
+    def check(self, scores: ArrayLike, *, name: str = "scores") -> Floats:
         """Return scores as a finite vector; raise ValueError for scores outside the range."""
         values = check_vector(scores, name=name)
         outside = int(np.count_nonzero((values < self.low) | (values > self.high)))
@@ -158,21 +160,21 @@ class Grid:
             )
         return values
 
-    def last_node_below(self, thresholds: ArrayLike) -> NDArray[np.int64]:
+    def last_node_below(self, thresholds: ArrayLike) -> Ints:
         """Return the index of the last node that is not above each threshold; scores up to that node are not above."""
         cuts = np.asarray(thresholds, dtype=np.float64)
         if self.positions:
             return np.maximum(np.searchsorted(self.nodes, cuts, side="right") - 1, 0).astype(np.int64)
         return np.floor((cuts - self.low) * self.scale + SLACK).astype(np.int64)
 
-    def to_unit(self, values: ArrayLike) -> NDArray[np.float64]:
+    def to_unit(self, values: ArrayLike) -> Floats:
         """Return values as shares of the range, 0 at ``low`` and 1 at ``high``."""
         array = np.asarray(values, dtype=np.float64)
         if (self.low, self.high) == (0.0, 1.0):
             return array
         return np.clip((array - self.low) / (self.high - self.low), 0.0, 1.0)
 
-    def from_unit(self, shares: ArrayLike) -> NDArray[np.float64]:
+    def from_unit(self, shares: ArrayLike) -> Floats:
         """Return shares of the range as scores, the inverse of `to_unit`."""
         array = np.asarray(shares, dtype=np.float64)
         if (self.low, self.high) == (0.0, 1.0):

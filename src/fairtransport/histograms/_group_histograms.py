@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
+
 # Histograms as arrays, for files and checkpoints.
 
 # Entries of histograms that are stored sparse, so that reading a small file needs little memory; larger ones are stored
@@ -61,7 +63,7 @@ def _read_arrays(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
     return grid, groups, filled["masses"], filled.get("squares"), rows, members
 
 
-def _indices(values: Any, size: int) -> NDArray[np.int64]:
+def _indices(values: Any, size: int) -> Ints:
     """Return distinct indices below a size."""
     if np.size(values) > size:
         raise ValueError
@@ -71,7 +73,7 @@ def _indices(values: Any, size: int) -> NDArray[np.int64]:
     return indices
 
 
-def _filled(values: Any, indices: NDArray[np.int64] | None, size: int) -> NDArray[np.float64]:
+def _filled(values: Any, indices: Ints | None, size: int) -> Floats:
     """Return an array with values at these indices and zeros elsewhere; None stands for all indices."""
     if indices is None:
         if np.asarray(values).dtype != np.float64:
@@ -82,14 +84,14 @@ def _filled(values: Any, indices: NDArray[np.int64] | None, size: int) -> NDArra
     return filled
 
 
-def _whole_numbers(values: Any) -> NDArray[np.int64]:
+def _whole_numbers(values: Any) -> Ints:
     numbers = np.asarray(values)
     if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size) or np.any(numbers < 0):
         raise ValueError
     return numbers.astype(np.int64)
 
 
-def _weights(values: Any, size: int) -> NDArray[np.float64]:
+def _weights(values: Any, size: int) -> Floats:
     if np.shape(values) != (size,):
         raise ValueError
     weights = np.asarray(values, dtype=np.float64)
@@ -111,10 +113,10 @@ class GroupHistograms:
 
     grid: Grid
     groups: Groups
-    masses: NDArray[np.float64]
-    squares: NDArray[np.float64] | None
-    rows: NDArray[np.int64]
-    members: NDArray[np.bool_] | None = None
+    masses: Floats
+    squares: Floats | None
+    rows: Ints
+    members: Bools | None = None
 
     def __post_init__(self) -> None:
         n_cells = len(self.groups) if self.members is None else self.members.shape[1]
@@ -145,7 +147,7 @@ class GroupHistograms:
         squares: ArrayLike | None = None,
         rows: ArrayLike | None = None,
         labels: ArrayLike | None = None,
-        members: NDArray[np.bool_] | None = None,
+        members: Bools | None = None,
     ) -> Self:
         """Return the histograms of the results of a group-by over (cell, node[, label])."""
         n_cells = len(groups) if members is None else members.shape[1]
@@ -155,9 +157,9 @@ class GroupHistograms:
             np.broadcast_arrays(classes, np.asarray(cells, dtype=np.int64), np.asarray(nodes, dtype=np.int64)), shape
         )
 
-        def add(values: ArrayLike) -> NDArray[np.float64]:
+        def add(values: ArrayLike) -> Floats:
             weights = np.asarray(values, dtype=np.float64)
-            sums: NDArray[np.float64] = np.bincount(flat_indices, weights, math.prod(shape)).astype(np.float64)
+            sums: Floats = np.bincount(flat_indices, weights, math.prod(shape)).astype(np.float64)
             return sums.reshape(shape)
 
         summed = add(masses)
@@ -187,7 +189,7 @@ class GroupHistograms:
         return replace(self, masses=self.masses + other.masses, squares=squares, rows=self.rows + other.rows)
 
     @property
-    def _squares(self) -> NDArray[np.float64]:
+    def _squares(self) -> Floats:
         return self.masses if self.squares is None else self.squares
 
     def forget(self, keep: float) -> GroupHistograms:
@@ -209,7 +211,7 @@ class GroupHistograms:
 
         return self._changed(lambda masses: expand(masses, 1), groups=groups, rows=expand(self.rows, 0))
 
-    def _changed(self, change: Callable[[NDArray[np.float64]], NDArray[np.float64]], **fields: Any) -> GroupHistograms:
+    def _changed(self, change: Callable[[Floats], Floats], **fields: Any) -> GroupHistograms:
         """Return the histograms with changed masses and squares, and other fields."""
         squares = None if self.squares is None else change(self.squares)
         return replace(self, masses=change(self.masses), squares=squares, **fields)
@@ -221,7 +223,7 @@ class GroupHistograms:
             return self.only(kept)
         return replace(self, groups=self._labelled(kept), members=self.members[kept])
 
-    def _labelled(self, kept: NDArray[np.int64]) -> Groups:
+    def _labelled(self, kept: Ints) -> Groups:
         labels, names = self.groups.labels, self.groups.names
         return replace(self.groups, labels=tuple(labels[i] for i in kept), names=tuple(names[i] for i in kept))
 
@@ -311,49 +313,49 @@ class GroupHistograms:
         return self.masses.shape[0] == 2
 
     @cached_property
-    def by_class(self) -> NDArray[np.float64]:
+    def by_class(self) -> Floats:
         """Weight at each node, by label and group: shape (n_classes, n_groups, n_nodes)."""
         return self.masses if self.members is None else np.einsum("gc,kcn->kgn", self.members, self.masses)
 
     @cached_property
-    def squares_by_class(self) -> NDArray[np.float64]:
+    def squares_by_class(self) -> Floats:
         """Sum of the squared weights, shaped as `by_class`."""
         squares = self._squares
         return squares if self.members is None else np.einsum("gc,kcn->kgn", self.members, squares)
 
     @cached_property
-    def by_group(self) -> NDArray[np.float64]:
+    def by_group(self) -> Floats:
         """Weight at each node, by group: shape (n_groups, n_nodes)."""
         return self.by_class.sum(axis=0)
 
     @cached_property
-    def everyone(self) -> NDArray[np.float64]:
+    def everyone(self) -> Floats:
         """Weight of all rows at each node; rows of several groups count once."""
         return self.masses.sum(axis=(0, 1))
 
     @property
-    def group_rows(self) -> NDArray[np.int64]:
+    def group_rows(self) -> Ints:
         """Number of rows of each group."""
         return self.rows if self.members is None else self.members.astype(np.int64) @ self.rows
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """Total weight of each group."""
         return self.by_group.sum(axis=1)
 
     @property
-    def effective_sizes(self) -> NDArray[np.float64]:
+    def effective_sizes(self) -> Floats:
         """Effective sample size of each group (Kish): (sum of weights) ** 2 / sum of squared weights."""
         squares = self.squares_by_class.sum(axis=(0, 2))
         return np.divide(self.weights**2, squares, out=np.zeros_like(squares), where=squares > 0)
 
     @cached_property
-    def cdf(self) -> NDArray[np.float64]:
+    def cdf(self) -> Floats:
         """Share of each group's weight at or below each node: shape (n_groups, n_nodes). Exact at the nodes."""
         return _cumulative_shares(self.by_group)
 
     @cached_property
-    def cdf_of_everyone(self) -> NDArray[np.float64]:
+    def cdf_of_everyone(self) -> Floats:
         """Share of the weight of all rows at or below each node."""
         return _cumulative_shares(self.everyone[None])[0]
 
@@ -376,14 +378,14 @@ class GroupHistograms:
         masses = self.masses[label].sum(axis=0) if group is None else self.by_class[label, group]
         return self._sample(masses, unit=unit) if masses.sum() > 0 else None
 
-    def _sample(self, masses: NDArray[np.float64], *, unit: bool) -> Sample:
+    def _sample(self, masses: Floats, *, unit: bool) -> Sample:
         occupied = np.flatnonzero(masses)
         if not occupied.size:
             raise ValueError("A group without rows has no distribution; drop it.")
         nodes = self.grid.unit_nodes if unit else self.grid.nodes
         return Sample.from_sorted(nodes[occupied], masses[occupied])
 
-    def distances(self) -> NDArray[np.float64]:
+    def distances(self) -> Floats:
         """Return the Wasserstein-1 distances between groups, as shares of the range: shape (n_groups, n_groups)."""
         self._require_rows()
         steps = self.cdf[:, :-1]
@@ -447,7 +449,7 @@ class GroupHistograms:
             "strong_pairwise_disparity": pairwise,
         }
 
-    def shares_above(self, thresholds: ArrayLike) -> NDArray[np.float64]:
+    def shares_above(self, thresholds: ArrayLike) -> Floats:
         """Return the share of each group's weight strictly above each threshold: shape (n_thresholds, n_groups).
 
         Thresholds are rounded down to nodes; shares are exact for thresholds on nodes.
@@ -461,7 +463,7 @@ class GroupHistograms:
             raise ValueError(f"{empty} of {len(self.groups)} groups have no rows or no weight; drop them.")
 
 
-def _cumulative_shares(masses: NDArray[np.float64]) -> NDArray[np.float64]:
+def _cumulative_shares(masses: Floats) -> Floats:
     """Return the cumulative shares of each row, the last exactly 1; all 0 for a row without weight."""
     sums = np.cumsum(masses, axis=1)
     return np.divide(sums, sums[:, -1:], out=np.zeros_like(sums), where=sums[:, -1:] > 0)
@@ -532,7 +534,7 @@ def count_entries(
     )
 
 
-def _cells(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+def _cells(groups: Groups) -> tuple[Ints, Bools | None]:
     """Return the cell of each row, and the cells of each group; None where every group is one cell."""
     if not groups.overlapping and groups.counts.sum() == groups.n_rows:
         return groups.codes, None
@@ -579,7 +581,7 @@ def display_range(histograms: GroupHistograms) -> tuple[float, float]:
     return start, end
 
 
-def display_points(histograms: GroupHistograms, n_points: int) -> NDArray[np.float64]:
+def display_points(histograms: GroupHistograms, n_points: int) -> Floats:
     """Return equally spaced scores over the range that figures show; see `display_range`."""
     if not histograms.grid.positions:
         return histograms.grid.from_unit(np.linspace(0, 1, n_points))
@@ -590,7 +592,7 @@ def regrid(histograms: GroupHistograms, grid: Grid) -> GroupHistograms:
     """Return the histograms on another grid; scores outside its range are counted at its ends."""
     places = grid.place_checked(np.clip(histograms.grid.nodes, grid.low, grid.high))
 
-    def move(masses: NDArray[np.float64]) -> NDArray[np.float64]:
+    def move(masses: Floats) -> Floats:
         starts = np.flatnonzero(np.append(True, np.diff(places) > 0))
         moved = np.zeros((*masses.shape[:2], grid.n_nodes))
         moved[:, :, places[starts]] = np.add.reduceat(masses, starts, axis=2)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from fairtransport._arrays import Floats, Ints
 
 
 #: NumPy's hypergeometric draws are limited to fewer rows than this.
@@ -21,13 +21,8 @@ _ROWS_PER_DRAW = 10
 
 
 def resample_masses(
-    masses: NDArray[np.float64],
-    squares: NDArray[np.float64] | None,
-    rng: np.random.Generator,
-    size: int,
-    *,
-    fixed_sizes: bool = True,
-) -> NDArray[np.float64]:
+    masses: Floats, squares: Floats | None, rng: np.random.Generator, size: int, *, fixed_sizes: bool = True
+) -> Floats:
     r"""Return bootstrap replicates of histograms.
 
     Notes
@@ -54,7 +49,7 @@ def resample_masses(
     return row_weight * rng.poisson(n_rows, size=(size, *masses.shape))
 
 
-def shuffle_cells(counts: NDArray[np.float64], rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+def shuffle_cells(counts: Floats, rng: np.random.Generator, size: int) -> Floats:
     """Return histograms in which every row keeps its score and the cells of the rows are permuted."""
     whole = np.rint(counts).astype(np.int64)
     if whole.sum() >= MOST_SHUFFLED:
@@ -73,11 +68,11 @@ def shuffle_cells(counts: NDArray[np.float64], rng: np.random.Generator, size: i
     return drawn
 
 
-def _shuffle_rows(counts: NDArray[np.int64], rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+def _shuffle_rows(counts: Ints, rng: np.random.Generator, size: int) -> Floats:
     """Permute the cells of individual rows."""
     n_cells, n_nodes = counts.shape
     cells = np.tile(np.repeat(np.arange(n_cells), counts.sum(axis=1)), (size, 1))
     nodes = np.repeat(np.arange(n_nodes), counts.sum(axis=0))
     at = (np.arange(size)[:, None] * n_cells + rng.permuted(cells, axis=1)) * n_nodes + nodes
-    drawn: NDArray[np.float64] = np.bincount(at.ravel(), minlength=size * n_cells * n_nodes).astype(np.float64)
+    drawn: Floats = np.bincount(at.ravel(), minlength=size * n_cells * n_nodes).astype(np.float64)
     return drawn.reshape(size, n_cells, n_nodes)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.penalty import ChanceTerm, TransportPenalty
     from fairtransport.training.responses import Loss
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _BLOCK = 8192
 
 
-def canonical_order(X: Any, outcomes: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.int64]:
+def canonical_order(X: Any, outcomes: NDArray[Any], weights: Floats | None) -> Ints:
     """Return an order of the rows that depends on their content only.
 
     Rows are sorted by one fixed random projection of their columns, then by outcome and weight.
@@ -65,12 +66,12 @@ class LinearProblem:
 
     parts: tuple[Any, ...]
     loss: Loss
-    outcomes: NDArray[np.float64]
-    shares: NDArray[np.float64]
-    ridge: NDArray[np.float64]
+    outcomes: Floats
+    shares: Floats
+    ridge: Floats
     has_intercept: bool
     n_groups: int = 0
-    center: NDArray[np.float64] | None = None
+    center: Floats | None = None
     n_rows: int | None = None
 
     @property
@@ -83,11 +84,11 @@ class LinearProblem:
         """Shape of the parameters."""
         return max(1, self.n_groups), self.n_columns + 1
 
-    def common(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+    def common(self, parameters: Floats) -> Floats:
         """Return the weights of rows that are in no group."""
         return np.asarray(parameters[0] if self.center is None else self.center)
 
-    def predictors(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictors(self, parameters: Floats) -> Floats:
         """Return the linear predictor of each row."""
         predictors, done = np.empty(len(self.outcomes)), 0
         for number, part in enumerate(self.parts):
@@ -98,11 +99,11 @@ class LinearProblem:
             done = rows.stop
         return predictors
 
-    def scores(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, parameters: Floats) -> Floats:
         """Return the score of each row."""
         return self.loss.scores(self.predictors(parameters))
 
-    def gradient(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gradient(self, slopes: Floats) -> Floats:
         """Return the gradient with respect to the parameters from the one with respect to the predictors."""
         gradient, done = np.zeros(self.shape), 0
         for number, part in enumerate(self.parts):
@@ -119,14 +120,14 @@ class LinearProblem:
     def _transposed(self) -> tuple[Any, ...]:
         return tuple(part.T for part in self.parts)  # views
 
-    def ridge_terms(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def ridge_terms(self, parameters: Floats) -> tuple[float, Floats]:
         """Return the ridge term and its gradient."""
         centered = parameters if self.center is None else parameters - self.center
         gradient = centered @ self._precision if self._precision.ndim == 2 else centered * self._precision
         return 0.5 * float((gradient * centered).sum()), gradient
 
     @cached_property
-    def _precision(self) -> NDArray[np.float64]:
+    def _precision(self) -> Floats:
         """Precision of the prior of one model's parameters: a matrix, or its diagonal."""
         ridge = np.append(self.ridge, 0.0)
         if self.center is None:
@@ -152,7 +153,7 @@ class LinearProblem:
         """Whether all rows count the same."""
         return bool((self.shares == self.shares[0]).all())
 
-    def whitening(self, parameters: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def whitening(self, parameters: Floats) -> list[Floats]:
         r"""Return for each row of the parameters a matrix M (or a vector, its diagonal) with M M' the inverse Hessian.
 
         In coordinates u, with parameters = M u, the loss at these parameters has unit curvature in every direction, so
@@ -164,10 +165,10 @@ class LinearProblem:
             done += part.shape[0]
         return factors
 
-    def _curvature(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _curvature(self, parameters: Floats) -> Floats:
         return np.asarray(self.shares * np.maximum(self.loss.curvature(self.scores(parameters)), SATURATED))
 
-    def _moments(self, part: Any, curvature: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _moments(self, part: Any, curvature: Floats) -> Floats:
         """Return the sum of curvature times the outer products of the rows, from a sample of them; or its diagonal."""
         sampled = np.arange(0, part.shape[0], max(1, part.shape[0] // max(HESSIAN_ROWS, 10 * self.n_columns)))
         mass = curvature.sum() * curvature[sampled] / max(float(curvature[sampled].sum()), 1e-300)
@@ -182,7 +183,7 @@ class LinearProblem:
             moments += dense.T @ (mass[start : start + _BLOCK, None] * dense)
         return moments
 
-    def _factor(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _factor(self, moments: Floats) -> Floats:
         """Return M with M M' the inverse of moments plus the precision of the prior."""
         if moments.ndim == 1:
             diagonal = moments + self._precision
@@ -198,7 +199,7 @@ class LinearProblem:
         return np.asarray(factor)
 
 
-def _times(matrix: Any, vector: NDArray[np.float64], *, by_column: bool = False) -> NDArray[np.float64]:
+def _times(matrix: Any, vector: Floats, *, by_column: bool = False) -> Floats:
     """Return the product in double precision; single-precision rows are converted block by block."""
     if sparse.issparse(matrix) or matrix.dtype == np.float64:
         return np.asarray(matrix @ vector, dtype=np.float64)
@@ -209,12 +210,12 @@ def _times(matrix: Any, vector: NDArray[np.float64], *, by_column: bool = False)
     return np.concatenate([matrix[s : s + _BLOCK].astype(np.float64) @ vector for s in starts])
 
 
-def unwhiten(factors: Sequence[NDArray[np.float64]], coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+def unwhiten(factors: Sequence[Floats], coordinates: Floats) -> Floats:
     """Return the parameters at whitened coordinates."""
     return np.array([m @ u if m.ndim == 2 else m * u for m, u in zip(factors, coordinates, strict=True)])
 
 
-def whiten_gradient(factors: Sequence[NDArray[np.float64]], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+def whiten_gradient(factors: Sequence[Floats], gradient: Floats) -> Floats:
     """Return the gradient with respect to whitened coordinates from the one with respect to parameters."""
     return np.array([m.T @ g if m.ndim == 2 else m * g for m, g in zip(factors, gradient, strict=True)])
 
@@ -223,7 +224,7 @@ def whiten_gradient(factors: Sequence[NDArray[np.float64]], gradient: NDArray[np
 class LbfgsResult:
     """Result of one run of the solver."""
 
-    parameters: NDArray[np.float64]
+    parameters: Floats
     converged: bool
     n_iter: int
     records: list[tuple[float, float]]
@@ -239,11 +240,11 @@ class LbfgsSolver:
         comparisons: Comparisons,
         *,
         chance: ChanceTerm | None = None,
-        initial: NDArray[np.float64],
+        initial: Floats,
         unit: float,
         tol: float,
         max_iter: int,
-        factors: list[NDArray[np.float64]] | None = None,
+        factors: list[Floats] | None = None,
     ) -> None:
         self.problem, self.penalty, self.comparisons, self.unit = problem, penalty, comparisons, unit
         self.chance, self.tol, self.max_iter = chance, tol, max_iter
@@ -251,12 +252,12 @@ class LbfgsSolver:
         self._last: tuple[float, float] = (0.0, 0.0)
 
     def run(
-        self, weight: float, start: NDArray[np.float64], on_iteration: Callable[[int, float, float], None] | None = None
+        self, weight: float, start: Floats, on_iteration: Callable[[int, float, float], None] | None = None
     ) -> LbfgsResult:
         """Return the minimum for one weight of the penalty, from a starting point."""
         records: list[tuple[float, float]] = []
 
-        def objective(coordinates: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        def objective(coordinates: Floats) -> tuple[float, Floats]:
             parameters = start + unwhiten(self.factors, coordinates.reshape(self.problem.shape))
             value, gradient = self.value_and_gradient(parameters, weight)
             return value, whiten_gradient(self.factors, gradient).ravel()
@@ -284,7 +285,7 @@ class LbfgsSolver:
         )
         return LbfgsResult(parameters, converged, int(solution.nit), records)
 
-    def value_and_gradient(self, parameters: NDArray[np.float64], weight: float) -> tuple[float, NDArray[np.float64]]:
+    def value_and_gradient(self, parameters: Floats, weight: float) -> tuple[float, Floats]:
         """Return the objective and its gradient with respect to the parameters."""
         problem = self.problem
         loss, scores, slopes = problem.loss.terms(
@@ -300,8 +301,8 @@ class LbfgsSolver:
 
 
 def penalty_net_of_chance(
-    penalty: TransportPenalty, comparisons: Comparisons, chance: ChanceTerm | None, scores: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
+    penalty: TransportPenalty, comparisons: Comparisons, chance: ChanceTerm | None, scores: Floats
+) -> tuple[float, Floats]:
     """Return the penalty without what chance adds to it, and its derivative with respect to each score."""
     terms = penalty.value_and_gradient(scores, comparisons)
     if chance is None:

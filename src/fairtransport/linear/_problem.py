@@ -24,6 +24,7 @@ from fairtransport.transport.targets import TARGET_SIZE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria.criterion import ComparedStrata, ComparedStratum
     from fairtransport.criteria.penalty import TransportPenalty
     from fairtransport.groups import Groups
@@ -44,11 +45,11 @@ class Scaling:
     whatever its two values were; so has a constant one. How the matrix is stored makes no difference.
     """
 
-    origin: NDArray[np.float64]
-    unit: NDArray[np.float64]
+    origin: Floats
+    unit: Floats
 
     @classmethod
-    def of(cls, X: Any, weights: NDArray[np.float64] | None = None, *, centred: bool = True) -> Scaling:
+    def of(cls, X: Any, weights: Floats | None = None, *, centred: bool = True) -> Scaling:
         """Return the units of a dense or CSR matrix; columns are not centred for a model without intercept."""
         n_rows = X.shape[0]
         share = np.full(n_rows, 1.0 / n_rows) if weights is None else weights / weights.sum()
@@ -81,14 +82,14 @@ class Scaling:
         shifts = rows @ sparse.csr_matrix((self.origin / self.unit)[None])
         return sparse.csr_matrix(X @ sparse.diags_array(1.0 / self.unit) - shifts, dtype=X.dtype)
 
-    def to_scaled(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def to_scaled(self, theta: Floats) -> Floats:
         """Return parameters, the intercept last, that give scaled columns the scores that ``theta`` gives raw ones."""
         out = np.array(theta, dtype=np.float64)
         out[..., :-1] = theta[..., :-1] * self.unit
         out[..., -1] = theta[..., -1] + theta[..., :-1] @ self.origin
         return out
 
-    def to_raw(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def to_raw(self, theta: Floats) -> Floats:
         """Return the parameters for raw columns: the inverse of `to_scaled`."""
         out = np.array(theta, dtype=np.float64)
         out[..., :-1] = theta[..., :-1] / self.unit
@@ -105,11 +106,11 @@ class InitialModel:
 
     model: Any
     loss: Loss
-    theta: NDArray[np.float64]
+    theta: Floats
     ridge: float
     has_intercept: bool
 
-    def scores(self, X: Any) -> NDArray[np.float64]:
+    def scores(self, X: Any) -> Floats:
         """Return the scores of rows."""
         return self.loss.scores(np.asarray(X @ self.theta[:-1], dtype=np.float64) + self.theta[-1])
 
@@ -118,7 +119,7 @@ def prepare_initial_model(
     estimator: Any,
     X: Any,
     y: NDArray[Any] | None,
-    sample_weight: NDArray[np.float64] | None,
+    sample_weight: Floats | None,
     *,
     response: Response,
     feature_names: NDArray[Any] | None = None,
@@ -161,14 +162,14 @@ def fit_default_model(rows: TrainingData, scaling: Scaling) -> InitialModel:
     return InitialModel(model, response.loss, theta, 1.0 / total, has_intercept=True)
 
 
-def minimise_loss(problem: LinearProblem, start: NDArray[np.float64]) -> NDArray[np.float64]:
+def minimise_loss(problem: LinearProblem, start: Floats) -> Floats:
     """Return the parameters that minimise loss and ridge, without a penalty."""
     no_pairs = Comparisons.of_cells(len(problem.outcomes), [], [])
     solver = LbfgsSolver(problem, DiscretePenalty(), no_pairs, initial=start, unit=0.0, tol=1e-6, max_iter=500)
     return solver.run(0.0, start).parameters
 
 
-def check_scores_vary(scores: NDArray[np.float64]) -> None:
+def check_scores_vary(scores: Floats) -> None:
     """Raise where the initial model gives every row the same score."""
     if np.ptp(scores) == 0.0:
         raise ValueError(
@@ -177,7 +178,7 @@ def check_scores_vary(scores: NDArray[np.float64]) -> None:
         )
 
 
-def _validated_theta(model: Any, X: Any, response: Response, names: NDArray[Any] | None) -> NDArray[np.float64]:
+def _validated_theta(model: Any, X: Any, response: Response, names: NDArray[Any] | None) -> Floats:
     """Return the weights of a fitted model, once it is known to be linear on these columns."""
     for needed in ("coef_", "intercept_", *response.needed_attributes):
         if not hasattr(model, needed):
@@ -202,7 +203,7 @@ def _validated_theta(model: Any, X: Any, response: Response, names: NDArray[Any]
 # Third stage of ``fit``: the fixed targets, if there are any, and the pairs of cells that the criterion compares.
 
 
-def compare_groups(data: TrainingData, scores: NDArray[np.float64], options: TrainingOptions) -> GroupComparisons:
+def compare_groups(data: TrainingData, scores: Floats, options: TrainingOptions) -> GroupComparisons:
     """Return the comparisons of groups, weighted and with targets fixed by the initial model's scores."""
     strata = data.resolve(options)
     criterion = strata.comparisons()
@@ -216,13 +217,13 @@ def compare_groups(data: TrainingData, scores: NDArray[np.float64], options: Tra
 
 def stored_target(
     options: TrainingOptions,
-    scores: NDArray[np.float64],
+    scores: Floats,
     groups: Groups,
-    weights: NDArray[np.float64] | None,
+    weights: Floats | None,
     *,
     response: Response,
     stratum: ComparedStratum | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the target as scores of equal mass."""
     sample = resolve_group_target(
         "barycenter_w2" if options.each_other else options.target,  # the former is shown beside them
@@ -237,13 +238,13 @@ def stored_target(
 
 def stratum_targets(
     options: TrainingOptions,
-    scores: NDArray[np.float64],
+    scores: Floats,
     groups: Groups,
-    weights: NDArray[np.float64] | None,
+    weights: Floats | None,
     strata: ComparedStrata,
     *,
     response: Response,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the target of each compared stratum, from the scores of its rows: shape (n_strata, 4096)."""
     parts = strata.compared
     try:
@@ -265,16 +266,16 @@ class ParityProblem:
 
     options: TrainingOptions
     rows: TrainingData
-    order: NDArray[np.int64]
+    order: Ints
     scaling: Scaling
     initial: InitialModel
     loss: LinearProblem
     models: tuple[int, ...]
-    start: NDArray[np.float64]
+    start: Floats
     comparisons: GroupComparisons
     evaluator: ScoreEvaluator
     penalty: TransportPenalty
-    net_of_chance: tuple[NDArray[np.float64], float] | None
+    net_of_chance: tuple[Floats, float] | None
     unit: float
 
     @property
@@ -288,7 +289,7 @@ class ParityProblem:
         restored[self.order] = values
         return restored
 
-    def weights(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def weights(self, parameters: Floats) -> tuple[Floats, Floats]:
         """Return the weights, of each group in the groups' order, and the common ones, for the columns as given."""
         common = self.scaling.to_raw(self.loss.common(parameters))
         raw = self.scaling.to_raw(parameters)
@@ -299,9 +300,7 @@ class ParityProblem:
         return theta, common
 
     def solver(
-        self,
-        coarse: tuple[LinearProblem, Comparisons, NDArray[np.float64]] | None = None,
-        factors: list[NDArray[np.float64]] | None = None,
+        self, coarse: tuple[LinearProblem, Comparisons, Floats] | None = None, factors: list[Floats] | None = None
     ) -> LbfgsSolver:
         """Return the solver of the final fit; or a coarse one of some rows, for fits that others start from."""
         options, tol = self.options, self.options.tol
@@ -321,7 +320,7 @@ class ParityProblem:
             factors=factors,
         )
 
-    def subsample(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def subsample(self, rows: Ints) -> tuple[Ints, Floats]:
         """Return evenly spaced rows of large groups, and shares with which groups, labels and strata keep theirs."""
         shares, groups = self.loss.shares[rows], self.rows.groups
         if groups.overlapping:
@@ -341,7 +340,7 @@ class ParityProblem:
         weights = np.concatenate(masses)[order]
         return rows[chosen[order]], weights / weights.sum()
 
-    def _cells(self) -> NDArray[np.int64]:
+    def _cells(self) -> Ints:
         """Return the number of each row's label and stratum, as far as the criterion knows them."""
         numbers = np.zeros(len(self.loss.outcomes), dtype=np.int64)
         for number, stratum in enumerate(self.comparisons.strata.compared):
@@ -349,7 +348,7 @@ class ParityProblem:
                 numbers[members] = number + 1
         return numbers
 
-    def loss_of(self, rows: NDArray[np.int64], shares: NDArray[np.float64], n_rows: int | None = None) -> LinearProblem:
+    def loss_of(self, rows: Ints, shares: Floats, n_rows: int | None = None) -> LinearProblem:
         """Return the loss of some rows, which represent ``n_rows``."""
         parts = _parts(self.rows.X[rows], self.rows.groups.select(rows), self.models)
         represented = len(self.loss.outcomes) if n_rows is None else n_rows
@@ -411,7 +410,7 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
 
 
 def _chance_term(
-    net: tuple[NDArray[np.float64], float] | None, comparisons: Comparisons, scores: NDArray[np.float64], scale: str
+    net: tuple[Floats, float] | None, comparisons: Comparisons, scores: Floats, scale: str
 ) -> ChanceTerm | None:
     if net is None:
         return None
@@ -420,7 +419,7 @@ def _chance_term(
     return replace(term, noise=remaining * term.value_and_gradient(scores)[0])
 
 
-def _row_order(data: TrainingData, *, group_specific: bool) -> NDArray[np.int64]:
+def _row_order(data: TrainingData, *, group_specific: bool) -> Ints:
     """Return the canonical order of the rows; with weights for each group, the rows of a group are contiguous."""
     order = canonical_order(data.X, data.outcomes, data.weights)
     if not group_specific:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.linear.sgd_problem import TrainingProblem
     from fairtransport.transport.dual import DualProblem
 
@@ -45,7 +46,7 @@ class Monitor:
         self.weights = [self._row_weights(rows) for rows in self.rows]
         self.targets = [Sample.from_values(target) for target in problem.targets]
 
-    def _row_weights(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def _row_weights(self, rows: Ints) -> Floats | None:
         if self.problem.weights is None or not self.problem.weights[rows].sum() > 0:
             return None
         return self.problem.weights[rows]
@@ -65,7 +66,7 @@ class Monitor:
         parts = zip(self.problem.share, each, self.weights, strict=True)
         return disparity, float(sum(share * np.average(losses, weights=weights) for share, losses, weights in parts))
 
-    def _predictors(self, theta: NDArray[Any]) -> list[NDArray[np.float64]]:
+    def _predictors(self, theta: NDArray[Any]) -> list[Floats]:
         models = [theta[group if len(theta) > 1 else 0].astype(np.float64) for group in self.problem.cells.groups]
         return [
             np.asarray(X @ model[:-1], dtype=np.float64) + model[-1]
@@ -84,7 +85,7 @@ class History:
     theta: Any = None
     snapshot: Any = None
 
-    def add(self, update: int, theta: NDArray[np.float64], snapshot: Any) -> None:
+    def add(self, update: int, theta: Floats, snapshot: Any) -> None:
         """Measure a model, record it, and keep it if it is the best so far."""
         disparity, loss = self.monitor.measure(theta)
         self.records.append((update, disparity, loss))
@@ -92,7 +93,7 @@ class History:
         if value < self.best:
             self.best, self.theta, self.snapshot = value, theta.copy(), snapshot
 
-    def columns(self) -> dict[str, NDArray[np.float64]]:
+    def columns(self) -> dict[str, Floats]:
         """Return the records as arrays."""
         columns = np.array(self.records, dtype=np.float64).T
         return dict(zip(("update", "disparity", "loss"), columns, strict=True))
@@ -123,13 +124,13 @@ class Objective:
 class Result:
     """Result of a run."""
 
-    theta: NDArray[np.float64]
+    theta: Floats
     features: Any
-    duals: NDArray[np.float64]
-    target_duals: NDArray[np.float64]
+    duals: Floats
+    target_duals: Floats
     n_updates: int
     outcome: str
-    history: dict[str, NDArray[np.float64]]
+    history: dict[str, Floats]
 
 
 class Trainer:
@@ -172,7 +173,7 @@ class Trainer:
         objective: Objective,
         steps: ParameterSteps,
         *,
-        theta: NDArray[np.float64],
+        theta: Floats,
         batch_size: int,
         seed: int,
         budget: int = 0,
@@ -227,20 +228,18 @@ class Trainer:
             raise ValueError("switch needs the same columns, dtype, groups and strata as before.")
         self._load(problem)
 
-    # ---------------------------------------------------------------- state
-
     @property
-    def theta(self) -> NDArray[np.float64]:
+    def theta(self) -> Floats:
         """The current parameters, the intercept last."""
         return self._state.theta.astype(np.float64)
 
     @property
-    def duals(self) -> NDArray[np.float64]:
+    def duals(self) -> Floats:
         """Coefficients of the cells' dual variables."""
         return self._state.duals[:, : self._n_features].astype(np.float64)
 
     @property
-    def target_duals(self) -> NDArray[np.float64]:
+    def target_duals(self) -> Floats:
         """Coefficients of the target's dual variables, one row for each cell."""
         if self.objective.dual and self.objective.dual.opposite:
             return -self.duals
@@ -250,7 +249,7 @@ class Trainer:
     def _n_features(self) -> int:
         return len(self.objective.dual.features) if self.objective.dual else 0
 
-    def averaged(self) -> NDArray[np.float64]:
+    def averaged(self) -> Floats:
         """Return the mean of the averaged iterates, or the current one where there are none."""
         return self._state.theta_sum / self.summed if self.summed else self.theta
 
@@ -258,8 +257,6 @@ class Trainer:
         """Start the average of iterates anew."""
         self._state.theta_sum[:] = 0.0
         self.summed = 0
-
-    # ---------------------------------------------------------------- run
 
     def run(self, n_updates: int, *, average: bool, verbose: bool, title: str) -> Result:
         """Run ``n_updates`` updates, or until Ctrl-C; ``average`` returns the mean of the second half of the iterates.
@@ -286,16 +283,14 @@ class Trainer:
             history.columns(),
         )
 
-    def _by_group(self, duals: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _by_group(self, duals: Floats) -> Floats:
         """Return the finite sum over the cells of each group."""
         cells = self.problem.cells
         sums = np.zeros((len(self.problem.groups), duals.shape[1]))
         np.add.at(sums, cells.groups, cells.weights[:, None] * np.nan_to_num(duals, nan=0.0, posinf=0.0, neginf=0.0))
         return sums
 
-    def _run_with_recovery(
-        self, n_updates: int, history: History, bar: Any, *, average: bool
-    ) -> tuple[NDArray[np.float64], str]:
+    def _run_with_recovery(self, n_updates: int, history: History, bar: Any, *, average: bool) -> tuple[Floats, str]:
         """Return the parameters at the end, and the outcome."""
         record_every = max(1, -(-n_updates // _RECORDS))
         average_from = n_updates // 2 if average else n_updates
@@ -330,8 +325,6 @@ class Trainer:
                 self._chunk *= 2
             elif elapsed > _INTERRUPT_WITHIN:
                 self._chunk = max(1, self._chunk // 2)
-
-    # ---------------------------------------------------------------- divergence
 
     def _is_finite(self) -> bool:
         state = self._state
@@ -390,9 +383,9 @@ class ParameterSteps:
     """Step sizes of the parameters."""
 
     size: float
-    scale: NDArray[np.float64]
+    scale: Floats
     decay: float = 0.0
-    matrix: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    matrix: Floats = field(default_factory=lambda: np.zeros((0, 0, 0)))
     noise: float = 0.0
 
     def without_intercept(self) -> ParameterSteps:
@@ -409,12 +402,12 @@ def plain_steps(size: float, n_columns: int) -> ParameterSteps:
 
 def automatic_steps(
     X: Any,
-    group_rows: Sequence[NDArray[np.int64]],
+    group_rows: Sequence[Ints],
     *,
     batch_size: int,
     n_updates: int,
     weight: float,
-    ridge: float | NDArray[np.float64],
+    ridge: float | Floats,
     rng: np.random.Generator,
 ) -> ParameterSteps:
     """Return step sizes that follow from the scale of the features, the batch size and the weight of the objective.
@@ -440,13 +433,7 @@ def automatic_steps(
 
 
 def whitened_steps(
-    X: Any,
-    group_rows: Sequence[NDArray[np.int64]],
-    *,
-    batch_size: int,
-    weight: float,
-    ridge: NDArray[np.float64],
-    rng: np.random.Generator,
+    X: Any, group_rows: Sequence[Ints], *, batch_size: int, weight: float, ridge: Floats, rng: np.random.Generator
 ) -> ParameterSteps:
     """Return steps that also undo the correlation of the columns, which must be standardized."""
     each = (_second_moments(X, rows, rng) for rows in group_rows)
@@ -458,11 +445,11 @@ def whitened_steps(
     return ParameterSteps(STABLE_FRACTION / (weight * (1.0 + noise)), np.ones(X.shape[1] + 1), 0.0, matrix, noise)
 
 
-def _draw(rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _draw(rows: Ints, rng: np.random.Generator) -> Ints:
     return rows if len(rows) <= _ROWS_PER_GROUP else np.sort(rng.choice(rows, _ROWS_PER_GROUP, replace=False))
 
 
-def _second_moments(X: Any, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+def _second_moments(X: Any, rows: Ints, rng: np.random.Generator) -> Floats:
     """Return the second moments of the columns and a one, estimated from some of the rows."""
     drawn = _draw(rows, rng)
     part = X[drawn].astype(np.float64)
@@ -475,7 +462,7 @@ def _second_moments(X: Any, rows: NDArray[np.int64], rng: np.random.Generator) -
     return moments / len(drawn)
 
 
-def _squares(X: Any, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _squares(X: Any, rows: Ints) -> tuple[Floats, Floats]:
     """Return the mean and the largest square of each column over some rows."""
     total, peak = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for first in range(0, len(rows), _BLOCK):
@@ -487,9 +474,7 @@ def _squares(X: Any, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDAr
     return total / len(rows), peak
 
 
-def _largest_eigenvalue(
-    X: Any, group_rows: Sequence[NDArray[np.int64]], scale: NDArray[np.float64], rng: np.random.Generator
-) -> float:
+def _largest_eigenvalue(X: Any, group_rows: Sequence[Ints], scale: Floats, rng: np.random.Generator) -> float:
     """Return the largest eigenvalue of the scaled second moments, groups weighing equally, by power iteration."""
     drawn = [_draw(rows, rng) for rows in group_rows]
     share = np.concatenate([np.full(len(rows), 1.0 / (len(rows) * len(drawn))) for rows in drawn])

@@ -45,8 +45,7 @@ from fairtransport.training.weight_path import PATH_WEIGHTS, AutomaticWeight, Pa
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.linear._lbfgs_solver import LbfgsSolver
     from fairtransport.linear._training_data import TrainingData, TrainingOptions
     from fairtransport.training.responses import Response
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
 class _Fold:
     """A model trained without some rows."""
 
-    def __init__(self, problem: ParityProblem, is_held_out: NDArray[np.bool_]) -> None:
+    def __init__(self, problem: ParityProblem, is_held_out: Bools) -> None:
         self.held_out, kept = np.flatnonzero(is_held_out), np.flatnonzero(~is_held_out)
         picked, shares = problem.subsample(kept)
         loss = problem.loss_of(picked, shares, kept.size)
@@ -73,9 +72,9 @@ class _Fold:
         self.initial_scores = self._held_out_loss.scores(self._start)
         comparisons = problem.comparisons.penalised.restricted(picked, shares * picked.size)
         self._solver = problem.solver((loss, comparisons, self._start))
-        self._parameters: dict[float, NDArray[np.float64]] = {}
+        self._parameters: dict[float, Floats] = {}
 
-    def scores(self, weight: float) -> NDArray[np.float64]:
+    def scores(self, weight: float) -> Floats:
         """Return scores of the held-out rows."""
         smaller = [known for known in self._parameters if known <= weight]
         start = self._parameters[max(smaller)] if smaller else self._start
@@ -83,7 +82,7 @@ class _Fold:
         return self._held_out_loss.scores(self._parameters[weight])
 
 
-def _fold_positions(rows: TrainingData) -> NDArray[np.int64]:
+def _fold_positions(rows: TrainingData) -> Ints:
     """Return the position of each row within its group, label and stratum, whose remainders make stratified folds."""
     columns = [
         *rows.groups.memberships,
@@ -111,7 +110,7 @@ class FitResult:
 
 
 def start_attributes(
-    response: Response, initial: InitialModel, target: NDArray[np.float64], groups: Groups, strata: Strata | None
+    response: Response, initial: InitialModel, target: Floats, groups: Groups, strata: Strata | None
 ) -> dict[str, Any]:
     """Return the fitted attributes that are known before training; none of them contains a row."""
     return {
@@ -124,7 +123,7 @@ def start_attributes(
     }
 
 
-def weight_attributes(theta: NDArray[np.float64], common: NDArray[np.float64]) -> dict[str, Any]:
+def weight_attributes(theta: Floats, common: Floats) -> dict[str, Any]:
     """Return weights, in units of y, as fitted attributes."""
     return {
         "coef_": theta[:, :-1].copy(),
@@ -139,15 +138,15 @@ def _make_result(
     options: TrainingOptions,
     initial: InitialModel,
     *,
-    target: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    common: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    initial_scores: NDArray[np.float64],
+    target: Floats,
+    theta: Floats,
+    common: Floats,
+    scores: Floats,
+    initial_scores: Floats,
     factors: tuple[float, float],
     duals: Duals | None,
     outcome: Notice,
-    path: Callable[[], dict[str, NDArray[np.float64]]],
+    path: Callable[[], dict[str, Floats]],
     **attributes: Any,
 ) -> FitResult:
     """Return what an estimator stores; ``data``, of which the rest is made later, belongs to it alone."""
@@ -273,19 +272,19 @@ class _PathRun:
         fold_of_row = _fold_positions(self._problem.rows) % N_FOLDS
         folds = [_Fold(self._problem, fold_of_row == fold) for fold in range(N_FOLDS)]
 
-        def held_out(scores_of: Callable[[_Fold], NDArray[np.float64]]) -> NDArray[np.float64]:
+        def held_out(scores_of: Callable[[_Fold], Floats]) -> Floats:
             scores = np.empty(len(fold_of_row))
             for fold in folds:
                 scores[fold.held_out] = scores_of(fold)
             return scores
 
-        def fit(weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
+        def fit(weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, Floats]:
             return self._coarse_fit(weight, previous)[0], held_out(lambda fold: fold.scores(weight))
 
         initial_scores = held_out(lambda fold: fold.initial_scores)
         return WeightPath(fit, replace(self._problem.evaluator, initial_scores=initial_scores))
 
-    def _final_fit(self, path: WeightPath, weight: float, start: NDArray[np.float64]) -> PathPoint:
+    def _final_fit(self, path: WeightPath, weight: float, start: Floats) -> PathPoint:
         result = self._solver.run(weight, start, self._report)
         point = PathPoint(
             weight, result, self._problem.evaluator.evaluate(self._problem.loss.scores(result.parameters))
@@ -293,7 +292,7 @@ class _PathRun:
         path.points.append(point)
         return point
 
-    def _coarse_fit(self, weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
+    def _coarse_fit(self, weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, Floats]:
         start = self._problem.start if previous is None else previous.parameters
         if weight == 0.0 and not self._problem.options.group_specific:
             result = LbfgsResult(start, True, 0, [])
@@ -343,11 +342,8 @@ def _stream_parity(trained: _Trained, problem: ParityProblem) -> float:
 
 
 def _path_table(
-    table: dict[str, NDArray[np.float64]],
-    models: NDArray[np.float64],
-    initial_scores: NDArray[np.float64],
-    data: TrainingData,
-) -> dict[str, NDArray[np.float64]]:
+    table: dict[str, Floats], models: Floats, initial_scores: Floats, data: TrainingData
+) -> dict[str, Floats]:
     """Return a path's weights and metrics with the model and spread map of each point, in units of y."""
     response, levels, spreads = data.response, np.linspace(0.0, 1.0, PATH_KNOTS), []
     for model in models:
@@ -393,9 +389,9 @@ class PreparedTrainer:
 
     trainer: Trainer
     initial: InitialModel
-    initial_scores: NDArray[np.float64]
+    initial_scores: Floats
     comparisons: GroupComparisons
-    target: NDArray[np.float64]
+    target: Floats
 
 
 def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> PreparedTrainer:
@@ -488,7 +484,7 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
     )  # fmt: skip
 
 
-def _unit(data: TrainingData, scores: NDArray[np.float64], comparisons: GroupComparisons) -> float:
+def _unit(data: TrainingData, scores: Floats, comparisons: GroupComparisons) -> float:
     """Return the factor of the sum of distances to the target at weight 1."""
     weighted = comparisons.penalised
     information = ScoreEvaluator(data.response, data.outcomes, data.shares, comparisons, scores).information

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.criteria.distance import Distance
@@ -39,22 +40,22 @@ class TrainingData:
     y: NDArray[Any]
     response: Response
     groups: Groups
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
     feature_names: NDArray[Any] | None = None
     strata: Strata | None = None
 
     @cached_property
-    def outcomes(self) -> NDArray[np.float64]:
+    def outcomes(self) -> Floats:
         """What the loss compares predictions with: 1 for the second class and 0 for the first, or a standardised y."""
         return self.response.outcomes(self.y)
 
     @cached_property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Weights of the rows, which sum to 1."""
         n = self.X.shape[0]
         return np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
 
-    def select(self, rows: NDArray[np.int64]) -> TrainingData:
+    def select(self, rows: Ints) -> TrainingData:
         """Return some rows, in the order of their indices, which may repeat."""
         return replace(
             self,
@@ -108,7 +109,7 @@ def validate_training_data(
 _FEW_COPIES = 10_000
 
 
-def _as_copies(weights: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
+def _as_copies(weights: Floats | None) -> Ints | None:
     """Return each row's index as often as its weight says, or None where weights are no integers or too large.
 
     Drawing rows in proportion to their weights is equivalent to copies only in expectation; copies are exact.
@@ -130,7 +131,7 @@ def make_training_strata(strata: Any, groups: Groups) -> Strata | None:
 
 
 def make_training_groups(
-    sensitive_features: Any, n_rows: int, options: TrainingOptions, weights: NDArray[np.float64] | None = None
+    sensitive_features: Any, n_rows: int, options: TrainingOptions, weights: Floats | None = None
 ) -> Groups:
     """Return the groups of the rows, with small groups kept, pooled or dropped."""
     if sensitive_features is None:
@@ -146,9 +147,7 @@ def make_training_groups(
     return groups
 
 
-def check_target(
-    groups: Groups, weights: NDArray[np.float64] | None, options: TrainingOptions, response: Response
-) -> None:
+def check_target(groups: Groups, weights: Floats | None, options: TrainingOptions, response: Response) -> None:
     """Raise for a target or weights that cannot work, before anything is trained."""
     if weights is not None and not all(weights[rows].sum() > 0 for rows in groups.rows):
         raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.distance import Distance
     from fairtransport.groups import GroupPolicy
@@ -75,9 +76,9 @@ class TransportModel(RowScoring, BaseEstimator):
     _response_class: ClassVar[type[Response]]
     _all_of_y = ""  # what y must have in the first batch, in words
     groups_: Groups
-    group_sizes_: NDArray[np.int64]
+    group_sizes_: Ints
     strata_: Strata | None
-    path_: dict[str, NDArray[np.float64]]
+    path_: dict[str, Floats]
     adjusting_: OnlineMemory
     _deferred: dict[str, Callable[[], Any]]
 
@@ -135,8 +136,6 @@ class TransportModel(RowScoring, BaseEstimator):
         self.groups = groups
         self.online = online
         self.verbose = verbose
-
-    # ---------------------------------------------------------------- fitting
 
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any, strata: Any = None, sample_weight: ArrayLike | None = None
@@ -232,8 +231,6 @@ class TransportModel(RowScoring, BaseEstimator):
             if hasattr(model, name):
                 delattr(model, name)
         return model
-
-    # ---------------------------------------------------------------- streams
 
     def _adjust(
         self, X: Any, y: Any, *, sensitive_features: Any, strata: Any, sample_weight: Any, updates: int | None
@@ -348,7 +345,7 @@ class TransportModel(RowScoring, BaseEstimator):
         return self
 
     def _memory_from(
-        self, batch: Batch, theta: NDArray[np.float64], options: TrainingOptions, strata: Strata | None
+        self, batch: Batch, theta: Floats, options: TrainingOptions, strata: Strata | None
     ) -> OnlineMemory:
         """Return the memory of a model without one, from the rows of a batch."""
         model, response = self.initial_estimator_, self._response
@@ -367,9 +364,7 @@ class TransportModel(RowScoring, BaseEstimator):
             response=response,
         )
 
-    # ---------------------------------------------------------------- predicting
-
-    def _predictors(self, X: Any, sensitive_features: Any, unknown_group: str, *, logits: bool) -> NDArray[np.float64]:
+    def _predictors(self, X: Any, sensitive_features: Any, unknown_group: str, *, logits: bool) -> Floats:
         """Return logits or predictions, with the spread and the share of the initial model that parameters say."""
         check_is_fitted(self)
         X, model = self._features(X), self.initial_estimator_
@@ -383,7 +378,7 @@ class TransportModel(RowScoring, BaseEstimator):
             check_length(range(groups.n_rows), size=X.shape[0], name="sensitive_features")
             trained = group_predictors(X, self._theta, np.append(self.common_coef_, self.common_intercept_), groups)
 
-        def initial() -> NDArray[np.float64]:
+        def initial() -> Floats:
             return np.asarray(X @ np.ravel(model.coef_) + np.ravel(model.intercept_)[0], dtype=np.float64)
 
         return as_parameters_say(self, trained, initial, logits=logits)
@@ -397,10 +392,8 @@ class TransportModel(RowScoring, BaseEstimator):
         return "each_other" if len(self.groups_) <= MAX_PAIRED_GROUPS else "everyone"
 
     @property
-    def _theta(self) -> NDArray[np.float64]:
+    def _theta(self) -> Floats:
         return np.column_stack((self.coef_, self.intercept_))
-
-    # ---------------------------------------------------------------- validating and storing
 
     def _options(self) -> TrainingOptions:
         return TrainingOptions.validated(self.get_params(deep=False))
@@ -430,8 +423,6 @@ class TransportModel(RowScoring, BaseEstimator):
         self.outcome_ = result.outcome.text
         for message, category in result.outcome.warnings:
             warn_caller(message, category)
-
-    # ---------------------------------------------------------------- scikit-learn
 
     def _summary(self) -> list[str]:
         """Return what training gained and kept, and how it ended."""

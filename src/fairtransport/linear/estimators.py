@@ -13,8 +13,9 @@ from fairtransport.training.responses import BinaryResponse, RealResponse
 from fairtransport.transport.regularizers import sigmoid
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Floats
     from fairtransport.linear._training_data import TrainingOptions
 
 
@@ -210,15 +211,11 @@ class TransportClassifier(GroupedClassifierMixin, TransportModel):
             X, y, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight, updates=updates
         )
 
-    def decision_function(
-        self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error"
-    ) -> NDArray[np.float64]:
+    def decision_function(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> Floats:
         """Return the logit of class 1's probability."""
         return self._predictors(X, sensitive_features, unknown_group, logits=True)
 
-    def predict_proba(
-        self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error"
-    ) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> Floats:
         """Return the probabilities of the two classes; see ``decision_function`` for the parameters."""
         options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
         positive = sigmoid(self.decision_function(X, **options))
@@ -349,7 +346,7 @@ class TransportRegressor(GroupedRegressorMixin, TransportModel):
             X, y, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight, updates=updates
         )
 
-    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[np.float64]:
+    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> Floats:
         """Return predictions, in units of y."""
         return self._predictors(X, sensitive_features, unknown_group, logits=False)
 

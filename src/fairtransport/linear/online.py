@@ -26,8 +26,7 @@ from fairtransport.linear.sketches import POINTS, Sketches
 from fairtransport.training.responses import LOSSES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria.distance import Distance
     from fairtransport.criteria.penalty import Duals, TransportPenalty
     from fairtransport.linear._training_data import TrainingOptions
@@ -89,8 +88,8 @@ class UpdateRule:
 
 
 def _descend(
-    memory: OnlineMemory, theta: NDArray[np.float64], rule: UpdateRule, penalty: TransportPenalty
-) -> tuple[OnlineMemory, NDArray[np.float64]]:
+    memory: OnlineMemory, theta: Floats, rule: UpdateRule, penalty: TransportPenalty
+) -> tuple[OnlineMemory, Floats]:
     """Move theta down the penalty's gradient and back to the centre, in a few updates; the sketches follow."""
     comparisons = rule.comparisons(memory)
     n_groups = memory.n_groups
@@ -113,8 +112,8 @@ def _descend(
 
 
 def _penalty_at(
-    memory: OnlineMemory, theta: NDArray[np.float64], comparisons: Comparisons, penalty: TransportPenalty
-) -> tuple[float, NDArray[np.float64]]:
+    memory: OnlineMemory, theta: Floats, comparisons: Comparisons, penalty: TransportPenalty
+) -> tuple[float, Floats]:
     """Return the weighted penalty of the sketches, and its gradient with respect to theta."""
     predictors = memory.sketches.points()
     scores = memory.loss.scores(predictors)
@@ -130,9 +129,7 @@ def _penalty_at(
     return memory.parity * value, gradients.reshape(len(memory.blocks), *theta.shape).sum(axis=0)
 
 
-def _bounded_change(
-    memory: OnlineMemory, theta: NDArray[np.float64], gradients: NDArray[np.float64], size: float
-) -> tuple[NDArray[np.float64], float]:
+def _bounded_change(memory: OnlineMemory, theta: Floats, gradients: Floats, size: float) -> tuple[Floats, float]:
     """Return a change of theta and its step size: the given one, or the largest that moves no group too far."""
     with np.errstate(all="ignore"):
         change = -size * memory.step_for(gradients)
@@ -143,9 +140,7 @@ def _bounded_change(
     return change * (MAX_SHIFT / shift), size * (MAX_SHIFT / shift)
 
 
-def _shrinkage(
-    memory: OnlineMemory, gradients: NDArray[np.float64], change: NDArray[np.float64], size: float, difference: float
-) -> float:
+def _shrinkage(memory: OnlineMemory, gradients: Floats, change: Floats, size: float, difference: float) -> float:
     """Return 1 where the penalty lies below the parabola that the step minimises, and else a factor of the size.
 
     Without this test theta would oscillate around parity: the curvature of the penalty depends on the distance, its
@@ -162,9 +157,7 @@ def _shrinkage(
     return min(0.5, max(0.1, 0.9 * allowed / curved))
 
 
-def _learn_labels(
-    memory: OnlineMemory, theta: NDArray[np.float64], batch: Batch
-) -> tuple[OnlineMemory, NDArray[np.float64]]:
+def _learn_labels(memory: OnlineMemory, theta: Floats, batch: Batch) -> tuple[OnlineMemory, Floats]:
     """Let labels move the centre by a step of online regression; theta and the sketches go along."""
     if batch.labels is None or batch.size <= 0.0:
         return memory, theta
@@ -197,13 +190,13 @@ class OnlineMemory:
     curvature: float
     size: float
     trace: float
-    origin: NDArray[np.float64]
-    unit: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    matrix: NDArray[np.float64]
-    centre: NDArray[np.float64]
-    blocks: NDArray[np.float64]
-    target: NDArray[np.float64]
+    origin: Floats
+    unit: Floats
+    scale: Floats
+    matrix: Floats
+    centre: Floats
+    blocks: Floats
+    target: Floats
     sketches: Sketches
     n_batches: int = 0
     n_rows: int = 0
@@ -232,15 +225,15 @@ class OnlineMemory:
         centre = widened_weights(self.centre, n_groups)
         return replace(self, parity=parity, centre=centre, sketches=Sketches.joined(parts))
 
-    def moved(self, change: NDArray[np.float64]) -> OnlineMemory:
+    def moved(self, change: Floats) -> OnlineMemory:
         """Return the memory after a change of theta, which the sketches follow."""
         return replace(self, sketches=self.sketches.moved(self.by_cell(change)))
 
-    def by_cell(self, change: NDArray[np.float64]) -> NDArray[np.float64]:
+    def by_cell(self, change: Floats) -> Floats:
         """Return a change of theta for each sketch, or the one of all."""
         return change if len(change) == 1 else np.tile(change, (len(self.blocks), 1))
 
-    def step_for(self, gradients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def step_for(self, gradients: Floats) -> Floats:
         """Return steps of theta for gradients; both for the columns as given, the intercept last."""
         steps = gradients.copy()
         steps[:, :-1] = (gradients[:, :-1] - self.origin * gradients[:, -1:]) / self.unit
@@ -249,12 +242,12 @@ class OnlineMemory:
         steps[:, -1] -= steps[:, :-1] @ self.origin
         return steps
 
-    def to_scaled(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def to_scaled(self, theta: Floats) -> Floats:
         """Return weights for scaled columns: each in the unit of its column, the intercept at the origin."""
         return Scaling(self.origin, self.unit).to_scaled(theta)
 
 
-def _pairs_per_group(scores: NDArray[np.float64]) -> float:
+def _pairs_per_group(scores: Floats) -> float:
     """Return the sum of the distances of all pairs in units of that of each group to everyone.
 
     Where new groups make the comparison change from one to the other, the penalty keeps its weight.
@@ -270,13 +263,13 @@ class Batch:
 
     X: Any
     groups: Groups
-    mass: NDArray[np.float64]
-    labels: NDArray[np.float64] | None = None
-    strata: NDArray[np.int64] | None = None
+    mass: Floats
+    labels: Floats | None = None
+    strata: Ints | None = None
 
-    def cells(self, blocks: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+    def cells(self, blocks: Floats) -> list[Ints]:
         """Return the rows of each group in each block."""
-        cells: list[NDArray[np.int64]] = []
+        cells: list[Ints] = []
         for label, stratum, _ in blocks:
             inside = np.ones(len(self.mass), dtype=bool)
             for column, value in ((self.labels, label), (self.strata, stratum)):
@@ -290,14 +283,12 @@ class Batch:
         """Number of rows, or the sum of their weights."""
         return float(self.mass.sum())
 
-    def predictors(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictors(self, theta: Floats) -> Floats:
         """Return the linear predictor of each row, by the weights of its group where each has its own."""
         return group_predictors(self.X, theta, np.zeros(theta.shape[1]), self.groups)
 
 
-def group_predictors(
-    X: Any, theta: NDArray[np.float64], common: NDArray[np.float64], groups: Groups
-) -> NDArray[np.float64]:
+def group_predictors(X: Any, theta: Floats, common: Floats, groups: Groups) -> Floats:
     """Return the linear predictor of each row by the weights of its group, or by the common ones."""
     if len(theta) == 1:
         return np.asarray(X @ theta[0, :-1] + theta[0, -1], dtype=np.float64)
@@ -307,7 +298,7 @@ def group_predictors(
     return predictors
 
 
-def widened_weights(theta: NDArray[np.float64], n_groups: int) -> NDArray[np.float64]:
+def widened_weights(theta: Floats, n_groups: int) -> Floats:
     """Return weights of more groups: where each group has its own, new ones have the mean of the others."""
     if len(theta) == 1 or n_groups <= len(theta):
         return theta
@@ -319,8 +310,8 @@ class OnlineState:
     """A linear model and its memory between two batches of a stream."""
 
     rule: UpdateRule
-    theta: NDArray[np.float64]
-    common: NDArray[np.float64]
+    theta: Floats
+    common: Floats
     groups: Groups
     memory: OnlineMemory | None
     duals: Duals | None = None
@@ -357,7 +348,7 @@ class OnlineState:
         memory = self.memory.widened(len(groups), each_other=self.rule.each_other)
         return replace(wider, memory=memory, common=theta.mean(axis=0))
 
-    def moved(self, change: NDArray[np.float64]) -> OnlineState:
+    def moved(self, change: Floats) -> OnlineState:
         """Return the state after a change of the weights, which the memory follows."""
         theta, memory = self.theta + change, self.memory
         if memory is not None:
@@ -389,20 +380,20 @@ def parity_without_disparity(
     return (weight or DEFAULT_WEIGHT) * information / (TYPICAL_DISPARITY * options.n_pairs(n_groups))
 
 
-def row_masses(weights: NDArray[np.float64] | None, n_rows: int) -> NDArray[np.float64]:
+def row_masses(weights: Floats | None, n_rows: int) -> Floats:
     """Return the weight of each row, 1 where there are none."""
     return np.ones(n_rows) if weights is None else weights
 
 
 def make_memory(
     batch: Batch,
-    theta: NDArray[np.float64],
-    initial_scores: NDArray[np.float64],
+    theta: Floats,
+    initial_scores: Floats,
     *,
-    target: NDArray[np.float64],
-    weights: NDArray[np.float64] | None,
+    target: Floats,
+    weights: Floats | None,
     strata: Strata | None,
-    group_sizes: NDArray[np.int64],
+    group_sizes: Ints,
     factors: tuple[float, float] | None,
     has_intercept: bool,
     options: TrainingOptions,
@@ -492,7 +483,7 @@ def _units_and_steps(
     return scaling, steps if has_intercept else steps.without_intercept(), trace
 
 
-def _condensed(target: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
+def _condensed(target: Floats, n_rows: int) -> Floats:
     """Return means of equal parts of the target, few enough for several people to be behind each."""
     n_points = POINTS
     while n_points > 1 and n_points * PEOPLE_OF_A_POINT > n_rows:

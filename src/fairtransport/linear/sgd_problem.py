@@ -15,6 +15,7 @@ from fairtransport.transport.kernels.sgd import Batches
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.groups import Groups
     from fairtransport.training.responses import Loss
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 class Cells:
     """The samples that the stochastic solver draws from, and what each is compared with."""
 
-    rows: tuple[NDArray[np.int64], ...]
-    groups: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    rows: tuple[Ints, ...]
+    groups: Ints
+    targets: Ints
+    weights: Floats
 
     @classmethod
     def of(cls, groups: Groups, strata: ComparedStrata | None) -> Cells:
@@ -62,11 +63,11 @@ class TrainingProblem:
     outcomes: NDArray[Any]
     groups: Groups
     cells: Cells
-    share: NDArray[np.float64]
-    weights: NDArray[np.float64] | None
+    share: Floats
+    weights: Floats | None
     targets: NDArray[Any]
     accept: NDArray[np.uint64]
-    alias: NDArray[np.int64]
+    alias: Ints
 
     @classmethod
     def build(
@@ -74,8 +75,8 @@ class TrainingProblem:
         X: Any,
         outcomes: NDArray[Any],
         groups: Groups,
-        target: NDArray[np.float64],
-        weights: NDArray[np.float64] | None,
+        target: Floats,
+        weights: Floats | None,
         *,
         strata: ComparedStrata | None = None,
         loss: Loss = LOSSES["logistic"],
@@ -130,5 +131,5 @@ def flat_rows(X: Any) -> Rows:
     return Rows(np.zeros((0, 0), X.dtype), X.data, X.indices.astype(np.uint32), X.indptr.astype(np.uint64))
 
 
-def _cell_starts(cells: Cells) -> NDArray[np.int64]:
+def _cell_starts(cells: Cells) -> Ints:
     return np.concatenate(([0], np.cumsum([rows.size for rows in cells.rows]))).astype(np.int64)

@@ -13,8 +13,7 @@ from fairtransport.linear._constants import SHORT_HALF_LIFE, SIGNIFICANT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.training.responses import Loss
 
 #: Number of quantiles that represent a group.
@@ -33,15 +32,15 @@ _MIN_VARIANCE = 1e-4
 class Sketches:
     """Histograms of linear predictors and moments of features, one of each for every group; old rows count less."""
 
-    masses: NDArray[np.float64]
-    recent: NDArray[np.float64]
-    offsets: NDArray[np.float64]
-    stretches: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    centers: NDArray[np.float64]
-    variances: NDArray[np.float64]
-    means: NDArray[np.float64]
-    slants: NDArray[np.float64]
+    masses: Floats
+    recent: Floats
+    offsets: Floats
+    stretches: Floats
+    weights: Floats
+    centers: Floats
+    variances: Floats
+    means: Floats
+    slants: Floats
 
     def __len__(self) -> int:
         return len(self.masses)
@@ -58,17 +57,8 @@ class Sketches:
         """Effective number of rows of all groups."""
         return float(self.weights.sum())
 
-    # ---------------------------------------------------------------- adding rows
-
     def seen(
-        self,
-        X: Any,
-        predictors: NDArray[np.float64],
-        cells: Sequence[NDArray[np.int64]],
-        mass: NDArray[np.float64],
-        half_life: float,
-        *,
-        loss: Loss,
+        self, X: Any, predictors: Floats, cells: Sequence[Ints], mass: Floats, half_life: float, *, loss: Loss
     ) -> Sketches:
         """Return the sketches after a batch; the memory of a group decays only with rows of that group."""
         masses, recent, weights, centres, variances = (
@@ -115,17 +105,17 @@ class Sketches:
         masses, recent = (self.masses * np.minimum(1.0, limit / rows) for limit in limits)
         return replace(self, masses=masses, recent=recent, weights=np.minimum(self.weights, limits[0]))
 
-    def widened(self, n_groups: int, like: NDArray[np.float64]) -> Sketches:
+    def widened(self, n_groups: int, like: Floats) -> Sketches:
         """Return sketches of more groups, the new ones as in `filled`."""
         n_new = n_groups - len(self)
 
-        def extended(array: NDArray[np.float64], value: float) -> NDArray[np.float64]:
+        def extended(array: Floats, value: float) -> Floats:
             return np.concatenate((array, np.full((n_new, *array.shape[1:]), value)))
 
         parts = {name: extended(array, float(name == "stretches")) for name, array in vars(self).items()}
         return Sketches(**parts).filled(like)
 
-    def filled(self, like: NDArray[np.float64]) -> Sketches:
+    def filled(self, like: Floats) -> Sketches:
         """Return sketches in which groups without rows have a prior: a few rows with these predictors, mean moments."""
         unseen, known = self.weights <= 0.0, self.weights > 0.0
         if not unseen.any():
@@ -156,29 +146,25 @@ class Sketches:
         """Return the sketches of all parts."""
         return cls(**{name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])})
 
-    # ---------------------------------------------------------------- reading
-
-    def points(self) -> NDArray[np.float64]:
+    def points(self) -> Floats:
         """Return the quantiles of each group's predictors under the current model: shape (n_groups, 64)."""
         quantiles = np.array([_quantiles(masses) for masses in self.masses])
         return self.offsets[:, None] + self.stretches[:, None] * quantiles
 
-    def mean_gradients(self, predictors: NDArray[np.float64], slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean_gradients(self, predictors: Floats, slopes: Floats) -> Floats:
         """Return the mean of slope times features (and a one) for slopes at these predictors, for each group."""
         flat = slopes.mean(axis=1)
         tilted = (slopes * (predictors - self.centers[:, None])).mean(axis=1)
         return np.column_stack((flat[:, None] * self.means + tilted[:, None] * self._regression(), flat))
 
-    def mean_moves(self, step: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean_moves(self, step: Floats) -> Floats:
         """Return how far a step of theta moves the mean predictor of each group."""
         return np.asarray((self.means * step[:, :-1]).sum(axis=1) + step[:, -1])
 
-    def _regression(self) -> NDArray[np.float64]:
+    def _regression(self) -> Floats:
         return self.slants / (self.variances[:, None] + _MIN_VARIANCE)
 
-    # ---------------------------------------------------------------- following theta
-
-    def moved(self, step: NDArray[np.float64]) -> Sketches:
+    def moved(self, step: Floats) -> Sketches:
         """Return the sketches after a step of theta."""
         shift = self.mean_moves(step)
         grow = np.clip(1.0 + (self._regression() * step[:, :-1]).sum(axis=1), 0.5, 2.0)
@@ -203,7 +189,7 @@ class Sketches:
         )
 
 
-def _bin(predictors: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+def _bin(predictors: Floats, mass: Floats) -> Floats:
     """Divide each predictor's mass between the two nodes next to it, which preserves the mean."""
     position = np.clip((predictors - _NODES[0]) / _SPACING, 0.0, len(_NODES) - 1.0)
     cell = np.minimum(position.astype(np.int64), len(_NODES) - 2)
@@ -211,7 +197,7 @@ def _bin(predictors: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[
     return np.asarray(np.bincount(cell, mass - above, size) + np.bincount(cell + 1, above, size))
 
 
-def _differ_significantly(long: NDArray[np.float64], short: NDArray[np.float64], scores: NDArray[np.float64]) -> bool:
+def _differ_significantly(long: Floats, short: Floats, scores: Floats) -> bool:
     """Whether two histograms at these scores are farther apart (Wasserstein-1) than samples of one distribution."""
     sizes = long.sum(), short.sum()
     one, other = (np.cumsum(masses)[:-1] / size for masses, size in zip((long, short), sizes, strict=True))
@@ -220,7 +206,7 @@ def _differ_significantly(long: NDArray[np.float64], short: NDArray[np.float64],
     return bool(np.abs(one - other) @ widths > SIGNIFICANT * chance)
 
 
-def _quantiles(masses: NDArray[np.float64]) -> NDArray[np.float64]:
+def _quantiles(masses: Floats) -> Floats:
     """Return quantiles of masses at the nodes, each spread evenly around its node."""
     levels = np.concatenate(([0.0], np.cumsum(masses)))
     return np.interp(_LEVELS * levels[-1], levels, _EDGES)

@@ -19,8 +19,9 @@ from fairtransport.strata import STRATUM_WEIGHTS, make_strata, stratum_weights
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.groups import GroupPolicy, Groups
     from fairtransport.strata import Strata
 
@@ -203,7 +204,7 @@ class _Rows(NamedTuple):
         return cls(scores, made, weights, None if strata is None else kept_strata(strata, made, every_row, kept), y)
 
     def disparity(
-        self, labels: NDArray[np.int64] | None, compared: Iterable[int], *, reduce: str, scale: Any, weight: str | None
+        self, labels: Ints | None, compared: Iterable[int], *, reduce: str, scale: Any, weight: str | None
     ) -> float:
         """Return the distance between groups within the labels that are compared and within strata."""
         check_choice(reduce, ("sum", "mean"), name="reduce")
@@ -231,7 +232,7 @@ class _Rows(NamedTuple):
         shares = stratum_weights(of_label, mass, weight)
         return float(shares @ distances / (shares @ pairs)) / unit
 
-    def selected(self, threshold: float, scale: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    def selected(self, threshold: float, scale: str) -> tuple[Bools, Floats]:
         """Return which scores are above a threshold, and the weights of the rows."""
         check_choice(scale, ("probability", "score", "ranks"), name="scale")
         values = scale_scores(self.scores, scale, self.weights).values
@@ -247,7 +248,7 @@ def _check_weight(weight: str | None, name: str) -> None:
         check_choice(weight, STRATUM_WEIGHTS, name=name)
 
 
-def _labels_of(rows: _Rows, pos_label: Any, *, positive_only: bool) -> NDArray[np.int64]:
+def _labels_of(rows: _Rows, pos_label: Any, *, positive_only: bool) -> Ints:
     """Return 0 and 1 for two classes, or the number of the range of y where it has more than two numbers."""
     given, groups = np.asarray(rows.labels), rows.groups
     if pos_label is None and given.dtype.kind in "iuf" and np.unique(given).size > 2:

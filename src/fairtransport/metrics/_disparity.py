@@ -21,8 +21,9 @@ from fairtransport.transport.targets import resolve_target
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.groups import GroupPolicy, Groups
 
 
@@ -252,7 +253,7 @@ def pairwise_distances(
     scale: Any = "probability",
     sample_weight: ArrayLike | None = None,
     groups: GroupPolicy | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the Wasserstein-1 distance between every two groups.
 
     Parameters
@@ -312,11 +313,7 @@ def disparities(
 
 
 def _sort(
-    scores: ArrayLike,
-    sensitive_features: Any,
-    groups: GroupPolicy | None,
-    scale: Any,
-    sample_weight: ArrayLike | None,
+    scores: ArrayLike, sensitive_features: Any, groups: GroupPolicy | None, scale: Any, sample_weight: ArrayLike | None
 ) -> tuple[SortedScores, float, tuple[float, float] | None]:
     """Return the sorted scores of the rows with a group, the unit of their distances, and the range of a target."""
     made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
@@ -352,7 +349,7 @@ class NoiseFloor:
     """
 
     observed: float
-    values: NDArray[np.float64]
+    values: Floats
 
     @property
     def mean(self) -> float:
@@ -450,7 +447,7 @@ def noise_floor(
     return NoiseFloor(float(observed), np.array(values, dtype=np.float64))
 
 
-def _shuffled(groups: Groups, parts: list[NDArray[np.int64]], rng: np.random.Generator) -> Groups:
+def _shuffled(groups: Groups, parts: list[Ints], rng: np.random.Generator) -> Groups:
     """Return the groups with the rows of each part permuted."""
     order = np.empty(groups.n_rows, dtype=np.int64)
     for rows in parts:
@@ -528,7 +525,7 @@ def kolmogorov_smirnov_disparity(
     return float(getattr(largest, reduce)())
 
 
-def _shares_below(ordered: SortedScores) -> Iterator[NDArray[np.float64]]:
+def _shares_below(ordered: SortedScores) -> Iterator[Floats]:
     """Yield blocks of the shares of each group, and of all rows, at or below each distinct score."""
     n_groups, n = len(ordered.groups), ordered.values.size
     size = max(1, _BLOCK // (n_groups + 1))

@@ -23,11 +23,12 @@ from fairtransport.transport.line import Sample
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
 
 
-def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> NDArray[np.float64]:
+def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     r"""Return the mid-rank of each score among all rows, as a share of the rows.
 
     Parameters
@@ -84,17 +85,17 @@ class SortedScores:
     """The scores of all groups in one common order."""
 
     groups: Groups
-    values: NDArray[np.float64]
+    values: Floats
     codes: NDArray[Any]
-    masses: NDArray[np.float64] | None
-    totals: NDArray[np.float64]
+    masses: Floats | None
+    totals: Floats
     separate: bool
 
     def __repr__(self) -> str:
         return f"SortedScores({self.groups.n_rows} rows in {len(self.groups)} groups)"
 
     @property
-    def sizes(self) -> NDArray[np.float64]:
+    def sizes(self) -> Floats:
         """Total weight of each group; the number of rows where there are no weights."""
         return self.totals[:-1]
 
@@ -110,7 +111,7 @@ class SortedScores:
         """Return the distribution of all rows, each counted once even where groups overlap."""
         return self._sample(self.codes == len(self.groups) if self.separate else slice(None))
 
-    def distances(self) -> NDArray[np.float64]:
+    def distances(self) -> Floats:
         """Return the Wasserstein-1 distance between every two groups: the area between their distribution functions."""
         return areas_between_groups(self.values, self.codes, self.masses, self.totals)
 
@@ -161,16 +162,14 @@ def sort_scores(scores: ArrayLike, groups: Groups, sample_weight: ArrayLike | No
     return SortedScores(groups, values[order], ordered_codes, masses, totals, separate)
 
 
-def kept_strata(
-    strata: Any, groups: Groups, every_row: NDArray[np.int64], kept: NDArray[np.int64], *, name: str = "strata"
-) -> Strata:
+def kept_strata(strata: Any, groups: Groups, every_row: Ints, kept: Ints, *, name: str = "strata") -> Strata:
     """Return the strata of the rows that a policy kept, from a column of every row."""
     made = make_strata(strata, n_groups=len(groups))
     check_length(range(made.n_rows), size=every_row.size, name=name)
     return made.select(kept)
 
 
-def _entries(groups: Groups) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+def _entries(groups: Groups) -> tuple[NDArray[Any], Ints | None]:
     """Return the code and the row of each entry; None for the rows where every row belongs to exactly one group."""
     n_groups, counts = len(groups), groups.counts
     if len(groups.memberships) == 1 and counts.sum() == groups.n_rows:
@@ -179,9 +178,7 @@ def _entries(groups: Groups) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
     return np.repeat(codes, np.append(counts, groups.n_rows)), np.concatenate([*groups.rows, np.arange(groups.n_rows)])
 
 
-def _sort_with_codes(
-    values: NDArray[np.float64], codes: NDArray[Any], highest_code: int
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def _sort_with_codes(values: Floats, codes: NDArray[Any], highest_code: int) -> tuple[Floats, NDArray[Any]]:
     """Sort scores with their codes: in one sort of integers, where 64 bits suffice for both."""
     lowest, highest = values.min(), values.max()
     low, high = np.array([lowest or min(lowest_positive(read_only(values)), highest), highest]).view(np.uint64).tolist()
@@ -206,7 +203,7 @@ SCALES = ("probability", "score", "standardized", "ranks")
 class ScaledScores(NamedTuple):
     """Scores to compute distances from, the unit to divide these by, and the range of a target among such scores."""
 
-    values: NDArray[np.float64]
+    values: Floats
     unit: float
     score_range: tuple[float, float] | None
 

@@ -11,8 +11,9 @@ from fairtransport.report.style.figures import THEMES, GroupStyle, add_grid
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
+
+    from fairtransport._arrays import Floats
 
 THEME = THEMES["light"]
 
@@ -53,7 +54,7 @@ def add_legend(owner: Any, loc: str, *, size: float = 8.5, entries: tuple[Any, .
     owner.legend(*entries, loc=loc, fontsize=size, frameon=False, **options)
 
 
-def draw_seeds(axis: Any, x: Any, values: NDArray[np.float64], style: GroupStyle, *, alpha: float, **line: Any) -> None:
+def draw_seeds(axis: Any, x: Any, values: Floats, style: GroupStyle, *, alpha: float, **line: Any) -> None:
     """Draw the mean over seeds, the first axis of the values, as a line, and lowest to highest as a band."""
     axis.fill_between(x, values.min(axis=0), values.max(axis=0), color=style.colour, alpha=alpha, linewidth=0)
     axis.plot(x, values.mean(axis=0), color=style.colour, linestyle=style.line_style, **line)

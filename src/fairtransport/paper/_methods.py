@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.linear import Trainer
     from fairtransport.paper.finding import Result, Stop
     from fairtransport.paper.splits import Split
@@ -62,8 +63,8 @@ class Problem:
 
     split: Split
     model: Any
-    train_scores: NDArray[np.float64]
-    test_scores: NDArray[np.float64]
+    train_scores: Floats
+    test_scores: Floats
     target: Sample
     test_target: Sample
     seconds: float
@@ -74,7 +75,7 @@ class Fit:
     """The scores of one method on the test rows."""
 
     method: str
-    scores: NDArray[np.float64]
+    scores: Floats
     target: Sample
     seconds: float
 
@@ -157,7 +158,7 @@ def _make(method: str, dataset: str, model: Any, *, random_state: int, quick: bo
     return TransportClassifier(model, solver=solver, **settings)
 
 
-def _target(groups: Groups, scores: NDArray[np.float64], which: str = "barycenter") -> Sample:
+def _target(groups: Groups, scores: Floats, which: str = "barycenter") -> Sample:
     samples = [Sample.from_values(scores[rows]) for rows in groups.rows]
     return resolve_target(which, samples, groups.counts, labels=groups.labels)
 
@@ -197,12 +198,12 @@ class Evaluator:
         rows = rows_at_rates(split.y_test, split.sensitive_test["sex"], rates, rng)
         return cls.build(split.X_test[rows], split.y_test[rows], {"sex": split.sensitive_test["sex"][rows]}, target)
 
-    def scores(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, theta: Floats) -> Floats:
         """Return the scores of a parameter vector that all groups share, the intercept last."""
         shared = np.ravel(theta)
         return sigmoid(np.asarray(self.X @ shared[:-1], dtype=np.float64) + shared[-1])
 
-    def measure(self, theta: NDArray[np.float64]) -> tuple[float, float]:
+    def measure(self, theta: Floats) -> tuple[float, float]:
         """Return Wass1 to the fixed target, and Err-.5."""
         scores = self.scores(theta)
         wass1 = sum(wasserstein(scores[rows], self.target) for rows in self.groups.rows)

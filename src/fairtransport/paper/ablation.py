@@ -22,8 +22,7 @@ from fairtransport.report.style.figures import GroupStyle
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.paper.finding import Claim, Result
 
 
@@ -144,14 +143,14 @@ class _Outcomes:
     features: tuple[int, ...]
     strengths: tuple[float, ...]
     ratios: tuple[float, ...]
-    final: Mapping[_Kind, NDArray[np.float64]]
-    late: Mapping[_Kind, NDArray[np.float64]]
+    final: Mapping[_Kind, Floats]
+    late: Mapping[_Kind, Floats]
 
     @classmethod
     def gather(cls, results: Mapping[str, Result], *, quick: bool) -> _Outcomes:
         features, (strengths, ratios) = _features(quick), _sweep(quick)
-        final: dict[_Kind, NDArray[np.float64]] = {}
-        late: dict[_Kind, NDArray[np.float64]] = {}
+        final: dict[_Kind, Floats] = {}
+        late: dict[_Kind, Floats] = {}
         for kind in _KINDS:
             cells = [[stack_seeds(results, _name(kind, f, v)) for v in _VARIANCES] for f in features]
             measures = [[(cell["final_wass1"], cell["final_error"]) for cell in row] for row in cells]
@@ -160,7 +159,7 @@ class _Outcomes:
             late[kind] = np.array([[r["wass1"][r["update"] > r["update"][-1] / 2] for r in row] for row in runs])
         return cls(features, strengths, ratios, final, late)
 
-    def worst(self, kind: _Kind) -> NDArray[np.float64]:
+    def worst(self, kind: _Kind) -> Floats:
         """Return the highest Wass1 over the second half of each run: (strengths, ratios)."""
         return self.late[kind].max(axis=2)
 
@@ -168,9 +167,9 @@ class _Outcomes:
         """Return the number of runs whose Wass1 stays low over their second half."""
         return int(np.count_nonzero(self.worst(kind) <= _FINE))
 
-    def enough(self, kind: _Kind) -> NDArray[np.float64]:
+    def enough(self, kind: _Kind) -> Floats:
         """Return the means over seeds with enough features: (Wass1 and error, features, variances)."""
-        means: NDArray[np.float64] = self.final[kind].mean(axis=3)
+        means: Floats = self.final[kind].mean(axis=3)
         return means[:, np.array(self.features) >= _ENOUGH]
 
 
@@ -207,7 +206,7 @@ def _short_table(outcomes: _Outcomes) -> Table:
     return Table(head, tuple(rows))
 
 
-def _span(values: NDArray[np.float64]) -> str:
+def _span(values: Floats) -> str:
     return f"{three_digits(values.min())} to {three_digits(values.max())}"
 
 

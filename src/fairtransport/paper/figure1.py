@@ -21,8 +21,7 @@ from fairtransport.transport.dual import solve_dual
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.paper.finding import Claim, Part, Result, Stop
 
 
@@ -45,7 +44,7 @@ _MARKERS = {"X": "o", "Y": "s"}
 _DASHES: Mapping[str, Any] = {"l2": "solid", "entropy": (0, (4.0, 1.6))}
 
 
-def _sampler(mean: float, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _sampler(mean: float, n: int, rng: np.random.Generator) -> Floats:
     return rng.normal(mean, 1.0, n)
 
 
@@ -80,9 +79,9 @@ def parts(*, quick: bool) -> list[Part]:
 class _Curves:
     """All seeds of one regularizer, free or opposite; duals are of shape (seeds, grid)."""
 
-    x_dual: NDArray[np.float64]
-    y_dual: NDArray[np.float64]
-    value: NDArray[np.float64]
+    x_dual: Floats
+    y_dual: Floats
+    value: Floats
 
     @classmethod
     def gather(cls, runs: Result) -> _Curves:
@@ -103,7 +102,7 @@ class _Curves:
         return float(np.abs(self.x_dual + self.y_dual).max())
 
 
-def _mass(which: str) -> NDArray[np.float64]:
+def _mass(which: str) -> Floats:
     """Return the probabilities of the grid points, with sum 1."""
     density = np.asarray(norm.pdf(_GRID, loc=_MEANS[which]), dtype=np.float64)
     return density / density.sum()
@@ -180,7 +179,7 @@ def _claims(curves: _AllCurves) -> tuple[Claim, ...]:
 
 
 @drawing.default_style()
-def _figure(curves: _AllCurves, shares: Mapping[str, NDArray[np.float64]]) -> Any:
+def _figure(curves: _AllCurves, shares: Mapping[str, Floats]) -> Any:
     figure, ((left, center, right),) = drawing.start_figure(1, 3, (10.2, 3.7))
     center.sharey(right)
     for name, share in shares.items():

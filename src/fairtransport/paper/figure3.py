@@ -32,8 +32,7 @@ from fairtransport.transport.line import wasserstein
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.paper.finding import Claim, Part, Result, Stop
 
 _SEXES = ("Female", "Male")
@@ -95,9 +94,9 @@ def parts(*, quick: bool) -> list[Part]:
 class _Gap:
     """Distance of one sex to the target at one class rate: arrays over the seeds."""
 
-    distance: NDArray[np.float64]
-    shift: NDArray[np.float64]
-    above: NDArray[np.float64]
+    distance: Floats
+    shift: Floats
+    above: Floats
 
     @classmethod
     def gather(cls, results: list[Result], key: str) -> _Gap:
@@ -112,7 +111,7 @@ class _Gap:
 _Gaps = dict[tuple[str, str], _Gap]
 
 
-def _wass1(gaps: _Gaps, world: str) -> NDArray[np.float64]:
+def _wass1(gaps: _Gaps, world: str) -> Floats:
     return np.sum([gaps[world, sex].distance for sex in _SEXES], axis=0)
 
 
@@ -149,12 +148,12 @@ def _signed(value: float | np.floating[Any], sign: str = "-") -> str:
     return text.replace("0.", ".", 1).replace("-", "\N{MINUS SIGN}")
 
 
-def _range(values: NDArray[np.float64]) -> str:
+def _range(values: Floats) -> str:
     text = _signed(values.mean())
     return text if values.size == 1 else f"{text} ({_signed(values.min())} to {_signed(values.max())})"
 
 
-def _claims(gaps: _Gaps, start: NDArray[np.float64]) -> tuple[Claim, ...]:
+def _claims(gaps: _Gaps, start: Floats) -> tuple[Claim, ...]:
     same, changed = _wass1(gaps, "same"), _wass1(gaps, "changed")
     female, before = gaps["changed", "Female"], gaps["same", "Female"]
     male = max(gaps[world, "Male"].distance.max() for world in _WORLDS)
@@ -206,7 +205,7 @@ def _figure(first: Result) -> Any:
     return figure
 
 
-def _draw(axis: Any, target: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
+def _draw(axis: Any, target: Floats, scores: Floats) -> None:
     fill = {"fill": True, "color": _TARGET_COLOUR, "alpha": 0.38, "linewidth": 0}
     axis.stairs(shares_of(target, _BINS), _BINS, label="target", **fill)
     line = {"color": _OUTPUT_COLOUR, "linewidth": 1.9, "zorder": 4}

@@ -27,8 +27,7 @@ from fairtransport.report.style.figures import GroupStyle
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.linear import Trainer
     from fairtransport.paper.finding import Claim, Part, Result, Stop
     from fairtransport.paper.splits import Split
@@ -62,14 +61,14 @@ def _start() -> Any:
     return LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
 
 
-def _evaluator(split: Split, rate: float | None, target: NDArray[np.float64]) -> Evaluator:
+def _evaluator(split: Split, rate: float | None, target: Floats) -> Evaluator:
     """Return an evaluator on test rows at a rate, the same rows for the same rate; all rows for the original data."""
     if rate is None:
         return Evaluator.build(split.X_test, split.y_test, split.sensitive_test, target)
     return Evaluator.at_rates(split, {"Female": rate}, target, np.random.default_rng(round(1000 * rate)))
 
 
-def _problem(split: Split, rate: float, target: NDArray[np.float64], rng: np.random.Generator) -> TrainingProblem:
+def _problem(split: Split, rate: float, target: Floats, rng: np.random.Generator) -> TrainingProblem:
     """Return the problem of training rows at a rate, with the same columns, groups and target."""
     rows = rows_at_rates(split.y_train, split.sensitive_train["sex"], {"Female": rate}, rng)
     return TrainingProblem.build(
@@ -77,7 +76,7 @@ def _problem(split: Split, rate: float, target: NDArray[np.float64], rng: np.ran
     )
 
 
-def _duals(trainer: Trainer) -> NDArray[np.float64]:
+def _duals(trainer: Trainer) -> Floats:
     """Tabulate the women's dual variable and the target's in their problem over [0, 1]; DOT has none."""
     if trainer.objective.dual is None:
         return np.zeros((2, GRID.size))
@@ -138,32 +137,32 @@ def parts(*, quick: bool) -> list[Part]:
 class _Runs:
     """All seeds of one method: the updates of (segments, records), and arrays of (seeds, segments, records)."""
 
-    update: NDArray[np.float64]
-    wass1: NDArray[np.float64]
-    error: NDArray[np.float64]
+    update: Floats
+    wass1: Floats
+    error: Floats
 
     @property
-    def start(self) -> NDArray[np.float64]:
+    def start(self) -> Floats:
         """Wass1 just after each change, by seed and segment."""
         return self.wass1[:, :, 0]
 
     @property
-    def end(self) -> NDArray[np.float64]:
+    def end(self) -> Floats:
         """Mean Wass1 of each segment's last records, by seed and segment."""
         return self.wass1[:, :, -END:].mean(axis=2)
 
     @property
-    def least(self) -> NDArray[np.float64]:
+    def least(self) -> Floats:
         """The minimum of each segment, by seed and segment."""
         return self.wass1.min(axis=2)
 
     @property
-    def jitter(self) -> NDArray[np.float64]:
+    def jitter(self) -> Floats:
         """Standard deviation over each segment's second half, by seed and segment."""
         return self.wass1[:, :, self.wass1.shape[2] // 2 :].std(axis=2)
 
     @property
-    def needed(self) -> NDArray[np.float64]:
+    def needed(self) -> Floats:
         """Updates until Wass1 is low, by seed and segment; the whole segment where it never is."""
         low = self.wass1 <= LOW
         first = np.where(low.any(axis=2), low.argmax(axis=2), low.shape[2] - 1)
@@ -188,7 +187,7 @@ def jumps() -> list[int]:
     return [before + 1 for before, change in enumerate(pairwise(all_rates())) if change == (0.1, 0.4)]
 
 
-def _shown_duals(duals: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+def _shown_duals(duals: Floats) -> dict[str, Floats]:
     """Return the duals at the change that the paper shows; arrays of shape (seeds, 2, grid).
 
     A constant moved from one dual to the other changes nothing, so both are shifted to the same mean over [0, 1].
@@ -274,7 +273,7 @@ def _progress_claims(runs: _AllRuns) -> Iterator[Claim]:
     )
 
 
-def _dual_claims(duals: Mapping[str, NDArray[np.float64]], change: int) -> Iterator[Claim]:
+def _dual_claims(duals: Mapping[str, Floats], change: int) -> Iterator[Claim]:
     """Check the claims about the duals before and after the change."""
     size = {when: np.abs(pairs).max(axis=(1, 2)) for when, pairs in duals.items()}
     gaps = {when: np.abs(pairs[:, 0] - pairs[:, 1]) for when, pairs in duals.items()}
@@ -332,7 +331,7 @@ def _short_table(runs: _AllRuns) -> Table:
     return Table(("From update", "Female rate", *head), tuple(rows))
 
 
-def _dual_table(duals: Mapping[str, NDArray[np.float64]]) -> Table:
+def _dual_table(duals: Mapping[str, Floats]) -> Table:
     rows = [
         (when, seed, round(float(point), 3), *rounded(*values))
         for when, pairs in duals.items()
@@ -343,7 +342,7 @@ def _dual_table(duals: Mapping[str, NDArray[np.float64]]) -> Table:
 
 
 @drawing.default_style()
-def _figure(runs: _AllRuns, duals: Mapping[str, NDArray[np.float64]]) -> Any:
+def _figure(runs: _AllRuns, duals: Mapping[str, Floats]) -> Any:
     figure, ((left, before, after),) = drawing.start_figure(1, 3, (11.8, 4.0), width_ratios=(3.5, 1, 1))
     before.sharey(after)
     _draw_traces(left, runs)
@@ -383,7 +382,7 @@ def _draw_traces(axis: Any, runs: _AllRuns) -> None:
     drawing.add_legend(axis, "upper right", size=9, ncols=2, handlelength=3.0)
 
 
-def _draw_duals(axis: Any, pairs: NDArray[np.float64]) -> None:
+def _draw_duals(axis: Any, pairs: Floats) -> None:
     axis.axhline(0.0, color=drawing.THEME.quiet, linewidth=0.8, zorder=2)
     kinds = (("women's outputs", GroupStyle("#0072b2"), "o"), ("target", GroupStyle("#8c8c8c", (4.0, 1.6)), "s"))
     for number, (name, style, marker) in enumerate(kinds):

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -68,14 +70,14 @@ class Table:
         return text.getvalue()
 
 
-def bin_table(edges: NDArray[np.float64], columns: Mapping[str, NDArray[np.float64]]) -> Table:
+def bin_table(edges: Floats, columns: Mapping[str, Floats]) -> Table:
     """Return the percentages in the bins of histograms, one column for each."""
     ends = np.round([edges[:-1], edges[1:]], 4).tolist()
     shares = np.round(list(columns.values()), 3).tolist()
     return Table(("from", "to", *columns), tuple(zip(*ends, *shares, strict=True)))
 
 
-def shares_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares_of(values: Floats, edges: Floats) -> Floats:
     """Return the percentage of the values in each bin."""
     return 100.0 * np.histogram(values, edges)[0] / values.size
 
@@ -89,7 +91,7 @@ SPREAD = ("wass1_mean", "wass1_min", "wass1_max", "error_mean", "error_min", "er
 """The columns of `spread_of` Wass1 and the error."""
 
 
-def spread_of(*measures: NDArray[np.float64]) -> tuple[float, ...]:
+def spread_of(*measures: Floats) -> tuple[float, ...]:
     """Return mean, minimum and maximum over seeds of each measure."""
     return rounded(*(value for values in measures for value in (values.mean(), values.min(), values.max())))
 

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Ints
     from fairtransport.groups import Groups
 
-    _Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
+    _Rows = tuple[Ints, Ints]
 
 _ADULT_NUMERIC = ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
 _GERMAN_NUMERIC = (
@@ -40,10 +41,10 @@ class Split:
 
     name: str
     X_train: Any
-    y_train: NDArray[np.int64]
+    y_train: Ints
     sensitive_train: Mapping[str, NDArray[np.object_]]
     X_test: Any
-    y_test: NDArray[np.int64]
+    y_test: Ints
     sensitive_test: Mapping[str, NDArray[np.object_]]
     crossed: bool = True
 
@@ -132,7 +133,7 @@ def communities_splits(n_splits: int = 10, random_state: int = 0, *, crossed: bo
     )
 
 
-def _random_rows(target: NDArray[np.int64], n_splits: int, random_state: int) -> Iterator[_Rows]:
+def _random_rows(target: Ints, n_splits: int, random_state: int) -> Iterator[_Rows]:
     """Yield training and test rows with three quarters and one quarter of each class."""
     check_count(n_splits, name="n_splits")
     for seed in range(random_state, random_state + n_splits):
@@ -142,7 +143,7 @@ def _random_rows(target: NDArray[np.int64], n_splits: int, random_state: int) ->
 def _split(
     name: str,
     data: NDArray[Any],
-    target: NDArray[np.int64],
+    target: Ints,
     sensitive: Mapping[str, NDArray[np.object_]],
     *,
     rows: _Rows,
@@ -166,7 +167,7 @@ def adult_by_sex() -> Split:
 
 
 def rows_at_rates(
-    labels: NDArray[np.int64], sex: NDArray[np.object_], rates: Mapping[str, float], rng: np.random.Generator
+    labels: Ints, sex: NDArray[np.object_], rates: Mapping[str, float], rng: np.random.Generator
 ) -> NDArray[np.intp]:
     """Draw rows so that each sex has a given share in class 1."""
     table = Bunch(data=labels[:, None], target=labels, sensitive_features=sex[:, None], sensitive_names=["sex"])

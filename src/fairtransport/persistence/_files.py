@@ -391,10 +391,7 @@ _WRITERS: tuple[tuple[type, Callable[[Writer, Any, str], Any]], ...] = (
             "values": to.write(list(value.values()), path),
         },
     ),
-    (
-        slice,
-        lambda to, value, path: {"$": "slice", "items": to.write([value.start, value.stop, value.step], path)},
-    ),
+    (slice, lambda to, value, path: {"$": "slice", "items": to.write([value.start, value.stop, value.step], path)}),
     (np.dtype, _write_dtype),
     (type, _write_type),
 )

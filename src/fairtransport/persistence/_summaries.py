@@ -23,6 +23,7 @@ from fairtransport.transport.line import QuantileMap
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.histograms import Grid
 
 
@@ -41,11 +42,11 @@ NO_CHANGE = Change(0.0, 0.0)
 
 def summarise_map(
     carry: QuantileMap,
-    rows: NDArray[np.int64],
+    rows: Ints,
     people: int,
     grid: Grid | None = None,
     score_range: tuple[float, float] | None = (0.0, 1.0),
-) -> tuple[QuantileMap, NDArray[np.int64], Change]:
+) -> tuple[QuantileMap, Ints, Change]:
     """Return the map through points of at least ``people`` rows, their rows, and the change."""
     if people <= 1:
         return carry, rows, NO_CHANGE
@@ -70,19 +71,13 @@ def summarise_map(
 
 
 def _summary(
-    carry: QuantileMap,
-    rows: NDArray[np.int64],
-    knots: NDArray[np.float64],
-    images: NDArray[np.float64],
-    behind: NDArray[np.int64],
-    *,
-    extrapolate: bool,
-) -> tuple[QuantileMap, NDArray[np.int64], Change]:
+    carry: QuantileMap, rows: Ints, knots: Floats, images: Floats, behind: Ints, *, extrapolate: bool
+) -> tuple[QuantileMap, Ints, Change]:
     """Return the map through points, the rows behind them, and how far its images differ from those of the map."""
     rising = np.append(True, knots[1:] > knots[:-1])  # means of scores that differ by rounding only may be equal
     short = QuantileMap(knots[rising], np.maximum.accumulate(images)[rising])
 
-    def moved(one: QuantileMap, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def moved(one: QuantileMap, points: Floats) -> Floats:
         return move_scores(points, np.zeros(points.size, dtype=np.uint8), [one], 1.0, extrapolate=extrapolate)
 
     where = np.union1d(carry.knots, short.knots)
@@ -93,13 +88,13 @@ def _summary(
 
 def _summarise_inner(
     carry: QuantileMap,
-    rows: NDArray[np.int64],
+    rows: Ints,
     people: int,
     grid: Grid | None,
     *,
     inner: slice,
     score_range: tuple[float, float] | None,
-) -> tuple[QuantileMap, NDArray[np.int64], Change]:
+) -> tuple[QuantileMap, Ints, Change]:
     """Summarise the knots with rows; those before and after them are not scores of people, and stay."""
     between = QuantileMap(carry.knots[inner], carry.images[inner])
     part, behind, _ = summarise_map(between, rows[inner], people, grid, score_range)
@@ -111,7 +106,7 @@ def _summarise_inner(
     return _summary(carry, rows, knots, images, at_knots, extrapolate=score_range is None)
 
 
-def summarise_quantiles(values: NDArray[np.float64], people: int, n_rows: float) -> tuple[NDArray[np.float64], Change]:
+def summarise_quantiles(values: Floats, people: int, n_rows: float) -> tuple[Floats, Change]:
     """Return ascending values of equal mass with at least ``people`` rows behind each distinct one, and the change."""
     if people <= 1:
         return values, NO_CHANGE
@@ -127,12 +122,12 @@ def summarise_quantiles(values: NDArray[np.float64], people: int, n_rows: float)
     return summary, Change(float(moved.max()), float(moved.mean()))
 
 
-def _threshold(rows: NDArray[np.int64], people: int) -> int:
+def _threshold(rows: Ints, people: int) -> int:
     """Return the least number of rows per point, which is larger if there would be too many points."""
     return people if rows.size <= MAX_POINTS + 1 else max(people, math.ceil(rows.sum() / MAX_POINTS))
 
 
-def _blocks(rows: NDArray[np.int64], people: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _blocks(rows: Ints, people: int) -> tuple[Ints, Ints]:
     """Return the first and last knot of each block; every block has ``people`` rows, if all knots together have."""
     shared = rows >= people
     light = np.where(shared, 0, rows)
@@ -155,15 +150,13 @@ def _blocks(rows: NDArray[np.int64], people: int) -> tuple[NDArray[np.int64], ND
     return first[kept], last[kept]
 
 
-def _means(
-    values: NDArray[np.float64], rows: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _means(values: Floats, rows: Ints, first: Ints, last: Ints) -> Floats:
     """Return the mean value of the rows of each block, clipped to the values of the block against rounding."""
     means = _sums(values * rows, first, last) / _sums(rows, first, last)
     return np.clip(means, values[first], values[last])
 
 
-def _beyond(end: NDArray[np.float64], inner: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+def _beyond(end: Floats, inner: Floats, low: float, high: float) -> Floats:
     """Return, as one row, the point on the line that is half as far from the end as the inner one, within the range."""
     step = end - inner
     available = np.where(step > 0, high - end, end - low)
@@ -171,6 +164,6 @@ def _beyond(end: NDArray[np.float64], inner: NDArray[np.float64], low: float, hi
     return np.clip(end + share * step, low, high)[None]
 
 
-def _sums(values: NDArray[Any], first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[Any]:
+def _sums(values: NDArray[Any], first: Ints, last: Ints) -> NDArray[Any]:
     edges = np.column_stack((first, last + 1)).ravel()
     return np.add.reduceat(np.append(values, values.dtype.type(0)), edges)[::2]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
+
     Margins = NDArray[np.floating[Any]]
 
 MISSING_LEFT, ZERO_IS_MISSING, CATEGORIES = 1, 2, 4  # flags of a node
@@ -87,15 +89,15 @@ class Trees:
     n_columns: int
     allow_nan: bool
     missing: float
-    base: NDArray[np.float64]
-    starts: NDArray[np.int64]
+    base: Floats
+    starts: Ints
     feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
+    threshold: Floats
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     flags: NDArray[np.uint8]
     values: NDArray[Any]
-    set_starts: NDArray[np.int64]
+    set_starts: Ints
     words: NDArray[np.uint32]
 
     @property
@@ -153,7 +155,7 @@ class Trees:
             require(_within(array, 0, total + 1) and (np.diff(array) >= steps).all(), f"{name} does not ascend")
         require(self.n_trees % (n_outputs // self.values.shape[1]) == 0, "a round has too few trees")
 
-    def margins(self, X: NDArray[np.float64]) -> Margins:
+    def margins(self, X: Floats) -> Margins:
         """Return the sum over trees for each row and output, in the precision of the library."""
         sums = np.empty((len(X), self.base.size), dtype=self.values.dtype)
         sums[:] = self.base
@@ -163,9 +165,6 @@ class Trees:
 
 def _within(array: NDArray[Any], low: float, high: float) -> bool:
     return bool((array >= low).all() and (array < high).all())
-
-
-# ------------------------------------------------------------------------------------------------------- estimators
 
 
 class _TreeModel(BaseEstimator):
@@ -187,7 +186,7 @@ class _TreeModel(BaseEstimator):
         sums = self.trees_.margins(self._read(X))
         return sums[:, 0] if sums.shape[1] == 1 else sums
 
-    def _read(self, X: Any) -> NDArray[np.float64]:
+    def _read(self, X: Any) -> Floats:
         """Return the features as the library would read them, categories as their numbers."""
         trees = self.trees_
         table = nw.from_native(X, pass_through=True, eager_only=True)
@@ -225,7 +224,7 @@ class _TreeModel(BaseEstimator):
             return table.to_native()
         return self._with_codes([table[:, index] for index in range(table.shape[1])])
 
-    def _with_codes(self, columns: list[Any]) -> NDArray[np.float64]:
+    def _with_codes(self, columns: list[Any]) -> Floats:
         """Return columns as numbers: of categories their position among those known, NaN for others."""
         numbers = np.empty((len(columns[0]), len(columns)))
         for index, column in enumerate(columns):
@@ -250,7 +249,7 @@ class _TreeModel(BaseEstimator):
         return tags
 
 
-def _dense(X: Any, absent: float) -> NDArray[np.float64]:
+def _dense(X: Any, absent: float) -> Floats:
     """Return a sparse matrix as a dense one, with this value where it has none."""
     cells = X.tocoo()
     dense = np.full(X.shape, absent)

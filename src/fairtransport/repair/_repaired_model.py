@@ -18,6 +18,7 @@ from fairtransport.criteria.criterion import criterion_name
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.criteria import Criterion
     from fairtransport.groups import GroupPolicy
 
@@ -76,7 +77,7 @@ class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
             raise ValueError("X has 1 sample; groups can be compared only where each has rows.")
         return real_targets(y, type(self).__name__), None
 
-    def _classify(self, probabilities: NDArray[np.float64]) -> NDArray[Any]:
+    def _classify(self, probabilities: Floats) -> NDArray[Any]:
         """Return class 1 where its probability is above one half."""
         return np.asarray(self.classes_[(probabilities[:, 1] > 0.5).astype(int)])
 
@@ -109,7 +110,7 @@ def is_fitted(estimator: Any) -> bool:
     return True
 
 
-def weight_options(model: Any, weights: NDArray[np.float64] | None, remedy: str) -> dict[str, Any]:
+def weight_options(model: Any, weights: Floats | None, remedy: str) -> dict[str, Any]:
     """Return the weights under the name by which ``fit`` takes them; a pipeline takes them for its last step."""
     if weights is None:
         return {}

@@ -12,19 +12,15 @@ from fairtransport.transport.line import Sample
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.histograms import GroupHistograms
-
-    Array = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 # Scores that differ only by rounding.
 
 _ROUNDING = 16 * np.finfo(np.float64).eps
 
 
-def tie_starts(values: Array, *, probabilities: bool = True) -> NDArray[np.bool_]:
+def tie_starts(values: Floats, *, probabilities: bool = True) -> Bools:
     """Return which of ascending scores differ from the one before by more than rounding.
 
     Equal rows can get scores that differ in the last bits: libraries add in another order in a batch of another
@@ -41,13 +37,19 @@ def tie_starts(values: Array, *, probabilities: bool = True) -> NDArray[np.bool_
 class ScoreCounts:
     """The weight of rows with each label at each distinct score."""
 
-    values: Array
-    masses: Array
+    values: Floats
+    masses: Floats
     rows: Ints
 
     @classmethod
     def from_rows(
-        cls, scores: Array, labels: Ints, weights: Array | None = None, *, n_labels: int = 2, probabilities: bool = True
+        cls,
+        scores: Floats,
+        labels: Ints,
+        weights: Floats | None = None,
+        *,
+        n_labels: int = 2,
+        probabilities: bool = True,
     ) -> ScoreCounts:
         """Return the counts of rows, whose labels are 0 to ``n_labels - 1``."""
         values, index = np.unique(scores, return_inverse=True)
@@ -72,13 +74,13 @@ class ScoreCounts:
         return float(self.masses.sum())
 
     @property
-    def shares(self) -> Array:
+    def shares(self) -> Floats:
         """Share of each label's weight at each score, 0 for labels without rows: shape (n_labels, n)."""
         totals = self.masses.sum(axis=1, keepdims=True)
         return np.divide(self.masses, totals, out=np.zeros_like(self.masses), where=totals > 0)
 
     @property
-    def has_label(self) -> NDArray[np.bool_]:
+    def has_label(self) -> Bools:
         """Whether there are rows with each label."""
         return np.asarray(self.masses.sum(axis=1) > 0)
 
@@ -88,7 +90,7 @@ class ScoreCounts:
         at = masses > 0
         return Sample.from_sorted(self.values[at], masses[at])
 
-    def moved(self, images: Array, label: int) -> Sample:
+    def moved(self, images: Floats, label: int) -> Sample:
         """Return the distribution of the rows with one label after each score was moved to its image."""
         at = self.masses[label] > 0
         return Sample.from_sorted(images[at], self.masses[label][at])
@@ -117,5 +119,5 @@ def _joined(rows: Ints, min_rows: int) -> Ints:
     return np.minimum(runs, max(0, number - 1))  # what is left at the end joins the last run
 
 
-def _at(weights: Array | None, rows: NDArray[np.bool_]) -> Array | None:
+def _at(weights: Floats | None, rows: Bools) -> Floats | None:
     return None if weights is None else weights[rows]

@@ -182,10 +182,7 @@ class TableRepair(BaseEstimator):
         return repair.lookup()
 
     def _columns(
-        self,
-        score: str | None,
-        sensitive_features: str | Sequence[str] | None,
-        strata: str | Sequence[str] | None,
+        self, score: str | None, sensitive_features: str | Sequence[str] | None, strata: str | Sequence[str] | None
     ) -> tuple[str, str | Sequence[str]]:
         """Return the column of the scores, and those of strata and groups together, by which rows are joined."""
         columns = self.sensitive_features if sensitive_features is None else sensitive_features

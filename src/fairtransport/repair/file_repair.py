@@ -25,15 +25,11 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.groups import Groups
     from fairtransport.histograms import Grid
     from fairtransport.repair.quantile import QuantileRepair
     from fairtransport.tables import Columns, FileTable
-
-    Array = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 # What a repair does to rows that it was not fitted to, estimated from histograms of folds.
 
@@ -187,12 +183,12 @@ class _BatchRepairer:
         codes[(parts == _MISSING).any(axis=0)] = _MISSING
         return codes
 
-    def count(self, scores: Array, codes: Ints, counts: dict[str, int]) -> NDArray[np.bool_]:
+    def count(self, scores: Floats, codes: Ints, counts: dict[str, int]) -> Bools:
         """Count the rows by what happens to them, and return which get a repaired score."""
         absent = np.isnan(scores)
         missing = ~absent & (codes == _MISSING)
         unknown = ~absent & (codes == _UNKNOWN)
-        kept: NDArray[np.bool_] = ~(absent | missing | unknown)
+        kept: Bools = ~(absent | missing | unknown)
         clamped = kept & ((scores < self.grid.low) | (scores > self.grid.high))
         found = {"clamped": clamped, "no score": absent, "no group": missing, "unknown group": unknown}
         for name, rows in found.items():
@@ -200,7 +196,7 @@ class _BatchRepairer:
         counts["rows"] += scores.size
         return kept
 
-    def repair(self, scores: Array, codes: Ints, numbers: Ints) -> tuple[Array, Array]:
+    def repair(self, scores: Floats, codes: Ints, numbers: Ints) -> tuple[Floats, Floats]:
         """Return the scores, clamped to the range, and the repaired scores; ``numbers`` are those of the rows."""
         clamped = np.clip(scores, self.grid.low, self.grid.high)
         strata, groups = np.divmod(codes, len(self._repair.groups_))
@@ -222,7 +218,7 @@ class _HistogramSums:
         self._sums: list[GroupHistograms | None] = [None] * (n_folds + 1)  # of each fold before repair; of all after it
         self._n_rows = 0
 
-    def add(self, kept: NDArray[np.bool_], codes: Ints, before: Array, after: Array, used: dict[str, Any]) -> None:
+    def add(self, kept: Bools, codes: Ints, before: Floats, after: Floats, used: dict[str, Any]) -> None:
         counted = np.ones(codes.size, dtype=np.bool_)
         weights = labels = None
         if self._columns.weight is not None:
@@ -281,7 +277,7 @@ def _swap_classes(histograms: GroupHistograms) -> GroupHistograms:
     return replace(histograms, masses=histograms.masses[::-1].copy(), squares=squares)
 
 
-def _floats(column: Any) -> Array:
+def _floats(column: Any) -> Floats:
     """Return a column as floats, with NaN for missing values."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 

@@ -17,12 +17,11 @@ from fairtransport.strata import make_strata
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.histograms import GroupHistograms
     from fairtransport.strata import Strata
-
-    Array = NDArray[np.float64]
 
 
 def require_groups(sensitive_features: Any) -> None:
@@ -46,7 +45,7 @@ def separate_groups(sensitive_features: Any, policy: GroupPolicy, *, n_rows: int
 
 
 def groups_to_repair(
-    sensitive_features: Any, *, n_rows: int, groups: GroupPolicy | None, weights: Array | None = None
+    sensitive_features: Any, *, n_rows: int, groups: GroupPolicy | None, weights: Floats | None = None
 ) -> Groups:
     """Return the groups of all rows; raise unless each can be repaired from its rows of positive weight."""
     require_groups(sensitive_features)
@@ -118,11 +117,11 @@ def require_labels(y: Any, criterion: str) -> None:
 class TrainingLabels(NamedTuple):
     """The label of each row, from 0 to ``n_labels - 1``: of two classes, or of ranges of y."""
 
-    codes: NDArray[np.int64]
+    codes: Ints
     n_labels: int = 2
 
 
-def training_labels(y: Any, groups: Groups, criterion: str, weights: Array | None = None) -> TrainingLabels | None:
+def training_labels(y: Any, groups: Groups, criterion: str, weights: Floats | None = None) -> TrainingLabels | None:
     """Return the labels of the rows, or None where the criterion needs none.
 
     Two labels are 0 and 1. Of a regression, people with similar y are compared: numbers of which there are more than
@@ -139,7 +138,7 @@ def training_labels(y: Any, groups: Groups, criterion: str, weights: Array | Non
     return TrainingLabels((labels == classes[1]).astype(np.int64))
 
 
-def _ranges_of(values: Array, groups: Groups, criterion: str, weights: Array | None) -> TrainingLabels:
+def _ranges_of(values: Floats, groups: Groups, criterion: str, weights: Floats | None) -> TrainingLabels:
     check_length(values, size=groups.n_rows, name="y")
     if criterion == "equal_opportunity":
         raise ValueError(
@@ -157,7 +156,7 @@ def strata_to_repair(
     groups: Groups,
     criterion: str,
     labels: TrainingLabels | None,
-    weights: Array | None,
+    weights: Floats | None,
     *,
     randomize: bool,
 ) -> Strata | None:
@@ -179,7 +178,7 @@ def strata_to_repair(
     return cells
 
 
-def _require_two_groups(codes: NDArray[np.int64], groups: Groups, weights: Array | None) -> None:
+def _require_two_groups(codes: Ints, groups: Groups, weights: Floats | None) -> None:
     """Raise unless the rows of some range of y belong to two groups."""
     counted = np.ones(codes.size, dtype=np.bool_) if weights is None else weights > 0
     for code in np.unique(codes).tolist():
@@ -188,7 +187,7 @@ def _require_two_groups(codes: NDArray[np.int64], groups: Groups, weights: Array
     raise ValueError("There is nothing to compare: no range of y has rows of two groups.")
 
 
-def stratum_codes(known: Strata | None, strata: Any, n_rows: int) -> NDArray[np.int64] | None:
+def stratum_codes(known: Strata | None, strata: Any, n_rows: int) -> Ints | None:
     """Return the stratum of each row; raise for rows of a stratum that was not seen in fit."""
     if known is None:
         if strata is not None:
@@ -236,7 +235,7 @@ class MapSources:
 
     maps: tuple[tuple[int, ...], ...]
     target: tuple[tuple[int, ...], ...]
-    own_map: NDArray[np.bool_]
+    own_map: Bools
 
     @classmethod
     def choose(cls, sizes: ArrayLike, small: str, min_size: int, *, by_size: bool) -> MapSources:

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.histograms import GroupHistograms
 
-    Array = NDArray[np.float64]
-    Ints = NDArray[np.int64]
     Members = tuple[int, ...]
     MapAndRows = tuple[QuantileMap, Ints]
 
@@ -42,14 +41,16 @@ UNIT = (0.0, 1.0)
 class ScoredRows:
     """Rows of positive weight; groups from ``n_kept`` on were dropped, and have no maps of their own."""
 
-    scores: Array
+    scores: Floats
     groups: Groups
     n_kept: int
-    weights: Array | None = None
+    weights: Floats | None = None
     labels: Ints | None = None
 
     @classmethod
-    def of(cls, scores: Array, groups: Groups, weights: Array | None = None, labels: Ints | None = None) -> ScoredRows:
+    def of(
+        cls, scores: Floats, groups: Groups, weights: Floats | None = None, labels: Ints | None = None
+    ) -> ScoredRows:
         """Return rows, with the labels of dropped groups after the others."""
         return cls(scores, with_dropped_labels(groups), len(groups), weights, labels)
 
@@ -64,7 +65,7 @@ class ScoredRows:
         return np.where(np.arange(len(self.groups)) < self.n_kept, self.groups.counts, 0)
 
     @property
-    def masses(self) -> Array:
+    def masses(self) -> Floats:
         """Weight of each group."""
         weights = self.weights
         return np.array([rows.size if weights is None else weights[rows].sum() for rows in self.groups.rows], float)
@@ -84,7 +85,7 @@ class ScoredRows:
             rows = np.concatenate([self.groups.rows[group] for group in members])
         return Sample.from_values(self.scores[rows], None if self.weights is None else self.weights[rows])
 
-    def rows_at(self, members: Members, values: Array) -> Ints:
+    def rows_at(self, members: Members, values: Floats) -> Ints:
         """Return how many rows of some groups share each of their distinct scores; values are all of these, sorted."""
         del members
         starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
@@ -116,7 +117,7 @@ class CountedRows:
         return self.histograms.rows
 
     @property
-    def masses(self) -> Array:
+    def masses(self) -> Floats:
         """Weight of each group."""
         return np.asarray(self.histograms.weights, dtype=np.float64)
 
@@ -132,7 +133,7 @@ class CountedRows:
         """Return the distribution of some groups together."""
         return self.histograms.pooled_sample(members)
 
-    def rows_at(self, members: Members, values: Array) -> Ints:
+    def rows_at(self, members: Members, values: Floats) -> Ints:
         """Return the rows at each value; with weights, the least number there can be: (sum w)^2 / sum w^2."""
         nodes = np.searchsorted(self.histograms.grid.nodes, values)
         mass = self.histograms.by_group[list(members)].sum(axis=0)[nodes]
@@ -231,7 +232,7 @@ _MAX_POINTS = 256  # at which the distances to other groups are integrated
 _TIE_BREAK = 1e-3  # weight of the mean squared change against the distance
 
 
-def separation(counts: Sequence[ScoreCounts], images: Sequence[Array], label_weights: Array) -> float:
+def separation(counts: Sequence[ScoreCounts], images: Sequence[Floats], label_weights: Floats) -> float:
     """Return the weighted sum over labels of the Wasserstein-1 distances between pairs of groups."""
     total = 0.0
     for label in np.flatnonzero(label_weights):
@@ -243,8 +244,8 @@ def separation(counts: Sequence[ScoreCounts], images: Sequence[Array], label_wei
 
 
 def best_partial_repair(
-    counts: Sequence[ScoreCounts], repairs: Sequence[Sequence[QuantileMap]], label_weights: Array
-) -> list[Array]:
+    counts: Sequence[ScoreCounts], repairs: Sequence[Sequence[QuantileMap]], label_weights: Floats
+) -> list[Floats]:
     """Return the images under the partial repair with the smallest separation.
 
     Notes
@@ -256,7 +257,7 @@ def best_partial_repair(
     for maps in repairs:
         full = [carry(one.values) for carry, one in zip(maps, counts, strict=True)]
 
-        def images(amount: float, full: list[Array] = full) -> list[Array]:
+        def images(amount: float, full: list[Floats] = full) -> list[Floats]:
             return [(1.0 - amount) * one.values + amount * image for one, image in zip(counts, full, strict=True)]
 
         found = minimize_scalar(
@@ -273,8 +274,8 @@ def best_partial_repair(
 
 
 def equalizing_images(
-    counts: Sequence[ScoreCounts], start: Sequence[Array], label_weights: Array, *, width: float = 1.0
-) -> list[tuple[Array, Array]]:
+    counts: Sequence[ScoreCounts], start: Sequence[Floats], label_weights: Floats, *, width: float = 1.0
+) -> list[tuple[Floats, Floats]]:
     """Return the increasing maps with the smallest separation that keep the distribution of all scores together."""
     n_slices = 256 if len(counts) <= 3 else 128 if len(counts) <= _MANY_UNITS else 64
     units = [_Unit.of(one, image, n_slices) for one, image in zip(counts, start, strict=True)]
@@ -300,14 +301,14 @@ class _Unit:
     labels there are rows.
     """
 
-    knots: Array
-    start: Array
-    masses: Array
-    shares: Array
-    has_label: NDArray[np.bool_]
+    knots: Floats
+    start: Floats
+    masses: Floats
+    shares: Floats
+    has_label: Bools
 
     @classmethod
-    def of(cls, counts: ScoreCounts, images: Array, n_slices: int) -> _Unit:
+    def of(cls, counts: ScoreCounts, images: Floats, n_slices: int) -> _Unit:
         slices = counts.sliced(n_slices)
         mass = counts.masses.sum(axis=0)
         sums = np.bincount(slices, mass).astype(np.float64)
@@ -319,11 +320,11 @@ class _Unit:
         return cls(knots, np.maximum.accumulate(start), _cumulated(sums), cumulated, counts.has_label)
 
 
-def _cumulated(values: Array) -> Array:
+def _cumulated(values: Floats) -> Floats:
     return np.append(0.0, np.cumsum(values))
 
 
-def _merge_in_turn(units: Sequence[_Unit], label_weights: Array, tie_break: float, *, tol: float) -> list[Array]:
+def _merge_in_turn(units: Sequence[_Unit], label_weights: Floats, tie_break: float, *, tol: float) -> list[Floats]:
     """Merge one pair of groups after the other, until nothing improves; return the images of the slices."""
     images = [unit.start for unit in units]
     n_units = len(units)
@@ -342,8 +343,11 @@ def _merge_in_turn(units: Sequence[_Unit], label_weights: Array, tie_break: floa
 
 
 def _merge_pair(
-    both: Sequence[tuple[_Unit, Array]], others: Sequence[tuple[_Unit, Array]], label_weights: Array, tie_break: float
-) -> tuple[Array, Array]:
+    both: Sequence[tuple[_Unit, Floats]],
+    others: Sequence[tuple[_Unit, Floats]],
+    label_weights: Floats,
+    tie_break: float,
+) -> tuple[Floats, Floats]:
     r"""Return the images of the slices of two groups under the best merge of their rankings.
 
     Notes
@@ -364,10 +368,10 @@ def _merge_pair(
     area = _quantile_integral(first, second, images, level)
     scale = tie_break / float(level[-1, -1])
 
-    def image(start: Any, end: Any) -> Array:
+    def image(start: Any, end: Any) -> Floats:
         return np.asarray((area[end] - area[start]) / (level[end] - level[start]))
 
-    def cost(start: Any, end: Any) -> Array:
+    def cost(start: Any, end: Any) -> Floats:
         at = image(start, end)
         total = at * (distance[start] - distance[end])
         if start[0] != end[0]:
@@ -389,7 +393,7 @@ def _merge_pair(
     return at[moved[:, 0]], at[moved[:, 1]]
 
 
-def _quantile_integral(first: _Unit, second: _Unit, images: tuple[Array, Array], level: Array) -> Array:
+def _quantile_integral(first: _Unit, second: _Unit, images: tuple[Floats, Floats], level: Floats) -> Floats:
     """Return the integral of the joint quantile function of two groups from 0 to a level of mass."""
     values = np.concatenate(images)
     order = np.argsort(values, kind="stable")
@@ -400,8 +404,8 @@ def _quantile_integral(first: _Unit, second: _Unit, images: tuple[Array, Array],
 class _distance_to:  # noqa: N801 - a function with state
     """The part of a step's cost that is due to the distances of a group to all groups that stay where they are."""
 
-    def __init__(self, unit: _Unit, others: Sequence[tuple[_Unit, Array]], label_weights: Array) -> None:
-        self._points: Array | None = None
+    def __init__(self, unit: _Unit, others: Sequence[tuple[_Unit, Floats]], label_weights: Floats) -> None:
+        self._points: Floats | None = None
         if not others:
             return
         points = np.unique(np.concatenate([images for _, images in others]))
@@ -421,7 +425,7 @@ class _distance_to:  # noqa: N801 - a function with state
         self._below = total @ unit.shares
         self._above = total @ (1.0 - unit.shares)
 
-    def __call__(self, at: Array, *, axis: int) -> Array | float:
+    def __call__(self, at: Floats, *, axis: int) -> Floats | float:
         if self._points is None:
             return 0.0
         index = np.clip(np.searchsorted(self._points, at, side="right") - 1, 0, self._points.size - 2)
@@ -431,16 +435,16 @@ class _distance_to:  # noqa: N801 - a function with state
         slices = np.arange(self._areas.shape[0] - 1)
         slices = slices[:, None] if axis == 0 else slices[None, :]
 
-        def area(number: Ints) -> Array:
+        def area(number: Ints) -> Floats:
             start, end = self._areas[number, index], self._areas[number, index + 1]
             inside = start + share * (end - start)
-            result: Array = inside + outside[0] * self._below[number] + outside[1] * self._above[number]
+            result: Floats = inside + outside[0] * self._below[number] + outside[1] * self._above[number]
             return result
 
         return area(slices) - area(slices + 1)
 
 
-def _shortest_path(down: Array, right: Array, both: Array) -> Ints:
+def _shortest_path(down: Floats, right: Floats, both: Floats) -> Ints:
     """Return the points of the cheapest path through a grid of (n + 1) x (m + 1) points."""
     n, m = both.shape
     columns = np.arange(m + 1)
@@ -522,7 +526,7 @@ def _with_rows(carry: QuantileMap, counts: ScoreCounts) -> MapAndRows:
     return carry, np.bincount(nearest, counts.rows, carry.knots.size).astype(np.int64)
 
 
-def _label_weights(counts: ScoreCounts, stratum_weight: str | None) -> Array:
+def _label_weights(counts: ScoreCounts, stratum_weight: str | None) -> Floats:
     masses = counts.masses.sum(axis=1)
     return masses / masses.sum() if stratum_weight == "share" else np.full(masses.size, 1.0 / masses.size)
 
@@ -596,8 +600,8 @@ class GroupMaps:
 
     maps: tuple[QuantileMap, ...]
     rows_at_knots: tuple[Ints, ...]
-    own_map: NDArray[np.bool_]
-    target: Array
+    own_map: Bools
+    target: Floats
     groups: Groups
     group_sizes: Ints
     randomized: RandomizedMaps | None = None
@@ -679,14 +683,14 @@ def positives_of(histograms: GroupHistograms) -> GroupHistograms:
 
 
 def move_scores(
-    scores: Array,
+    scores: Floats,
     codes: NDArray[Any],
     maps: Sequence[QuantileMap],
     amount: float,
     *,
     extrapolate: bool,
     n_threads: int = 1,
-) -> Array:
+) -> Floats:
     """Return each score moved towards its image under the map of its code.
 
     Notes
@@ -719,7 +723,7 @@ def resolve_range(score_range: Any) -> tuple[float, float] | None:
     return grid.low, grid.high
 
 
-def check_in_range(scores: ArrayLike, score_range: Any) -> Array:
+def check_in_range(scores: ArrayLike, score_range: Any) -> Floats:
     """Return scores as a finite vector; raise ValueError for those outside of a range that is given."""
     values, ends = check_vector(scores, name="scores"), resolve_range(score_range)
     low, high = (-np.inf, np.inf) if ends is None else ends

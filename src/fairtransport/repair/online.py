@@ -17,12 +17,11 @@ from fairtransport.repair.group_maps import GroupMaps, positives_of
 from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Floats
     from fairtransport.groups import Groups
     from fairtransport.repair.group_maps import MapOptions
-
-    Array = NDArray[np.float64]
 
 _BINS = 1024
 _LEARNED_BINS = 4096  # of a range three times as wide as nearly all scores
@@ -139,7 +138,7 @@ class OnlineRepairState:
         return replace(self, histograms=histograms, maps=GroupMaps.from_histograms(histograms, self.options))
 
 
-def _grid_of(options: MapOptions, values: Array, weights: Array | None) -> Grid:
+def _grid_of(options: MapOptions, values: Floats, weights: Floats | None) -> Grid:
     """Return the grid of the range of scores, or, where that is learned, one around those of the first rows."""
     if options.score_range is not None:
         return Grid(*options.score_range, n_bins=_BINS)
@@ -149,7 +148,7 @@ def _grid_of(options: MapOptions, values: Array, weights: Array | None) -> Grid:
     return Grid(low - (high - low), high + (high - low), n_bins=_LEARNED_BINS)
 
 
-def _on_grid(grid: Grid, scores: ArrayLike, options: MapOptions) -> Array:
+def _on_grid(grid: Grid, scores: ArrayLike, options: MapOptions) -> Floats:
     """Return scores within the range of a grid; those outside count at its ends if it was learned, and raise if not."""
     if options.score_range is not None:
         return grid.check(scores)
@@ -157,7 +156,7 @@ def _on_grid(grid: Grid, scores: ArrayLike, options: MapOptions) -> Array:
 
 
 def _count_batch(
-    scores: Array, y: ArrayLike | None, groups: Groups, weights: Array | None, *, options: MapOptions, grid: Grid
+    scores: Floats, y: ArrayLike | None, groups: Groups, weights: Floats | None, *, options: MapOptions, grid: Grid
 ) -> GroupHistograms:
     """Return the histograms of a batch, with labels where the criterion needs them."""
     labels = None

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria import Criterion
     from fairtransport.groups import GroupPolicy
     from fairtransport.histograms import Grid
@@ -411,12 +412,10 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         strata: Any = None,
         sample_weight: ArrayLike | None = None,
         keys: Any = None,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Fit the repair and return the repaired training scores; see ``fit`` and ``transform`` for the parameters."""
         self.fit(scores, y, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight)
         return self.transform(scores, sensitive_features=sensitive_features, strata=strata, keys=keys)
-
-    # --------------------------------------------------------------------------------------------- the use of the maps
 
     @property
     def needs_groups_(self) -> bool:
@@ -458,7 +457,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         unknown_group: str = "error",
         keys: Any = None,
         expected: bool = False,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the repaired scores; labels are never needed.
 
         Parameters
@@ -504,7 +503,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         repaired[pooled] = self.move_pooled(values[pooled], within[1])
         return self._to_output(repaired, scores)
 
-    def move_pooled(self, scores: NDArray[np.float64], strata: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    def move_pooled(self, scores: Floats, strata: Ints | None = None) -> Floats:
         """Return the repaired scores of rows of no known group, by the map of everyone together."""
         amount = check_real(self.amount, name="amount", most=1.0)
         if strata is None and criterion_name(self.criterion) != "equalized_odds":
@@ -517,13 +516,13 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
 
     def move(
         self,
-        scores: NDArray[np.float64],
+        scores: Floats,
         groups: NDArray[Any],
-        strata: NDArray[np.int64] | None = None,
+        strata: Ints | None = None,
         *,
         keys: Any = None,
         expected: bool = False,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the repaired scores of rows that were checked, by the indices of their groups and strata."""
         amount = check_real(self.amount, name="amount", most=1.0)
         n_threads = config.NUMBA_NUM_THREADS
@@ -635,7 +634,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         )
 
     def read_rows(
-        self, y: Any, sensitive_features: Any, strata: Any, weights: NDArray[np.float64] | None, *, n_rows: int
+        self, y: Any, sensitive_features: Any, strata: Any, weights: Floats | None, *, n_rows: int
     ) -> tuple[Groups, TrainingLabels | None, Strata | None]:
         """Return the groups, labels and strata of all rows; raise where nothing can be compared."""
         criterion = criterion_name(self.criterion)
@@ -659,7 +658,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
             self._sklearn_output_config = {"transform": check_choice(transform, _OUTPUTS, name="transform")}
         return self
 
-    def _to_output(self, repaired: NDArray[np.float64], scores: Any) -> Any:
+    def _to_output(self, repaired: Floats, scores: Any) -> Any:
         chosen = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
         if chosen == "default":
             return repaired

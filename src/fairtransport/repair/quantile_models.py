@@ -35,6 +35,7 @@ from fairtransport.training.held_out import held_out_change
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.groups import Groups
 
 _FOLDS = 5
@@ -127,12 +128,7 @@ class _QuantileRepairModel(RepairedModel):
         return self
 
     def _check_held_out(
-        self,
-        repair: QuantileRepair,
-        scores: NDArray[np.float64],
-        labels: NDArray[Any],
-        groups: Groups,
-        weights: NDArray[np.float64] | None,
+        self, repair: QuantileRepair, scores: Floats, labels: NDArray[Any], groups: Groups, weights: Floats | None
     ) -> None:
         """Set ``information_kept_`` by repairs of rows whose scores their maps have not seen, and warn of harm."""
         rng, repaired = np.random.default_rng(0), scores.astype(np.float64)
@@ -210,7 +206,7 @@ class _QuantileRepairModel(RepairedModel):
         self.repair_, self.estimator_ = repair, model
         return self
 
-    def _repaired(self, X: Any, sensitive_features: Any, strata: Any, **options: Any) -> NDArray[np.float64]:
+    def _repaired(self, X: Any, sensitive_features: Any, strata: Any, **options: Any) -> Floats:
         """Return the repaired scores of the fitted model."""
         check_is_fitted(self)
         if sensitive_features is None:
@@ -355,7 +351,7 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
         unknown_group: str = "error",
         keys: Any = None,
         expected: bool = False,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the repaired probabilities of the two classes.
 
         Parameters
@@ -482,14 +478,14 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
 
     def predict(
         self, X: Any, *, sensitive_features: Any = None, strata: Any = None, unknown_group: str = "error"
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the repaired predictions; see `QuantileRepairClassifier.predict_proba` for the parameters."""
         return self._repaired(X, sensitive_features, strata, unknown_group=unknown_group)
 
 
 def _fit_and_score(
-    estimator: Any, X: Any, y: NDArray[Any], *, cv: Any, weights: NDArray[np.float64] | None, classifies: bool
-) -> tuple[Any, NDArray[np.float64]]:
+    estimator: Any, X: Any, y: NDArray[Any], *, cv: Any, weights: Floats | None, classifies: bool
+) -> tuple[Any, Floats]:
     """Return a fitted model and the scores to compute maps from: of the rows of fit, or out of fold."""
     automatic = isinstance(cv, str)
     if automatic and cv != "auto":

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.repair._score_counts import ScoreCounts
-
-    Array = NDArray[np.float64]
 
 
 #: Least number of training rows in a class of original scores.
@@ -39,11 +38,11 @@ SPLIT_MIX = np.uint64(0x9E3779B97F4A7C15)  # the increment of SplitMix64
 class RandomizedMaps:
     """The randomised repair of each group, from classes of original scores to classes of repaired ones."""
 
-    cuts: tuple[Array, ...]
-    kernels: tuple[Array, ...]
-    levels: Array
-    target: Array
-    map_of_group: NDArray[np.int64]
+    cuts: tuple[Floats, ...]
+    kernels: tuple[Floats, ...]
+    levels: Floats
+    target: Floats
+    map_of_group: Ints
 
     def __post_init__(self) -> None:
         n_classes, n_maps = self.levels.size - 1, len(self.kernels)
@@ -64,7 +63,7 @@ class RandomizedMaps:
         return f"RandomizedMaps({len(self.kernels)} maps to {self.levels.size - 1} classes)"
 
     @classmethod
-    def fit(cls, counts: Sequence[ScoreCounts], target: Array, map_of_group: Any) -> RandomizedMaps:
+    def fit(cls, counts: Sequence[ScoreCounts], target: Floats, map_of_group: Any) -> RandomizedMaps:
         """Return the randomised maps of groups to the highest ROC curve that all of them can have."""
         curves = [_Curve.of(one) for one in counts]
         common = _lower_envelope(curves)
@@ -82,12 +81,12 @@ class RandomizedMaps:
             np.asarray(map_of_group, dtype=np.int64),
         )
 
-    def quantile(self, levels: Array) -> Array:
+    def quantile(self, levels: Floats) -> Floats:
         """Return quantiles of the target."""
         size = self.target.size
         return self.target[np.clip((levels * size).astype(np.int64), 0, size - 1)]
 
-    def draw(self, scores: Array, groups: NDArray[Any], draws: Array) -> Array:
+    def draw(self, scores: Floats, groups: NDArray[Any], draws: Floats) -> Floats:
         """Return a repaired score for each row."""
         result = np.empty(scores.size)
         maps = self.map_of_group[groups]
@@ -129,9 +128,9 @@ class _Curve:
     scores that the segments stand for, ascending.
     """
 
-    levels: Array
-    heights: Array
-    cuts: Array
+    levels: Floats
+    heights: Floats
+    cuts: Floats
 
     @classmethod
     def of(cls, counts: ScoreCounts) -> _Curve:
@@ -146,7 +145,7 @@ class _Curve:
         cuts = (counts.values[first - 1] + counts.values[first]) / 2
         return cls((x + y)[kept], (y - x)[kept], cuts)
 
-    def cut_down_to(self, common: tuple[Array, Array]) -> Array:
+    def cut_down_to(self, common: tuple[Floats, Floats]) -> Floats:
         """Return, for each segment, the share of it that becomes each segment of a lower concave curve."""
         levels, heights = self.levels, self.heights
         shares = np.eye(levels.size - 1)  # of the original segments in each present one
@@ -178,7 +177,7 @@ class _Curve:
         return kernel / kernel.sum(axis=1, keepdims=True)
 
 
-def _concave_hull(levels: Array, heights: Array) -> NDArray[np.int64]:
+def _concave_hull(levels: Floats, heights: Floats) -> Ints:
     """Return the indices of the points on the concave hull of a curve; levels ascend, and may repeat."""
     hull: list[int] = []
     for index in range(levels.size):
@@ -193,7 +192,7 @@ def _concave_hull(levels: Array, heights: Array) -> NDArray[np.int64]:
     return np.array(hull)
 
 
-def _lower_envelope(curves: Sequence[_Curve]) -> tuple[Array, Array]:
+def _lower_envelope(curves: Sequence[_Curve]) -> tuple[Floats, Floats]:
     """Return the pointwise minimum of concave curves, at the ends of its segments."""
     levels = np.unique(np.concatenate([curve.levels for curve in curves]))
     heights = np.array([np.interp(levels, curve.levels, curve.heights) for curve in curves])
@@ -227,7 +226,7 @@ def _middle_out(size: int) -> list[int]:
     return order
 
 
-def row_draws(scores: Array, groups: NDArray[Any], random_state: int, keys: Any = None) -> Array:
+def row_draws(scores: Floats, groups: NDArray[Any], random_state: int, keys: Any = None) -> Floats:
     """Return a number within [0, 1) for each row, which looks random and is always the same for the same row."""
     seed = mixed_bits(np.array([random_state], dtype=np.uint64))
     if keys is not None:
@@ -259,5 +258,5 @@ def mixed_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return bits ^ (bits >> np.uint64(31))
 
 
-def _unit(bits: NDArray[np.uint64]) -> Array:
+def _unit(bits: NDArray[np.uint64]) -> Floats:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53

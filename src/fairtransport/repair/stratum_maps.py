@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.histograms import GroupHistograms
     from fairtransport.repair.group_maps import CountedRows, MapOptions, ScoredRows
 
@@ -40,8 +41,8 @@ class StratumMaps:
 
     strata: Strata
     maps: tuple[QuantileMap, ...]
-    rows_at_knots: tuple[NDArray[np.int64], ...]
-    sizes: NDArray[np.int64]
+    rows_at_knots: tuple[Ints, ...]
+    sizes: Ints
     min_size: int
 
     def __post_init__(self) -> None:
@@ -61,7 +62,7 @@ class StratumMaps:
     ) -> StratumMaps:
         """Return the maps of the rows of each stratum, which have the same groups."""
         maps: list[QuantileMap] = []
-        rows_at_knots: list[NDArray[np.int64]] = []
+        rows_at_knots: list[Ints] = []
         sizes = np.zeros((len(parts), len(parts[0].groups)), dtype=np.int64)
         ends = np.array(options.score_range or UNIT)
         for part, in_part in zip(parts, sizes, strict=True):
@@ -79,21 +80,21 @@ class StratumMaps:
         )
 
     @cached_property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Weight of each cell's own map: shape (n_strata, n_groups)."""
         return np.minimum(1.0, self.sizes / self.min_size)
 
     def move(
         self,
-        scores: NDArray[np.float64],
-        strata: NDArray[np.int64],
-        groups: NDArray[np.int64],
+        scores: Floats,
+        strata: Ints,
+        groups: Ints,
         group_maps: Sequence[QuantileMap],
         amount: float,
         *,
         extrapolate: bool = False,
         n_threads: int = 1,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the repaired scores of rows of these strata and groups; see `move_scores`."""
         move = partial(move_scores, extrapolate=extrapolate, n_threads=n_threads)
         n_groups = self.sizes.shape[1]
@@ -152,7 +153,7 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _select(cells: GroupHistograms, index: NDArray[np.int64], groups: Groups) -> GroupHistograms:
+def _select(cells: GroupHistograms, index: Ints, groups: Groups) -> GroupHistograms:
     """Return the histograms of some cells as those of groups; the index of a cell without rows is -1."""
 
     def take(array: NDArray[Any], axis: int) -> NDArray[Any]:

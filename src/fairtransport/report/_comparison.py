@@ -13,8 +13,7 @@ from fairtransport._validation import check_length, check_scores
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.groups import Groups
 
 
@@ -39,7 +38,7 @@ class MethodOutcome:
     title: str
     metrics: dict[str, float]
     seconds: float
-    scores: NDArray[np.float64]
+    scores: Floats
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -56,8 +55,8 @@ class Comparison:
 
     dataset: str
     groups: Groups
-    y_true: NDArray[np.int64]
-    target: NDArray[np.float64]
+    y_true: Ints
+    target: Floats
     outcomes: tuple[MethodOutcome, ...]
     floor: dict[str, float]
     settings: dict[str, str]

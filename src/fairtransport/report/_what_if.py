@@ -24,8 +24,7 @@ from fairtransport.transport.targets import TARGET_WORDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.auditing import Audit
     from fairtransport.histograms import GroupHistograms
 
@@ -41,9 +40,9 @@ _IMAGE_DIGITS = 7
 class NodeMasses:
     """Nodes at which a group has rows."""
 
-    indices: NDArray[np.int64]
-    masses: NDArray[np.float64]
-    images: NDArray[np.float64] | None = None
+    indices: Ints
+    masses: Floats
+    images: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,7 @@ class ReducedHistograms:
     everyone: NodeMasses
 
     @property
-    def nodes(self) -> NDArray[np.float64]:
+    def nodes(self) -> Floats:
         """Positions of the nodes on [0, 1]."""
         return _node_indices(self.full_bins, self.n_bins) / self.full_bins
 
@@ -102,7 +101,7 @@ def choose_bins(full_bins: int, n_curves: int) -> int:
     return next(divisors, most)
 
 
-def _node_indices(full_bins: int, n_bins: int) -> NDArray[np.int64]:
+def _node_indices(full_bins: int, n_bins: int) -> Ints:
     """Return the nodes of the full histograms that remain."""
     return np.arange(n_bins + 1, dtype=np.int64) * full_bins // n_bins
 
@@ -117,8 +116,8 @@ def _resolve_target(target: Any, histograms: GroupHistograms) -> Any:
 
 
 def _repaired_scores(
-    histograms: GroupHistograms, starts: NDArray[np.int64], occupied: list[NDArray[np.int64]], options: MapOptions
-) -> list[NDArray[np.float64]] | None:
+    histograms: GroupHistograms, starts: Ints, occupied: list[Ints], options: MapOptions
+) -> list[Floats] | None:
     """Fit the maps to all bins; return the mean repaired score of the rows at each node of the page."""
     if np.count_nonzero(histograms.everyone) < 2:
         return None
@@ -279,7 +278,7 @@ class WhatIf:
         # The distance between ranks: a bin counts by the share of people around it.
         return float((factors @ ordered) @ (pooled[:-1] + pooled[1:]) / (2 * pooled.sum()))
 
-    def _repaired(self, group: NodeMasses, amount: float) -> NDArray[np.float64]:
+    def _repaired(self, group: NodeMasses, amount: float) -> Floats:
         """Return the scores of the nodes of a group after repair, on [0, 1]."""
         scores = self.reduced.nodes[group.indices]
         return scores if group.images is None else (1 - amount) * scores + amount * group.images
@@ -304,7 +303,7 @@ class WhatIf:
         return {rate: share(tally, confidence) if tally.total > 0 else None for rate, tally in tallies.items()}
 
 
-def _weights_by_decision(group: NodeMasses, scores: NDArray[np.float64], cut: float) -> NDArray[np.float64]:
+def _weights_by_decision(group: NodeMasses, scores: Floats, cut: float) -> Floats:
     """Return the weight at or below and above a threshold, by label."""
     selected = scores > cut + _SLACK
     return np.stack([group.masses[:, ~selected].sum(axis=1), group.masses[:, selected].sum(axis=1)], axis=1)

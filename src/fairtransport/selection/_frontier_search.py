@@ -52,13 +52,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport._sklearn import Fold
     from fairtransport.criteria import Criterion
     from fairtransport.selection._thread_pool import Control
     from fairtransport.strata import Strata
     from fairtransport.transport.line import Sample
 
-    Compared: TypeAlias = tuple[Criterion, NDArray[np.int64] | None, Strata | None]
+    Compared: TypeAlias = tuple[Criterion, Ints | None, Strata | None]
 
 # Errors of models on held-out rows: of classifiers, or of regressors; ``halves`` is a binary y to stratify folds by.
 
@@ -71,10 +72,10 @@ class ClassificationErrors:
     scale: ClassVar = "probability"
 
     y: NDArray[Any]
-    halves: NDArray[np.bool_]  # whether the label is positive
+    halves: Bools  # whether the label is positive
     threshold: float
 
-    def measure(self, scores: NDArray[np.float64], weights: NDArray[np.float64] | None) -> dict[str, float]:
+    def measure(self, scores: Floats, weights: Floats | None) -> dict[str, float]:
         """Return error rate, log-loss and AUC."""
         return {
             "error_rate": error_rate(self.halves, scores, self.threshold, sample_weight=weights),
@@ -82,7 +83,7 @@ class ClassificationErrors:
             "auc": float(roc_auc_score(self.halves, scores, sample_weight=weights)),
         }
 
-    def information_kept(self, records: dict[str, list[float]], weights: NDArray[np.float64] | None) -> list[float]:
+    def information_kept(self, records: dict[str, list[float]], weights: Floats | None) -> list[float]:
         """Return the gain in log-loss over a constant of each model, relative to that of the first."""
         rate = float(np.average(self.halves, weights=weights))
         return _shares_of_gain(-(rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate)), records["log_loss"])
@@ -99,10 +100,10 @@ class RegressionErrors:
     metrics: ClassVar = REGRESSION_METRICS
     scale: ClassVar = "score"
 
-    y: NDArray[np.float64]
-    halves: NDArray[np.bool_]  # whether y is above its median
+    y: Floats
+    halves: Bools  # whether y is above its median
 
-    def measure(self, scores: NDArray[np.float64], weights: NDArray[np.float64] | None) -> dict[str, float]:
+    def measure(self, scores: Floats, weights: Floats | None) -> dict[str, float]:
         """Return root mean squared error, mean absolute error and R2."""
         residuals = self.y - scores
         squared = float(np.average(residuals**2, weights=weights))
@@ -112,7 +113,7 @@ class RegressionErrors:
             "r2": 1.0 - squared / self._variance(weights),
         }
 
-    def information_kept(self, records: dict[str, list[float]], weights: NDArray[np.float64] | None) -> list[float]:
+    def information_kept(self, records: dict[str, list[float]], weights: Floats | None) -> list[float]:
         """Return shares of the gain in squared error."""
         return _shares_of_gain(self._variance(weights), [error**2 for error in records["rmse"]])
 
@@ -122,7 +123,7 @@ class RegressionErrors:
         within = response.compared_strata(self.y, strata, criterion, n_groups)
         return response.criterion_within_strata(criterion), None, within
 
-    def _variance(self, weights: NDArray[np.float64] | None) -> float:
+    def _variance(self, weights: Floats | None) -> float:
         variance = float(np.average((self.y - np.average(self.y, weights=weights)) ** 2, weights=weights))
         if not variance > 0.0:
             raise ValueError("y is constant among the held-out rows of a fold; use fewer folds.")
@@ -289,14 +290,14 @@ class _FoldPath:
 
     template: Any
     parameter: str
-    values: NDArray[np.float64]
+    values: Floats
     settings: Mapping[str, Any]
     rows: TrainingRows
     groups: Groups
     errors: ClassificationErrors | RegressionErrors
     compared: Compared | None  # what the criterion compares; None for demographic parity
 
-    def select(self, rows: NDArray[np.int64]) -> _FoldPath:
+    def select(self, rows: Ints) -> _FoldPath:
         """Return the same for some of the rows."""
         compared = self.compared
         if compared is not None:
@@ -333,7 +334,7 @@ class _FoldPath:
         records["information_kept"] = held_out.errors.information_kept(records, held_out.rows.sample_weight)
         return records, needs_groups(model, X, sensitive_features=groups)
 
-    def target(self, scores: NDArray[np.float64]) -> Sample:
+    def target(self, scores: Floats) -> Sample:
         """Return the target distribution of the estimator for these scores."""
         target = getattr(last_step(self.template)[1], "target", None)
         if target is None or compares_each_other(target):
@@ -341,7 +342,7 @@ class _FoldPath:
         bounds = (0.0, 1.0) if self.errors.scale == "probability" else None
         return resolve_group_target(target, scores, self.groups, self.rows.sample_weight, score_range=bounds)
 
-    def measure(self, scores: NDArray[np.float64], target: Sample, seed: np.random.SeedSequence) -> dict[str, float]:
+    def measure(self, scores: Floats, target: Sample, seed: np.random.SeedSequence) -> dict[str, float]:
         """Return errors, disparities and noise floors of the scores of these rows."""
         weights, groups, scale = self.rows.sample_weight, self.groups, self.errors.scale
         floors = [
@@ -366,7 +367,7 @@ class _FoldPath:
             **(self._criterion_figures(scores, seed) or {"criterion_disparity": mean, FLOORS[2]: floors[0]}),
         }
 
-    def _criterion_figures(self, scores: NDArray[np.float64], seed: np.random.SeedSequence) -> dict[str, float] | None:
+    def _criterion_figures(self, scores: Floats, seed: np.random.SeedSequence) -> dict[str, float] | None:
         """Return the disparity of the estimator's criterion and its noise floor; None for demographic parity."""
         if self.compared is None:
             return None
@@ -381,9 +382,7 @@ class _FoldPath:
         return {"criterion_disparity": value / total, FLOORS[2]: float(np.mean(by_chance)) / total}
 
 
-def _grid(
-    estimator: Any, grids: Mapping[str, Any], parameter: str | None, values: Any
-) -> tuple[str, NDArray[np.float64]]:
+def _grid(estimator: Any, grids: Mapping[str, Any], parameter: str | None, values: Any) -> tuple[str, Floats]:
     """Return the parameter and its values, from no parity to most."""
     is_estimator = not isinstance(estimator, type) and hasattr(estimator, "get_params") and hasattr(estimator, "fit")
     if not is_estimator or not (hasattr(estimator, "predict_proba") or _predicts(estimator)):
@@ -431,7 +430,7 @@ def _errors(estimator: Any, y: Any, threshold: float) -> ClassificationErrors | 
 
 def _numbers(
     values: Iterable[Any] | Any, *, name: str, most: float = np.inf, finite: bool = True, sort: bool = True
-) -> NDArray[np.float64]:
+) -> Floats:
     array = np.asarray(values)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be a list of at least one number; it has shape {array.shape}.")

@@ -25,7 +25,7 @@ from fairtransport.repair import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
+    from fairtransport._arrays import Floats, Ints
 
 # Fits of one estimator along a path of values of its parity parameter.
 
@@ -49,7 +49,7 @@ class TrainingRows:
         columns = {"sensitive_features": self.sensitive_features, "sample_weight": self.sample_weight}
         return columns if self.strata is None else {**columns, "strata": self.strata}
 
-    def select(self, rows: NDArray[np.int64]) -> TrainingRows:
+    def select(self, rows: Ints) -> TrainingRows:
         """Return some of the rows."""
         return TrainingRows(
             take_rows(self.X, rows),
@@ -160,8 +160,8 @@ class Frontier:
 
     estimator: Any
     parameter: str
-    values: NDArray[np.float64]
-    folds: Mapping[str, NDArray[np.float64]]
+    values: Floats
+    folds: Mapping[str, Floats]
     situation: str
     reason: str
     threshold: float
@@ -184,11 +184,11 @@ class Frontier:
     def _name(self) -> str:
         return self.parameter.rpartition("__")[2]
 
-    def mean(self, metric: str) -> NDArray[np.float64]:
+    def mean(self, metric: str) -> Floats:
         """Return the mean of a metric over folds, for each value."""
         return np.asarray(self._of(metric).mean(axis=0))
 
-    def standard_error(self, metric: str) -> NDArray[np.float64]:
+    def standard_error(self, metric: str) -> Floats:
         """Return the standard error of the mean of a metric over folds; NaN with one fold.
 
         It is slightly too small, since folds share training rows.
@@ -216,11 +216,7 @@ class Frontier:
         return columns
 
     def find(
-        self,
-        *,
-        max_disparity: float | None = None,
-        max_error: float | None = None,
-        metric: str = "criterion_disparity",
+        self, *, max_disparity: float | None = None, max_error: float | None = None, metric: str = "criterion_disparity"
     ) -> Choice:
         """Return the point on the curve, a `Choice`, at which `choose` would fit a model."""
         position = self._find(max_disparity, max_error, metric)
@@ -228,11 +224,7 @@ class Frontier:
         return Choice(self.parameter, self._value_at(position), metrics)
 
     def choose(
-        self,
-        *,
-        max_disparity: float | None = None,
-        max_error: float | None = None,
-        metric: str = "criterion_disparity",
+        self, *, max_disparity: float | None = None, max_error: float | None = None, metric: str = "criterion_disparity"
     ) -> Any:
         """Return a model that satisfies a limit on the curve, fitted on all rows.
 
@@ -282,8 +274,6 @@ class Frontier:
     def plot(self, **options: Any) -> Any:
         """Draw the curve as a ``FrontierDisplay``; needs the extra ``report``."""
         return render("FrontierDisplay.from_frontier", self, **options)
-
-    # ---------------------------------------------------------------- points on the curve
 
     # A position is a number: 2.25 is a quarter of the way from the third value to the fourth.
 
@@ -337,7 +327,7 @@ class Frontier:
             f"at {self.parameter}={value:g}.{advice}"
         )
 
-    def _at(self, position: float, curve: NDArray[np.float64]) -> float:
+    def _at(self, position: float, curve: Floats) -> float:
         return float(np.interp(position, np.arange(curve.size), curve))
 
     def _value_at(self, position: float) -> float:
@@ -349,11 +339,9 @@ class Frontier:
             return float(below ** (1.0 - share) * above**share)
         return float((1.0 - share) * below + share * above)
 
-    def _of(self, metric: str) -> NDArray[np.float64]:
+    def _of(self, metric: str) -> Floats:
         check_choice(metric, tuple(self.folds), name="metric")
         return self.folds[metric]
-
-    # ---------------------------------------------------------------- text
 
     def __repr__(self) -> str:
         error, disparity = self.mean(self.error_metric), self.mean("criterion_disparity")

@@ -186,8 +186,6 @@ class AdjustedScoring:
     def snapshot(self) -> dict[str, Any]:
         return self._adjuster.snapshot()
 
-    # ---------------------------------------------------------------- requests
-
     async def score(self, body: bytes, file_format: str, key: str | None) -> Answer:
         """Return the scores of the rows of a body, once they are stored."""
         check = zlib.crc32(body)
@@ -216,8 +214,6 @@ class AdjustedScoring:
         if found is not None and found.check != check:
             raise RequestError(422, "Another body was sent with this Idempotency-Key before; use a new key.")
         return waiting if logged is None else logged.answer
-
-    # ---------------------------------------------------------------- batches, in a thread of their own
 
     def _work(self) -> None:
         while True:

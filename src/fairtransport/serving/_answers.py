@@ -18,8 +18,7 @@ from fairtransport.serving.bodies import FORMATS, RequestError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.tabular.rows import RowReason
 
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 class Answer:
     """Scores of the rows of a request."""
 
-    scores: NDArray[np.float64]
+    scores: Floats
     reasons: dict[int, RowReason] = field(default_factory=dict)
     version: str = ""
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.tabular.rows import RowReason
 
 
@@ -46,7 +45,7 @@ class SharedCounts:
     process: int
 
 
-def _parts(size: int, shared: SharedCounts | None, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _parts(size: int, shared: SharedCounts | None, name: str) -> tuple[Floats, Floats]:
     """Return the counts of all processes, of shape (n_processes, size), and the part of this one."""
     if shared is None:
         array = np.zeros((1, size))
@@ -71,7 +70,7 @@ class RequestCounts:
         self._bounds = np.array(LATENCY_BOUNDS)
         self._status_index = {status: index for index, status in enumerate(STATUSES)}
 
-    def _split(self, array: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def _split(self, array: Floats) -> list[Floats]:
         return np.split(array, np.cumsum(self._sizes)[:-1])
 
     def add(self, status: int, seconds: float) -> None:
@@ -88,7 +87,7 @@ class RequestCounts:
         for index, kind in enumerate(REPLACED):
             self._replaced[index] += counts.get(kind, 0)
 
-    def total(self) -> dict[str, NDArray[np.float64]]:
+    def total(self) -> dict[str, Floats]:
         """Return the counts of all processes."""
         total = self._split(self._all.sum(axis=0))
         return dict(zip(("statuses", "latencies", "sums", "reasons", "replaced"), total, strict=True))
@@ -103,7 +102,7 @@ class ScoreCounts:
         self._all, own = _parts(len(names) * (SCORE_BINS + 1), shared, f"scores-{version}")
         self._own = own.reshape(self._shape)
 
-    def add(self, scores: NDArray[np.float64], codes: NDArray[np.int64]) -> None:
+    def add(self, scores: Floats, codes: Ints) -> None:
         """Count scores; ``codes`` has a column for each membership, where the number of groups means none."""
         n_groups = self._shape[0]
         bins = np.clip((scores * SCORE_BINS).astype(np.int64), 0, SCORE_BINS - 1)
@@ -115,7 +114,7 @@ class ScoreCounts:
             self._own += counts.reshape(self._shape)
             self._own[:, -1] += sums
 
-    def total(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def total(self) -> tuple[Floats, Floats]:
         """Return the histograms of all processes, of shape (n_groups, n_bins), and the sums of the scores."""
         whole = self._all.sum(axis=0).reshape(self._shape)
         return whole[:, :-1], whole[:, -1]

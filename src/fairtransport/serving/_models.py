@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Ints
     from fairtransport.serving.settings import ServerSettings
 
 
@@ -68,7 +67,7 @@ class ServedModel:
         groups = self.scorer.groups
         return () if groups is None or _are_unnamed(self.scorer.group_columns) else tuple(groups.names)
 
-    def group_codes(self, columns: dict[str, Any]) -> NDArray[np.int64] | None:
+    def group_codes(self, columns: dict[str, Any]) -> Ints | None:
         """Return the groups of each row, one column for each membership; ``len(group_names)`` means none.
 
         None if a sensitive column is absent.

@@ -24,14 +24,7 @@ from starlette.routing import Mount, Route
 from fairtransport._validation import describe_error
 from fairtransport.serving._adjusting import AdjustedScoring
 from fairtransport.serving._answers import Answer, answer_format, make_response
-from fairtransport.serving._counters import (
-    LATENCY_BOUNDS,
-    REASONS,
-    REPLACED,
-    STATUSES,
-    RequestCounts,
-    ScoreCounts,
-)
+from fairtransport.serving._counters import LATENCY_BOUNDS, REASONS, REPLACED, STATUSES, RequestCounts, ScoreCounts
 from fairtransport.serving._models import ServedModel
 from fairtransport.serving.bodies import FORMATS, RequestError, in_worker, read_rows
 from fairtransport.serving.documentation import documentation_routes, openapi_document
@@ -42,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
     from pathlib import Path
 
-    from numpy.typing import NDArray
     from starlette.types import Receive, Scope, Send
 
+    from fairtransport._arrays import Floats
     from fairtransport.serving._counters import SharedCounts
     from fairtransport.serving.settings import ServerSettings
 
@@ -232,7 +225,7 @@ def _labelled(kind: Any, name: str, text: str, label: str, values: Mapping[str, 
     return family
 
 
-def _disparity(histograms: NDArray[np.float64]) -> tuple[float, float]:
+def _disparity(histograms: Floats) -> tuple[float, float]:
     r"""Return the disparity of histograms, with scores in the middle of their bins, and what chance alone shows.
 
     With F the distribution of all scores, two groups of n and m rows differ by

@@ -168,8 +168,6 @@ class LiveView:
         finally:
             self.viewers -= 1
 
-    # ---------------------------------------------------------------- snapshots as JSON
-
     def current(self, fresh: bool = False) -> str:
         """Return the current snapshot as JSON in one line."""
         with self._lock:

@@ -161,8 +161,6 @@ class ContinualAdjuster:
         self._saved = True  # whether the last checkpoint is up to date
         self._seconds, self._clock_written = 0.0, time.monotonic()
 
-    # ---------------------------------------------------------------- one batch
-
     def adjust(
         self, X: Any, *, sensitive_features: Any = None, note: dict[str, Any] | None = None, durable: bool = False
     ) -> AdjustmentReport:
@@ -228,8 +226,6 @@ class ContinualAdjuster:
     def _check_open(self) -> None:
         if self._store is not None and not self._store.is_open:
             raise StoreError("The adjuster is closed. Continue with ContinualAdjuster.resume(store).")
-
-    # ---------------------------------------------------------------- operation
 
     batches = _of_state("batches", "Number of batches so far.")
     rows = _of_state("rows", "Number of rows so far.")
@@ -335,8 +331,6 @@ class ContinualAdjuster:
             raise StoreError(f"There is no version {version}. Available: {', '.join(map(str, self._in_memory))}.")
         return self._in_memory[version][1].copy()
 
-    # ---------------------------------------------------------------- checkpoints
-
     def checkpoint(self) -> int:
         """Write a checkpoint now and return its version."""
         with self._mutex:
@@ -415,8 +409,6 @@ class ContinualAdjuster:
         if self._store is not None:
             self._clock_written = time.monotonic()
             self._store.write_clock(self._seconds, self._state.history.known_times())
-
-    # ---------------------------------------------------------------- snapshot and end
 
     def snapshot(self) -> dict[str, Any]:
         """Return the content of the live page, as JSON can represent it; may be called from another thread."""

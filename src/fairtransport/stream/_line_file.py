@@ -69,8 +69,6 @@ class LineFile:
             )
         return status.st_size
 
-    # ---------------------------------------------------------------- position
-
     @property
     def ahead(self) -> int:
         """Number of bytes that an earlier run wrote after its last checkpoint, and that were not added again yet."""
@@ -107,8 +105,6 @@ class LineFile:
             os.ftruncate(self._handle, length)
         self._size = length
         self.length = min(self.length, length)
-
-    # ---------------------------------------------------------------- content
 
     def add(self, content: bytes) -> None:
         """Append the content, or the part of it that the file does not have yet."""
@@ -177,8 +173,6 @@ class LineFile:
     def _read(self, n_bytes: int) -> bytes:
         """Return so many bytes after ``length``, or fewer at the end of the file."""
         return os.pread(self._handle, min(n_bytes, self._size - self.length), self.length)
-
-    # ---------------------------------------------------------------- errors
 
     @contextmanager
     def _explained_errors(self) -> Iterator[None]:

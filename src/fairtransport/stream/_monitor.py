@@ -23,6 +23,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.groups import Groups
 
 #: Bins of a histogram; the error of a distance is at most 1 / 200 of the range.
@@ -55,12 +56,12 @@ class Monitor(_GroupArrays):
     """Histograms with exponential forgetting, of a size that does not depend on the length of the stream."""
 
     half_life: float
-    adjusted: NDArray[np.float64]
-    original: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    change: NDArray[np.float64]  # sum of absolute differences between returned and original scores, and of rows
-    agreement: NDArray[np.float64]  # sum of rows whose scores lie on the same side of the middle, and of rows
+    adjusted: Floats
+    original: Floats
+    weights: Floats
+    squares: Floats
+    change: Floats  # sum of absolute differences between returned and original scores, and of rows
+    agreement: Floats  # sum of rows whose scores lie on the same side of the middle, and of rows
 
     _by_group = ("adjusted", "original", "weights", "squares")
 
@@ -70,7 +71,7 @@ class Monitor(_GroupArrays):
         histograms, sums = np.zeros((n_groups, MONITOR_BINS)), np.zeros(n_groups)
         return cls(half_life, histograms, histograms, sums, sums, np.zeros(2), np.zeros(2))
 
-    def after(self, adjusted: NDArray[np.float64], original: NDArray[np.float64], groups: Groups) -> Monitor:
+    def after(self, adjusted: Floats, original: Floats, groups: Groups) -> Monitor:
         """Return the monitor after a batch of scores of both models, scaled to [0, 1]."""
         sums = {name: getattr(self, name).copy() for name in self._by_group}
         for a, rows in enumerate(groups.rows):
@@ -99,14 +100,12 @@ class Monitor(_GroupArrays):
             squares=share**2 * self.squares,
         )
 
-    # ---------------------------------------------------------------- estimates
-
     @property
-    def sizes(self) -> NDArray[np.float64]:
+    def sizes(self) -> Floats:
         """Effective sample size of each group's histogram."""
         return np.divide(self.weights**2, self.squares, out=np.zeros_like(self.weights), where=self.squares > 0)
 
-    def distances(self, target: NDArray[np.float64] | None, *, original: bool = False) -> NDArray[np.float64]:
+    def distances(self, target: Floats | None, *, original: bool = False) -> Floats:
         """Return the distance of each group to the target."""
         cdf = _cdf(self.original if original else self.adjusted)
         distances, seen = np.full(len(cdf), np.nan), self.weights > 0
@@ -126,28 +125,28 @@ class Monitor(_GroupArrays):
         errors = _brownian_bridges(int(seen.sum()))[:, :, step] / np.sqrt(self.sizes[seen])[None, :, None]
         return float(_mean_over_pairs(errors).mean())
 
-    def shares(self, n_bins: int) -> NDArray[np.float64]:
+    def shares(self, n_bins: int) -> Floats:
         """Return the share of each group's scores in ``n_bins`` wider bins."""
         wide = self.adjusted.reshape(len(self.adjusted), n_bins, MONITOR_BINS // n_bins).sum(axis=2)
         total = wide.sum(axis=1, keepdims=True)
         return np.divide(wide, total, out=np.zeros_like(wide), where=total > 0)
 
 
-def _bins_of(scores: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
+def _bins_of(scores: Floats, n_bins: int) -> Ints:
     return np.minimum((scores * n_bins).astype(np.int64), n_bins - 1)
 
 
-def _histogram(scores: NDArray[np.float64], n_bins: int) -> NDArray[np.float64]:
+def _histogram(scores: Floats, n_bins: int) -> Floats:
     return np.bincount(_bins_of(scores, n_bins), minlength=n_bins).astype(np.float64)
 
 
-def _cdf(masses: NDArray[np.float64]) -> NDArray[np.float64]:
+def _cdf(masses: Floats) -> Floats:
     """Return the distribution functions at the bin edges; 0 everywhere for an empty histogram."""
     total = np.concatenate((np.zeros((len(masses), 1)), np.cumsum(masses, axis=1)), axis=1)
     return np.divide(total, total[:, -1:], out=np.zeros_like(total), where=total[:, -1:] > 0)
 
 
-def _distances_to_target(cdf: NDArray[np.float64], target: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def _distances_to_target(cdf: Floats, target: Floats | None) -> Floats:
     """Return the areas between distribution functions (sets, groups, edges) and the target, or their median."""
     if target is None:
         center = np.mean if cdf.shape[1] <= 2 else np.median  # equal for two groups, and faster
@@ -155,7 +154,7 @@ def _distances_to_target(cdf: NDArray[np.float64], target: NDArray[np.float64] |
     return np.asarray(np.abs(cdf - target).sum(axis=2) / MONITOR_BINS)
 
 
-def _mean_over_pairs(cdf: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mean_over_pairs(cdf: Floats) -> Floats:
     r"""Return the mean area between two of the distribution functions (sets, groups, edges) of each set.
 
     With :math:`F_{(1)} \le \dots \le F_{(G)}` sorted at each edge, the sum over pairs is
@@ -167,13 +166,13 @@ def _mean_over_pairs(cdf: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(total / max(n_groups * (n_groups - 1) // 2, 1))
 
 
-def weighted_mean(sums: NDArray[np.float64]) -> float:
+def weighted_mean(sums: Floats) -> float:
     """Return a mean from the sum of values and that of their weights; 0 before the first row."""
     return float(sums[0] / sums[1]) if sums[1] > 0 else 0.0
 
 
 @cache
-def _brownian_bridges(n_groups: int) -> NDArray[np.float64]:
+def _brownian_bridges(n_groups: int) -> Floats:
     """Return Brownian bridges of shape (64, n_groups, 257), drawn with a fixed seed."""
     steps = np.random.default_rng(0).normal(size=(_N_BRIDGES, n_groups, _N_STEPS)) / np.sqrt(_N_STEPS)
     walk = np.concatenate((np.zeros((_N_BRIDGES, n_groups, 1)), np.cumsum(steps, axis=2)), axis=2)
@@ -196,9 +195,9 @@ class DriftAlarm(_GroupArrays):
     """State of the alarm between two batches."""
 
     rate: float
-    counts: NDArray[np.float64]
-    capitals: NDArray[np.float64]
-    drawn: NDArray[np.int64]
+    counts: Floats
+    capitals: Floats
+    drawn: Ints
 
     _by_group = ("counts", "capitals", "drawn")
 
@@ -213,7 +212,7 @@ class DriftAlarm(_GroupArrays):
         """Mean capital, as a share of what raises the alarm."""
         return float(np.exp(self.capitals).mean() * self.rate) if self.capitals.size else 0.0
 
-    def after(self, scores: NDArray[np.float64], groups: Groups) -> tuple[DriftAlarm, bool]:
+    def after(self, scores: Floats, groups: Groups) -> tuple[DriftAlarm, bool]:
         """Return the alarm after a batch of scores in [0, 1], and whether the batch raised it."""
         counts, capitals, drawn = self.counts.copy(), self.capitals.copy(), self.drawn.copy()
         for a, rows in enumerate(groups.rows):
@@ -233,7 +232,7 @@ class DriftAlarm(_GroupArrays):
         return replace(after, counts=np.zeros_like(counts), capitals=np.zeros_like(capitals)), True
 
 
-def uniform_at(stream: int, start: int, size: int) -> NDArray[np.float64]:
+def uniform_at(stream: int, start: int, size: int) -> Floats:
     """Return random numbers in [0, 1) as a function of stream and position: SplitMix64 over a counter."""
     with np.errstate(over="ignore"):
         z = np.arange(start + 1, start + size + 1, dtype=np.uint64) + (np.uint64(stream) << np.uint64(40))
@@ -244,7 +243,7 @@ def uniform_at(stream: int, start: int, size: int) -> NDArray[np.float64]:
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _ranks(bins: NDArray[np.int64], counts: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ranks(bins: Ints, counts: Floats, uniform: Floats) -> Floats:
     """Return the rank of each row among the counts and the rows before it, as a share, with ties broken at random."""
     index = np.arange(len(bins))
     seen = np.zeros((len(bins), ALARM_BINS))

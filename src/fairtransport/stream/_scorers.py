@@ -26,8 +26,7 @@ from fairtransport.transport.line import QuantileMap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.linear.online import OnlineState
 
 _UNNAMED = ("sensitive_feature_0",)
@@ -92,7 +91,7 @@ class Scorer:
         return Grid() if self._range is None else self._range
 
     @property
-    def group_sizes(self) -> NDArray[np.int64]:
+    def group_sizes(self) -> Ints:
         """Training rows of each group; equal numbers where the model does not have them."""
         sizes = getattr(self._repair, "group_sizes_", vars(self._last).get("group_sizes_"))
         return np.ones(len(self.groups), dtype=np.int64) if sizes is None else np.asarray(sizes)
@@ -114,7 +113,7 @@ class Scorer:
         """Whether groups that the model does not know are added to it."""
         return self.learns and policy_of(self.model).new == "adopt"
 
-    def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
+    def score(self, X: Any, groups: Groups) -> Floats:
         """Return the scores of rows of known groups; raise ValueError if one of them is not a finite number."""
         scores = self._score(X, groups)
         n_invalid = scores.size - np.count_nonzero(np.isfinite(scores))
@@ -122,7 +121,7 @@ class Scorer:
             raise ValueError(f"{n_invalid} of {scores.size} scores are not finite numbers: features are too large.")
         return scores
 
-    def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
+    def _score(self, X: Any, groups: Groups) -> Floats:
         given = groups if self.needs_groups else None
         return model_scores(self.model, X, sensitive_features=given, unknown_group="pooled")
 
@@ -147,11 +146,11 @@ class Scorer:
         """Move the model into the trust region; return whether it was outside."""
         return False
 
-    def target(self) -> NDArray[np.float64] | None:
+    def target(self) -> Floats | None:
         """Return the fixed target as points of equal mass in [0, 1]; None without one."""
         return None
 
-    def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:  # noqa: ARG002
+    def duals(self, points: Floats) -> Floats | None:  # noqa: ARG002
         """Return each group's dual potential at these points; None for a model without."""
         return None
 
@@ -241,10 +240,10 @@ class LinearScorer(Scorer):
         frozen.model.set_online_state(self._state.without_memory())
         return frozen
 
-    def target(self) -> NDArray[np.float64] | None:
+    def target(self) -> Floats | None:
         return None if self._state.rule.each_other else self.grid.to_unit(self.model.target_)
 
-    def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def duals(self, points: Floats) -> Floats | None:
         duals = getattr(self.model, "duals_", None)
         return None if duals is None else np.asarray(duals(self.grid.from_unit(points)))
 
@@ -252,7 +251,7 @@ class LinearScorer(Scorer):
     def _state(self) -> OnlineState:
         return self.model.online_state()
 
-    def _in_units(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _in_units(self, theta: Floats) -> Floats:
         memory = self._state.memory
         return theta if memory is None else memory.to_scaled(theta)
 
@@ -307,7 +306,7 @@ class RepairScorer(Scorer):
             return self.repair.grid_
         return self.repair.online_state().histograms.grid if self.repair.extrapolates else Grid(*self.repair.range_)
 
-    def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
+    def _score(self, X: Any, groups: Groups) -> Floats:
         return self._repaired(self._raw_scores(X), groups)
 
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
@@ -377,12 +376,12 @@ class RepairScorer(Scorer):
             scorer.repair.resume(scorer.repair.online_state().refit())
         return scorer
 
-    def _raw_scores(self, X: Any) -> NDArray[np.float64]:
+    def _raw_scores(self, X: Any) -> Floats:
         if self.model is self.repair:
             return np.asarray(X, dtype=np.float64).reshape(-1)
         return model_scores(self.model.estimator_, X)
 
-    def _repaired(self, scores: NDArray[np.float64], groups: Groups) -> NDArray[np.float64]:
+    def _repaired(self, scores: Floats, groups: Groups) -> Floats:
         repaired = np.asarray(self.repair.transform(scores, sensitive_features=groups, unknown_group="pooled"))
         if self._center is None:
             return repaired

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.groups import Groups
     from fairtransport.storage import Container
     from fairtransport.stream._scorers import Scorer
@@ -42,7 +43,7 @@ class History:
         self.times: dict[int, str] = {}
 
     @classmethod
-    def from_array(cls, array: NDArray[np.float64], stride: int, waiting: int) -> History:
+    def from_array(cls, array: Floats, stride: int, waiting: int) -> History:
         """Return the history of a checkpoint, from what `array` returned and its attributes."""
         if array.shape[1:] != (len(_NAMES),) or len(array) > 2 * MAX_POINTS:
             raise ValueError(f"A history has at most {2 * MAX_POINTS} points of {len(_NAMES)} numbers.")
@@ -76,7 +77,7 @@ class History:
         batches = (int(point["batch"]) for point in self._points)
         return {batch: self.times[batch] for batch in batches if batch in self.times}
 
-    def array(self) -> NDArray[np.float64]:
+    def array(self) -> Floats:
         """Return all points as an array of shape (n_points, 8)."""
         return np.array([[*point.values()] for point in self._points]).reshape(-1, len(_NAMES))
 
@@ -155,7 +156,7 @@ class AdjustmentReport:
     batch: int
     rows: int
     rows_without_group: int
-    scores: NDArray[np.float64] = field(repr=False)  # a repr may end up in a log
+    scores: Floats = field(repr=False)  # a repr may end up in a log
     disparity_before: float
     disparity_after: float
     noise_floor: float
@@ -275,8 +276,6 @@ class StreamState:
             history=History(),
         )
 
-    # ---------------------------------------------------------------- one batch
-
     def process(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
         """Score a batch, monitor the scores, and adjust the model; a batch that cannot be scored changes nothing."""
         with self._unchanged_on_error():
@@ -339,7 +338,7 @@ class StreamState:
         return True
 
     def _report(
-        self, scores: NDArray[np.float64], groups: Groups, *, raised: bool, updates: int, at_border: bool
+        self, scores: Floats, groups: Groups, *, raised: bool, updates: int, at_border: bool
     ) -> AdjustmentReport:
         monitor, target = self.monitor, self.target_cdf()
         distances = (monitor.distances(target, original=True), monitor.distances(target))
@@ -364,7 +363,7 @@ class StreamState:
             frozen=self.frozen,
         )
 
-    def target_cdf(self) -> NDArray[np.float64] | None:
+    def target_cdf(self) -> Floats | None:
         """Return the distribution function of the fixed target at the monitor's bin edges; None without a target."""
         points = self.original.target()
         if points is None:
@@ -377,8 +376,6 @@ class StreamState:
         self.accepted = scorer
         self.current.project(scorer, self.options.trust_radius)
         self.moved = self.current.distance(scorer)
-
-    # ---------------------------------------------------------------- checkpoints
 
     def version(self, number: int) -> Version:
         """Return the summary of the state as a checkpoint of this number."""

@@ -181,8 +181,6 @@ class Store:
             raise
         self.is_open = True
 
-    # ---------------------------------------------------------------- model
-
     @property
     def used(self) -> bool:
         return (self.folder / _MODEL).exists()
@@ -220,8 +218,6 @@ class Store:
     def check_model(self, model: bytes) -> None:
         if digest_of(model) != digest_of(self.model()):
             raise StoreError("The store belongs to another model. Use that model, or choose an empty folder.")
-
-    # ---------------------------------------------------------------- checkpoints
 
     def versions(self) -> list[int]:
         """Return the numbers of the existing checkpoints in ascending order."""
@@ -295,8 +291,6 @@ class Store:
 
     def _path(self, version: int) -> Path:
         return self.folder / f"checkpoint-{version:09d}.ft"
-
-    # ---------------------------------------------------------------- journal, times, one writer
 
     def note(self, entry: Mapping[str, Any], *, durable: bool = False) -> None:
         """Add an entry to the journal, and flush it to the disk if it has to be durable."""

@@ -72,8 +72,6 @@ class TopicSource(Source):
             raise
         self._assigned = False
 
-    # ---------------------------------------------------------------- start or resume
-
     @property
     def settings(self) -> dict[str, Any]:
         """What a resumed run has to repeat."""
@@ -140,8 +138,6 @@ class TopicSource(Source):
         item = self._kafka.TopicPartition(self._settings.topic, partition)
         low, high = self._ask(self._consumer.get_watermark_offsets, item)
         return int(low if end == "earliest" else high)
-
-    # ---------------------------------------------------------------- messages
 
     def take(self, n_lines: int, *, wait: float | None = None) -> list[bytes]:
         """Return the next messages; see `Source`."""
@@ -232,8 +228,6 @@ class TopicSource(Source):
                 raise self._explained(error)
         return received
 
-    # ---------------------------------------------------------------- the client library
-
     def _ask(self, question: Callable[..., Any], subject: Any) -> Any:
         try:
             return question(subject, timeout=self._settings.timeout)
@@ -292,8 +286,6 @@ class TopicOutput(NoFile):
             raise ValueError(f"The brokers have no topic {topic!r}. Create it, or check its name.")
         return len(found.partitions)
 
-    # ---------------------------------------------------------------- start or resume
-
     def start(self) -> None:
         """Commit the offsets at which a new stream starts, so that a resumed run finds the group where it left it."""
         self._commit()
@@ -316,8 +308,6 @@ class TopicOutput(NoFile):
                 "of a batch of the journal, or start with an empty store and another group."
             )
         self._delivered = len(boundaries) - 1 - boundaries[::-1].index(known)
-
-    # ---------------------------------------------------------------- one batch
 
     def send(self, accepted: Sequence[int], lines: Sequence[bytes]) -> None:
         """Add scored messages to the transaction of the batch."""
@@ -365,8 +355,6 @@ class TopicOutput(NoFile):
                 self._producer.poll(0.1)
             else:
                 return
-
-    # ---------------------------------------------------------------- the client library, and the interface of a file
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         """Call the client library, again if the brokers ask for it; what cannot be repeated ends the run."""

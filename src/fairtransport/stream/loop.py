@@ -166,8 +166,6 @@ class StreamRun:
             for file in self._files():
                 file.close()
 
-    # ---------------------------------------------------------------- start or resume
-
     def _open(self) -> bool:
         """Open input and output at the last checkpoint; return False for a CSV input without a header."""
         options, stored = self.options, self.adjuster.extra
@@ -230,8 +228,6 @@ class StreamRun:
 
     def _files(self) -> list[Any]:
         return [file for file in (self._out, self._rejected_file) if file is not None]
-
-    # ---------------------------------------------------------------- process
 
     def _loop(self, stopped: Callable[[], bool]) -> None:
         while not (stopped() and self.source.seekable):

@@ -27,9 +27,6 @@ def _is_spark(table: nw.LazyFrame[Any] | nw.DataFrame[Any]) -> bool:
     return table.implementation.is_pyspark() or table.implementation.is_pyspark_connect()
 
 
-# ---------------------------------------------------------------------------------------------------------- columns
-
-
 @dataclass(frozen=True, eq=False)
 class NumberedTable:
     """A lazy table whose columns are numbered, and the names that its user knows them by.
@@ -104,9 +101,6 @@ def schema_of(table: nw.LazyFrame[Any]) -> dict[str, nw.dtypes.DType]:
     return schema
 
 
-# ------------------------------------------------------------------------------------------------------ expressions
-
-
 def choose_code(condition: nw.Expr, then: int, otherwise: nw.Expr | int) -> nw.Expr:
     """Return an integer expression: ``then`` where the condition holds, ``otherwise`` elsewhere."""
     other = nw.lit(otherwise, nw.Int64) if isinstance(otherwise, int) else otherwise
@@ -130,9 +124,6 @@ def node_of(score: nw.Expr, grid: Grid) -> nw.Expr:
 def is_finite(value: nw.Expr) -> nw.Expr:
     """Return whether a number is finite; missing, or false, where it is missing."""
     return (value > float("-inf")) & (value < float("inf"))
-
-
-# ---------------------------------------------------------------------------------------------------------- results
 
 
 def collect(table: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
@@ -160,9 +151,6 @@ def _failure_message(engine: str, kind: str) -> str:
         f"{engine} could not compute the columns of the table: {kind}. Its message may quote values and is left out; "
         "compute the table alone to see it."
     )
-
-
-# ----------------------------------------------------------------------------------------------------- small tables
 
 
 def small_table(table: nw.LazyFrame[Any], columns: Mapping[str, Sequence[Any]]) -> nw.LazyFrame[Any]:

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.groups import Groups
     from fairtransport.transport.line import QuantileMap
 
@@ -122,9 +121,6 @@ class _Task:
         return cls(columns.renamed(table.keys), kinds, lookup.grid)
 
 
-# --------------------------------------------------------------------------------------------------------- repaired
-
-
 def repair_rows(
     lookup: RepairLookup, frame: Any, *, score: str, sensitive_features: str | Sequence[str], output: str
 ) -> Any:
@@ -169,9 +165,6 @@ def _repair(table: nw.LazyFrame[Any], lookup: RepairLookup, task: _Task) -> nw.L
     image = nw.col("base") + (value - nw.col("start")) * nw.col("slope")
     joined = join_groups(with_nodes, keys, columns, on=["bin"])
     return joined.with_columns(image.alias("repaired")).drop("bin", "start", "base", "slope")
-
-
-# ---------------------------------------------------------------------------------------------------------- checked
 
 
 def check_rows(
@@ -333,7 +326,7 @@ class RepairLookup:
 
     grid: Grid
     groups: Groups
-    images: NDArray[np.float64]
+    images: Floats
 
     @classmethod
     def of_maps(cls, grid: Grid, groups: Groups, maps: Sequence[QuantileMap], amount: float) -> Self:
@@ -373,8 +366,6 @@ class RepairLookup:
             (rise / step).ravel(),
         )
         return {**keys, **dict(zip(self.names, numbers, strict=True))}
-
-    # --------------------------------------------------------------------------------------------------- export
 
     def to_frame(self, library: str = "pandas") -> Any:
         """Return the table as a DataFrame."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Self
 
-    from numpy.typing import NDArray
+    from fairtransport._arrays import Floats, Ints
 
 #: Number of first rows that are checked for identifiers before all rows are grouped.
 PROBED = 1 << 17
@@ -246,7 +246,7 @@ _MAX_PASSES = 6
 _FINE = 16  # a range has at least so many bins, unless rows have the same value
 
 
-def find_cuts(table: NumberedTable, columns: Columns, *, crossed: bool) -> dict[str, NDArray[np.float64]]:
+def find_cuts(table: NumberedTable, columns: Columns, *, crossed: bool) -> dict[str, Floats]:
     """Return the ascending points at which columns of strata are cut; columns with few different values are not.
 
     Notes
@@ -275,7 +275,7 @@ def find_cuts(table: NumberedTable, columns: Columns, *, crossed: bool) -> dict[
     return cuts
 
 
-def range_of(values: nw.Expr, points: NDArray[np.float64], kind: nw.dtypes.DType) -> nw.Expr:
+def range_of(values: nw.Expr, points: Floats, kind: nw.dtypes.DType) -> nw.Expr:
     """Return the number of the range that values lie in; missing where they are missing or NaN."""
     number = nw.lit(0)
     for point in points.tolist():
@@ -286,7 +286,7 @@ def range_of(values: nw.Expr, points: NDArray[np.float64], kind: nw.dtypes.DType
     return nw.when(known).then(number)
 
 
-def column_quantiles(table: nw.LazyFrame[Any], key: str, levels: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def column_quantiles(table: nw.LazyFrame[Any], key: str, levels: Floats) -> Floats | None:
     """Return the lowest finite value of a column, its quantiles and the highest one; None where it has none."""
     bins = _count_values(table, key)
     return None if bins is None else np.array([bins.lows[0], *_quantiles(table, key, bins, levels), bins.highs[-1]])
@@ -295,9 +295,9 @@ def column_quantiles(table: nw.LazyFrame[Any], key: str, levels: NDArray[np.floa
 class _Bins(NamedTuple):
     """Counts of a column's finite values in bins, ascending, with the lowest and highest value of each."""
 
-    counts: NDArray[np.int64]
-    lows: NDArray[np.float64]
-    highs: NDArray[np.float64]
+    counts: Ints
+    lows: Floats
+    highs: Floats
 
     @property
     def n_rows(self) -> int:
@@ -340,7 +340,7 @@ def _count_between(finite: nw.LazyFrame[Any], low: float, high: float) -> _Bins:
     return _Bins(counts[order].astype(np.int64), lows[order].astype(np.float64), highs[order].astype(np.float64))
 
 
-def _quantiles(table: nw.LazyFrame[Any], key: str, bins: _Bins, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+def _quantiles(table: nw.LazyFrame[Any], key: str, bins: _Bins, levels: Floats) -> Floats:
     """Return the quantiles between ranges, after counting again within bins that are too coarse."""
     finite = _finite(table, key)
     n_ranges = levels.size + 1

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
     from fairtransport.tables._engines import NumberedTable
@@ -59,7 +60,7 @@ _BELOW_ONE = 1 - 1e-12  # the highest score of a range is in its last bin
 class ScoreBins:
     """Equal bins between ascending points."""
 
-    points: NDArray[np.float64]
+    points: Floats
     bins_each: int
 
     @property
@@ -143,9 +144,6 @@ def _count_anywhere(
     return replace(entries, nodes=recoded), grid
 
 
-# ------------------------------------------------------------------------------------------------------ the group-by
-
-
 def _group(
     table: nw.LazyFrame[Any], columns: Columns, grid: Grid | ScoreBins, outcome: str | None = None
 ) -> nw.DataFrame[Any]:
@@ -189,19 +187,16 @@ def _count_nodes(
     return table.select(**chosen).group_by(*keys, "node").agg(nw.len().alias("rows"), *sums)
 
 
-# ------------------------------------------------------------------------------------------------------- the result
-
-
 @dataclass(frozen=True, eq=False)
 class _Entries:
     """Result of the group-by: the keys, the node, the number of rows and their weights."""
 
     frame: nw.DataFrame[Any]
-    nodes: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    weights: NDArray[np.float64] | None
-    squares: NDArray[np.float64] | None
-    highest: NDArray[np.float64] | None = None
+    nodes: Ints
+    rows: Ints
+    weights: Floats | None
+    squares: Floats | None
+    highest: Floats | None = None
 
     @property
     def n_outside(self) -> int:
@@ -219,7 +214,7 @@ class _Entries:
     def keys(self, prefix: str, names: Sequence[str]) -> dict[str, Any]:
         return {name: self.frame[f"{prefix}{number}"].to_native() for number, name in enumerate(names)}
 
-    def without(self, start: str) -> NDArray[np.bool_]:
+    def without(self, start: str) -> Bools:
         """Return which entries have a missing value in a key with this prefix."""
         missing = np.zeros(self.rows.size, dtype=np.bool_)
         for name in self.frame.columns:
@@ -231,7 +226,7 @@ class _Entries:
                     missing |= key.is_nan().fill_null(value=True).to_numpy().astype(np.bool_)
         return missing
 
-    def select(self, kept: NDArray[np.bool_]) -> _Entries:
+    def select(self, kept: Bools) -> _Entries:
         if kept.all():
             return self
         weights, squares = (None if values is None else values[kept] for values in (self.weights, self.squares))
@@ -294,14 +289,14 @@ class ResidualSums:
 
     centre: float
     scale: float
-    edges: NDArray[np.float64]
+    edges: Floats
     groups: Groups
-    deciles: NDArray[np.int64]
-    sums: NDArray[np.float64]
-    products: NDArray[np.float64]
+    deciles: Ints
+    sums: Floats
+    products: Floats
 
 
-def decile_edges(histograms: GroupHistograms) -> NDArray[np.float64]:
+def decile_edges(histograms: GroupHistograms) -> Floats:
     """Return the distinct scores that divide all rows into ten parts of about equal weight, or fewer."""
     levels = np.arange(1, _N_DECILES) / _N_DECILES
     places = np.searchsorted(histograms.cdf_of_everyone, levels * (1 - 1e-12))
@@ -310,7 +305,7 @@ def decile_edges(histograms: GroupHistograms) -> NDArray[np.float64]:
 
 
 def collect_residuals(
-    table: nw.LazyFrame[Any], columns: Columns, edges: NDArray[np.float64]
+    table: nw.LazyFrame[Any], columns: Columns, edges: Floats
 ) -> tuple[nw.DataFrame[Any], float, float]:
     """Sum the terms on the engine."""
     named = {f"g{number}": nw.col(name) for number, name in enumerate(columns.sensitive_features)}
@@ -331,7 +326,7 @@ def collect_residuals(
 
 
 def _sum_terms(
-    table: nw.LazyFrame[Any], *, keys: list[str], edges: NDArray[np.float64], centre: float, scale: float
+    table: nw.LazyFrame[Any], *, keys: list[str], edges: Floats, centre: float, scale: float
 ) -> nw.LazyFrame[Any]:
     score, y, weight = nw.col("score"), nw.col("y"), nw.col("w")
     decile = nw.lit(0, nw.Int64)
@@ -415,7 +410,7 @@ def count_table(
         check_numbers(table.schema(), label)
         strata_of_labels = (label,) if within_labels and label not in columns.strata else ()
         columns = replace(columns, label=None, strata=(*strata_of_labels, *columns.strata))
-    cuts: dict[str, NDArray[np.float64]] = {}
+    cuts: dict[str, Floats] = {}
     if cut_strata and columns.strata:
         cuts = find_cuts(table, columns, crossed=policy.crossed)
     max_strata = max(policy.max_groups, MOST_STRATA) if cut_strata else policy.max_groups
@@ -464,11 +459,7 @@ def count_table(
 
 
 def _residuals(
-    table: NumberedTable,
-    roles: Columns,
-    columns: Columns,
-    histograms: GroupHistograms,
-    policy: GroupPolicy,
+    table: NumberedTable, roles: Columns, columns: Columns, histograms: GroupHistograms, policy: GroupPolicy
 ) -> ResidualSums:
     """Return the sums of residuals of the rows that are counted."""
     edges = decile_edges(histograms)
@@ -479,7 +470,7 @@ def _residuals(
     keys = {name: frame[f"g{number}"].to_native() for number, name in enumerate(columns.sensitive_features)}
     groups = make_groups(keys, GroupPolicy(policy.crossed, "group", max_groups=MOST_ENTRIES))
 
-    def read(prefix: str, number: int) -> NDArray[np.float64]:
+    def read(prefix: str, number: int) -> Floats:
         return np.stack([to_array(frame[f"{prefix}{index}"]) for index in np.arange(number)], axis=1).astype(np.float64)
 
     deciles = to_array(frame["decile"]).astype(np.int64)
@@ -489,7 +480,7 @@ def _residuals(
 class _Strata(Mapping[str, "GroupHistograms"]):
     """Histograms of each stratum, computed on access: all at once could be larger than memory."""
 
-    def __init__(self, layers: Strata, count: Callable[[NDArray[np.int64]], GroupHistograms]) -> None:
+    def __init__(self, layers: Strata, count: Callable[[Ints], GroupHistograms]) -> None:
         self._rows = dict(zip(layers.names, layers.rows, strict=True))
         self._count = count
 
@@ -507,7 +498,7 @@ def _range_key(key: str) -> str:
     return f"{key}_range"
 
 
-def _with_ranges(table: NumberedTable, cuts: Mapping[str, NDArray[np.float64]]) -> nw.LazyFrame[Any]:
+def _with_ranges(table: NumberedTable, cuts: Mapping[str, Floats]) -> nw.LazyFrame[Any]:
     """Return the table with further columns: the numbers of the ranges of values that are cut."""
     schema = table.schema()
     ranges = {
@@ -523,7 +514,7 @@ def _groups(keys: dict[str, Any], role: str, policy: GroupPolicy) -> Groups:
     return groups
 
 
-def _positive(entries: _Entries, name: str, pos_label: Any) -> NDArray[np.bool_]:
+def _positive(entries: _Entries, name: str, pos_label: Any) -> Bools:
     """Return which entries have the positive label."""
     by_label = make_groups({name: entries.frame["label"].to_native()}, GroupPolicy(max_groups=MOST_ENTRIES))
     labels = list(by_label.labels)

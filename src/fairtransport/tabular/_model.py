@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
     from fairtransport.tabular.column_plans import ColumnPlan
@@ -59,14 +60,14 @@ def find_leaking_columns(plans: Sequence[ColumnPlan], X: Any, labels: NDArray[An
     return names
 
 
-def _ranks_alike(values: NDArray[np.float64], labels: NDArray[np.float64]) -> bool:
+def _ranks_alike(values: Floats, labels: Floats) -> bool:
     """Return whether the rank correlation of values and labels is almost 1 or -1."""
     ranks, others = (rankdata(one) - (one.size + 1) / 2 for one in (values, labels))
     scale = float(np.sqrt((ranks @ ranks) * (others @ others)))
     return bool(scale > 0 and abs(ranks @ others) >= (1 - _MAX_ERROR / 2) * scale)
 
 
-def _predicts_numbers(block: Any, labels: NDArray[np.float64]) -> bool:
+def _predicts_numbers(block: Any, labels: Floats) -> bool:
     """Return whether the mean label of the other rows of a category has almost no squared error."""
     numbers = labels - labels.mean()
     sizes, sums = np.asarray(block.sum(axis=0)).ravel(), np.asarray(block.T @ numbers).ravel()
@@ -79,7 +80,7 @@ def _predicts_numbers(block: Any, labels: NDArray[np.float64]) -> bool:
     return bool(errors + outside <= _MAX_ERROR * (numbers @ numbers))
 
 
-def _separates(values: NDArray[np.float64], positive: NDArray[np.int64]) -> bool:
+def _separates(values: Floats, positive: Ints) -> bool:
     """Return whether a threshold on the values tells the labels apart, in either direction."""
     n_positive = int(positive.sum())
     n_negative = positive.size - n_positive
@@ -88,7 +89,7 @@ def _separates(values: NDArray[np.float64], positive: NDArray[np.int64]) -> bool
     return max(auc, 1 - auc) >= 1 - _MAX_ERROR / 2
 
 
-def _predicts_classes(block: Any, positive: NDArray[np.int64]) -> bool:
+def _predicts_classes(block: Any, positive: Ints) -> bool:
     """Return whether the other rows of a category predict almost all labels; rows without one are one category."""
     sizes, positives = np.asarray(block.sum(axis=0)).ravel(), np.asarray(block.T @ positive).ravel()
     sizes = np.append(sizes, positive.size - sizes.sum())
@@ -246,8 +247,6 @@ class TableModel(BaseEstimator):
         self.max_disparity = max_disparity
         self.verbose = verbose
 
-    # ------------------------------------------------------------------------------------------------------- fitting
-
     def fit(self, table: Any) -> Self:
         """Fit the encoder and the estimator to a raw table: of pandas, polars or pyarrow, or a dict of columns."""
         columns = read_table(table)
@@ -289,11 +288,7 @@ class TableModel(BaseEstimator):
         return self
 
     def _fit_estimator(
-        self,
-        X: Any,
-        labels: NDArray[Any],
-        sensitive: dict[str, NDArray[Any]],
-        strata: dict[str, NDArray[Any]] | None,
+        self, X: Any, labels: NDArray[Any], sensitive: dict[str, NDArray[Any]], strata: dict[str, NDArray[Any]] | None
     ) -> Any:
         if self.max_disparity is not None:
             # The limit determines the weight of a method that would choose it itself, and the amount of others.
@@ -308,8 +303,6 @@ class TableModel(BaseEstimator):
         if not trains_for_parity(model):
             return model.fit(X, labels)
         return fit_model(model, X, labels, sensitive_features=sensitive, strata=strata)
-
-    # --------------------------------------------------------------------------------------------------------- reading
 
     @property
     def needs_groups_(self) -> bool:
@@ -390,7 +383,7 @@ class TableModel(BaseEstimator):
         groups = self._groups_of(columns, kept)
         return TableRows(kept, X, labels[kept] if labelled else labels, groups, count_rows(set_aside), strata)
 
-    def score_encoded(self, rows: TableRows) -> NDArray[np.float64]:
+    def score_encoded(self, rows: TableRows) -> Floats:
         """Return the scores of rows that `read_rows` returned."""
         return model_scores(
             self.estimator_,
@@ -415,7 +408,7 @@ class TableModel(BaseEstimator):
         check_is_fitted(self)
         return RowScorer(self, unknown_group=unknown_group, sensitive_features=sensitive_features).score_rows(table)
 
-    def _require_scores(self, table: Any, **options: Any) -> NDArray[np.float64]:
+    def _require_scores(self, table: Any, **options: Any) -> Floats:
         """Return the scores; raise ValueError unless every row has one."""
         result = self.score_rows(table, **options)
         if result.reasons:
@@ -428,7 +421,7 @@ class TableModel(BaseEstimator):
 
     def predict_proba(
         self, table: Any, *, unknown_group: str = "error", sensitive_features: Sequence[str] | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return a classifier's probabilities of ``classes_``; as `score_rows`, but a row without a score raises."""
         if self.task == "regression":
             raise AttributeError("A regressor has no predict_proba.")
@@ -452,7 +445,7 @@ class TableModel(BaseEstimator):
         """Strata of the training rows; None where no strata were used."""
         return getattr(getattr(self.estimator_, "repair_", None) or self.estimator_, "strata_", None)
 
-    def _read_labels(self, column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _read_labels(self, column: Any) -> tuple[NDArray[Any], Bools]:
         if self.task == "regression":
             return read_numbers(column, self.label, self.decimal)
         return read_classes(column, self.label, self.classes_)
@@ -464,8 +457,8 @@ class TableModel(BaseEstimator):
         return model.set_params(decimal=decimal)
 
     def _usable(
-        self, columns: dict[str, Any], has_label: NDArray[np.bool_], *, known: bool = False
-    ) -> tuple[NDArray[np.bool_], dict[ReasonKind, NDArray[np.bool_]]]:
+        self, columns: dict[str, Any], has_label: Bools, *, known: bool = False
+    ) -> tuple[Bools, dict[ReasonKind, Bools]]:
         """Return which rows have a label and a group, and the others by reason; ``known``: one that training saw."""
         has_group = np.ones(has_label.size, dtype=bool)
         for name in self.sensitive_features if self._policy.missing != "group" else ():
@@ -484,7 +477,7 @@ class TableModel(BaseEstimator):
             usable &= ~new
         return usable, {reason: rows for reason, rows in reasons.items() if rows.any()}
 
-    def _groups_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+    def _groups_of(self, columns: dict[str, Any], kept: Bools) -> dict[str, NDArray[Any]]:
         """Return the sensitive columns as text; a missing value is the text "missing"."""
         groups = {}
         for name in self.sensitive_features:
@@ -492,7 +485,7 @@ class TableModel(BaseEstimator):
             groups[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
         return groups
 
-    def strata_of(self, columns: Mapping[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]] | None:
+    def strata_of(self, columns: Mapping[str, Any], kept: Bools) -> dict[str, NDArray[Any]] | None:
         """Return the columns of the strata, numbers as numbers and the others as text, or None without any."""
         if not self.strata:
             return None

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
 
@@ -48,7 +49,7 @@ class InputRows:
     not read. ``set_aside`` has the other rows with their reasons, ``counts`` are those of `RowScores`.
     """
 
-    kept: NDArray[np.int64]
+    kept: Ints
     X: Any
     sensitive_features: dict[str, NDArray[Any]]
     strata: dict[str, NDArray[Any]]
@@ -151,8 +152,6 @@ class RowScorer:
     def __repr__(self) -> str:
         return f"RowScorer({self.estimator_!r})"
 
-    # ------------------------------------------------------------------------------------------------------ the model
-
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """Names of the features, as the model was fitted with them."""
@@ -176,11 +175,9 @@ class RowScorer:
         """Return the model's predictions; see its ``predict``."""
         return np.asarray(self.estimator_.predict(X, **options))
 
-    def predict_proba(self, X: Any, **options: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any, **options: Any) -> Floats:
         """Return a classifier's probabilities; see its ``predict_proba``."""
         return np.asarray(self.estimator_.predict_proba(X, **options))
-
-    # -------------------------------------------------------------------------------------------------------- scoring
 
     def score_rows(self, table: Any) -> RowScores:
         """Return a score for each row of a table: a probability or a prediction, or NaN and a reason.
@@ -194,7 +191,7 @@ class RowScorer:
         rows = self.read(table)
         scores, set_aside = np.full(rows.set_aside.size, np.nan), rows.set_aside
 
-        def score(chosen: Sequence[int]) -> NDArray[np.float64]:
+        def score(chosen: Sequence[int]) -> Floats:
             X, groups, strata = rows.select(chosen)
             given = {"sensitive_features": groups, "strata": strata}
             options: dict[str, Any] = {role: part for role, part in given.items() if part}
@@ -269,9 +266,7 @@ class RowScorer:
         groups, _ = self._read_groups(columns, len(columns[self.group_columns[0]]))
         return self.groups.encode(groups, unknown_group="pooled")  # type: ignore[union-attr]
 
-    def _read_groups(
-        self, columns: Mapping[str, Any], n_rows: int
-    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+    def _read_groups(self, columns: Mapping[str, Any], n_rows: int) -> tuple[dict[str, NDArray[Any]], Bools]:
         """Return the sensitive columns as the values that the model knows, and which rows lack one of them."""
         groups: dict[str, NDArray[Any]] = {}
         missing = np.zeros(n_rows, dtype=bool)
@@ -299,8 +294,6 @@ class RowScorer:
         unknown = self._strata.encode(strata).codes == len(self._strata)
         set_aside.add(unknown, name_columns(ReasonKind.UNKNOWN_STRATUM, self.strata_columns))
         return strata
-
-    # ------------------------------------------------------------------------------------------------------ columns
 
     def _check_features(self, features: Sequence[str]) -> None:
         if self._repairs or self._encoder is not None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Ints
+
 #: Columns that an input may have besides those of the model; more of them are refused while they are read.
 MAX_FURTHER_COLUMNS = 10_000
 
@@ -61,7 +63,7 @@ class RowCells:
     rejected: dict[int, RowReason] = field(default_factory=dict)
 
     @cached_property
-    def kept(self) -> NDArray[np.int64]:
+    def kept(self) -> Ints:
         """Numbers of the rows that can be read."""
         return np.array([row for row in range(self.n_rows) if row not in self.rejected], dtype=np.int64)
 

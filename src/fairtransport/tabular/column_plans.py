@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.groups import Groups
 
 # Parsing of raw cells as text, numbers and dates.
@@ -100,7 +101,7 @@ def normalize_text(value: Any) -> str | None:
     return folded if folded in {"true", "false"} else text
 
 
-def encode_text(column: Any, name: str) -> tuple[list[str], NDArray[np.int64]]:
+def encode_text(column: Any, name: str) -> tuple[list[str], Ints]:
     """Return the distinct texts of a column in alphabetical order, and the index of each row's text; -1 is missing."""
     values, codes = distinct_values(column, name)
     words = [*map(normalize_text, values)]
@@ -108,7 +109,7 @@ def encode_text(column: Any, name: str) -> tuple[list[str], NDArray[np.int64]]:
     return known, text_codes(words, known, codes)
 
 
-def text_codes(words: list[str | None], known: list[str], codes: NDArray[np.int64], *, unknown: int = -1) -> Any:
+def text_codes(words: list[str | None], known: list[str], codes: Ints, *, unknown: int = -1) -> Any:
     """Return the index of each row's text in ``known``; -1 where it is missing, ``unknown`` where it is not there."""
     indices = {word: index for index, word in enumerate(known)}
     table = [-1 if word is None else indices.get(word, unknown) for word in words]
@@ -164,7 +165,7 @@ def _days(when: datetime) -> float:
     return (in_utc - _EPOCH).total_seconds() / _SECONDS_PER_DAY
 
 
-def parse_numbers(column: Any, name: str, decimal: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def parse_numbers(column: Any, name: str, decimal: str) -> tuple[Floats, Bools]:
     """Return a column as numbers, NaN where missing, and which cells are not numbers."""
     if has_numeric_type(column):
         series = _series(column)
@@ -177,7 +178,7 @@ def parse_numbers(column: Any, name: str, decimal: str) -> tuple[NDArray[np.floa
     return np.where(np.isfinite(floats), floats, np.nan), np.zeros(floats.size, dtype=bool)
 
 
-def _plain_numbers(column: Any) -> NDArray[np.float64] | None:
+def _plain_numbers(column: Any) -> Floats | None:
     """Return cells that all are numbers, or texts of numbers, at once; None if one of them needs `number_parser`."""
     if not isinstance(column, np.ndarray) or column.dtype != object:
         return None
@@ -192,7 +193,7 @@ def _plain_numbers(column: Any) -> NDArray[np.float64] | None:
         return None
 
 
-def parse_dates(column: Any, name: str, pattern: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def parse_dates(column: Any, name: str, pattern: str) -> tuple[Floats, Bools]:
     """Return a column as days since 1970, NaN where missing, and which cells are not dates."""
     if not has_date_type(column):
         return _parse_distinct(column, name, date_parser(pattern))
@@ -206,9 +207,7 @@ def parse_dates(column: Any, name: str, pattern: str) -> tuple[NDArray[np.float6
     return days, np.zeros(days.size, dtype=bool)
 
 
-def _parse_distinct(
-    column: Any, name: str, read: Callable[[Any], float | None]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _parse_distinct(column: Any, name: str, read: Callable[[Any], float | None]) -> tuple[Floats, Bools]:
     values, codes = distinct_values(column, name)
     parsed = [*map(read, values)]
     unreadable = np.array([value is None for value in parsed] + [False])
@@ -247,8 +246,8 @@ class ColumnPlan:
     name: str
     kind: str
     parts: tuple[str, ...] = ()
-    centre: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    scale: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    centre: Floats = field(default_factory=lambda: np.empty(0))
+    scale: Floats = field(default_factory=lambda: np.empty(0))
     pattern: str = ""
     words: tuple[str, ...] = ()
     other: bool = False
@@ -266,7 +265,7 @@ class ColumnPlan:
         """Number of encoded columns."""
         return len(self.parts) + len(self.words) + self.other + self.missing
 
-    def entries(self, column: Any, decimal: str) -> tuple[NDArray[np.float64], NDArray[np.int64], dict[str, int]]:
+    def entries(self, column: Any, decimal: str) -> tuple[Floats, Ints, dict[str, int]]:
         """Return values and column indices of the entries of each row, the same number in each, and counts of cells."""
         if self.kind == "words":
             return self._word_entries(column)
@@ -283,7 +282,7 @@ class ColumnPlan:
         indices = np.broadcast_to(np.arange(self.width), (len(floats), self.width))
         return values, indices, {UNREADABLE: int(np.count_nonzero(unreadable))}
 
-    def _word_entries(self, column: Any) -> tuple[NDArray[np.float64], NDArray[np.int64], dict[str, int]]:
+    def _word_entries(self, column: Any) -> tuple[Floats, Ints, dict[str, int]]:
         values, codes = distinct_values(column, self.name)
         n_words = len(self.words)
         unknown = n_words + 1
@@ -348,7 +347,7 @@ def _date_plan(name: str, column: Any, pattern: str, rules: ColumnRules) -> tupl
 
 
 def _scaled_plan(
-    name: str, kind: str, raw: NDArray[np.float64], parts: tuple[str, ...], *, rules: ColumnRules, pattern: str = ""
+    name: str, kind: str, raw: Floats, parts: tuple[str, ...], *, rules: ColumnRules, pattern: str = ""
 ) -> ColumnPlan:
     with np.errstate(over="ignore", invalid="ignore"):
         centre, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
@@ -377,7 +376,7 @@ def _words_plan(name: str, counts: Counter[str], n_rows: int, rules: ColumnRules
     return ColumnPlan(name, "words", words=kept, other=other, missing=missing)
 
 
-def _is_row_number(present: NDArray[np.float64], n_rows: int) -> bool:
+def _is_row_number(present: Floats, n_rows: int) -> bool:
     """Return whether a column has distinct integers in a range hardly larger than the number of rows, with gaps."""
     widest = n_rows - 1 if n_rows < _MIN_ROWS_WITH_GAPS else _MAX_GAP * n_rows
     if present.size < max(n_rows, _MIN_ROWS_OF_IDENTIFIER) or present.max() > present.min() + widest:
@@ -385,7 +384,7 @@ def _is_row_number(present: NDArray[np.float64], n_rows: int) -> bool:
     return bool((np.mod(present, 1) == 0).all() and np.unique(present).size == n_rows)
 
 
-def _date_parts(days: NDArray[np.float64], parts: tuple[str, ...]) -> NDArray[np.float64]:
+def _date_parts(days: Floats, parts: tuple[str, ...]) -> Floats:
     """Return parts of dates, one column each; NaN where the date is missing."""
     missing = np.isnan(days)
     whole = np.floor(np.where(missing, 0.0, days))
@@ -428,7 +427,7 @@ def _values_of_texts(values: Iterable[Any]) -> dict[str, Any]:
 
 def match_column(
     column: Any, name: str, known: Iterable[Any] | None, missing: Any = None
-) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+) -> tuple[NDArray[Any], Bools, Bools]:
     """Return the cells of a column as the values that a model knows."""
     known = [] if known is None else [*known]
     exact = {value: value for value in known if value == value}  # noqa: PLR0124 - without NaN

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.groups import Groups
     from fairtransport.tabular._model import TableModel
     from fairtransport.tabular.rows import TableRows
@@ -62,7 +63,7 @@ def split_table(
     check_real(share, name="share", strict=True, most=0.9)
     columns = read_table(table)
     by = [*([] if label is None else [label]), *sensitive_features]
-    cells: NDArray[np.int64] = np.zeros(len(columns[by[0]]), dtype=np.int64)
+    cells: Ints = np.zeros(len(columns[by[0]]), dtype=np.int64)
     for name in by:
         words, codes = encode_text(columns[name], name)
         cells = np.unique(cells * (len(words) + 1) + codes + 1, return_inverse=True)[1].astype(np.int64)
@@ -137,7 +138,7 @@ class _CriterionDisparity:
     within: NDArray[Any]
 
 
-def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[np.int64]) -> _CriterionDisparity | None:
+def _criterion_disparity(model: TableModel, rows: TableRows, compared: Ints) -> _CriterionDisparity | None:
     if model.criterion == "demographic_parity" and rows.strata is None:
         return None
     labels, strata = rows.labels[compared], None
@@ -165,7 +166,7 @@ def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[n
     return _CriterionDisparity(name, metric, (2 * within + labels).astype(str))
 
 
-def _errors(scores: NDArray[np.float64], labels: NDArray[Any], *, regression: bool) -> dict[str, float | None]:
+def _errors(scores: Floats, labels: NDArray[Any], *, regression: bool) -> dict[str, float | None]:
     varies = np.ptp(labels) > 0
     if regression:
         rmse = float(np.sqrt(np.mean((scores - labels) ** 2)))
@@ -174,10 +175,7 @@ def _errors(scores: NDArray[np.float64], labels: NDArray[Any], *, regression: bo
 
 
 def _disparities(
-    metrics: dict[str, Callable[..., float]],
-    scores: NDArray[np.float64],
-    groups: Groups,
-    own: _CriterionDisparity | None,
+    metrics: dict[str, Callable[..., float]], scores: Floats, groups: Groups, own: _CriterionDisparity | None
 ) -> dict[str, float | None]:
     figures: dict[str, float | None] = {
         name: metric(scores, sensitive_features=groups) if len(groups) > 1 else None for name, metric in metrics.items()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.tabular.rows import SetAside
 
     Steps = tuple[Any, ...]
@@ -206,13 +207,13 @@ class FeatureReader:
             set_aside.add(missing, RowReason(f"column {name!r} has no value", ReasonKind.MISSING_VALUE))
         return values
 
-    def numbers(self, cells: Any, name: str, set_aside: SetAside) -> NDArray[np.float64]:
+    def numbers(self, cells: Any, name: str, set_aside: SetAside) -> Floats:
         """Return a column as numbers; rows with something else are set aside."""
         values, unreadable = parse_numbers(cells, name, self.decimal)
         set_aside.add(unreadable, RowReason(f"column {name!r} is not a number", ReasonKind.NOT_A_NUMBER))
         return values
 
-    def features(self, values: dict[str, NDArray[Any]], rows: NDArray[np.int64]) -> Any:
+    def features(self, values: dict[str, NDArray[Any]], rows: Ints) -> Any:
         """Return some rows as the estimator takes them: a table with names, or a matrix."""
         chosen = {name: take_rows(column, rows) for name, column in values.items()}
         if not self.named:

@@ -12,8 +12,10 @@ from fairtransport.tabular.column_plans import encode_text, normalize_text, numb
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
 
-def read_classes(column: Any, name: str, classes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+
+def read_classes(column: Any, name: str, classes: NDArray[Any]) -> tuple[Ints, Bools]:
     """Return 1 where a row has the positive label, the second, and whether it has a label; other labels raise."""
     words, codes = encode_text(column, name)
     n_unknown = len({*words} - {*classes.tolist()})
@@ -26,7 +28,7 @@ def read_classes(column: Any, name: str, classes: NDArray[Any]) -> tuple[NDArray
     return np.array([*positive, 0], dtype=np.int64)[codes], codes >= 0
 
 
-def read_numbers(column: Any, name: str, decimal: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def read_numbers(column: Any, name: str, decimal: str) -> tuple[Floats, Bools]:
     """Return the number of each row, and whether it has one; text that is no number raises."""
     values, unreadable = parse_numbers(column, name, decimal)
     n_unreadable = int(np.count_nonzero(unreadable))
@@ -48,7 +50,7 @@ def infer_task(column: Any, name: str, decimal: str) -> str:
     return task_of_numbers(len(words), whole=whole, source=f"Column {name!r}")
 
 
-def order_labels(words: list[str], codes: NDArray[np.int64], name: str, positive: str | None) -> NDArray[Any]:
+def order_labels(words: list[str], codes: Ints, name: str, positive: str | None) -> NDArray[Any]:
     """Return the two labels of a column as text, the positive one last: by default the larger."""
     if len(words) != 2:
         n_missing = int(np.count_nonzero(codes < 0))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
+
 
 def find_numeric(
     columns: dict[str, Any], names: Sequence[str], *, categorical: Collection[str], decimal: str
@@ -82,7 +84,7 @@ class SetAside:
             self._reasons.append(reason)
 
     @property
-    def kept(self) -> NDArray[np.int64]:
+    def kept(self) -> Ints:
         """The other rows, ascending."""
         return np.flatnonzero(self._codes < 0)
 
@@ -111,7 +113,7 @@ class TableRows:
         Rows of the table that are not among these, by reason.
     """
 
-    kept: NDArray[np.bool_]
+    kept: Bools
     X: Any
     labels: NDArray[Any]
     sensitive_features: dict[str, NDArray[Any]]
@@ -135,12 +137,12 @@ class RowScores:
         share an indicator column; a model keeps no rare texts, so these are not distinguished.
     """
 
-    scores: NDArray[np.float64]
+    scores: Floats
     reasons: dict[int, RowReason] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def count_rows(set_aside: dict[ReasonKind, NDArray[np.bool_]]) -> dict[str, int]:
+def count_rows(set_aside: dict[ReasonKind, Bools]) -> dict[str, int]:
     """Return how many rows are set aside, by reason."""
     return {str(reason): int(np.count_nonzero(rows)) for reason, rows in set_aside.items()}
 

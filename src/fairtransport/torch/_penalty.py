@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
-    from numpy.typing import NDArray
     from torch import Tensor
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.distance import Distance
     from fairtransport.groups import Groups
@@ -341,8 +341,6 @@ class TransportPenalty(nn.Module):
         self.register_buffer("counted", counted, persistent=False)
         self.register_buffer("offsets", cell_offsets(n_cells), persistent=False)
 
-    # ---------------------------------------------------------------- the loss
-
     def forward(
         self, scores: Tensor, group_codes: Tensor, strata: Tensor | None = None, *, labels: Tensor | None = None
     ) -> Tensor:
@@ -411,8 +409,6 @@ class TransportPenalty(nn.Module):
         weights = self.layers.weights(mass, self.counted.dtype)
         return torch.nn.functional.pad(weights.repeat_interleave(self.n_groups), (0, 1))
 
-    # ---------------------------------------------------------------- target, unit and memory
-
     def set_target(self, scores: Any, group_codes: Any, strata: Any = None, *, labels: Any = None) -> None:
         """Compute the target from these scores and keep it fixed.
 
@@ -464,14 +460,14 @@ class TransportPenalty(nn.Module):
         disparity, reliable = pairs.weights @ distances, weigh_by_reliability(pairs, s).weights @ distances
         return float(information * reliable / disparity**2) if disparity > 0.0 else 0.0
 
-    def _comparisons(self, scores: NDArray[np.float64], cells: NDArray[np.int64]) -> Comparisons:
+    def _comparisons(self, scores: Floats, cells: Ints) -> Comparisons:
         """Return the pairs of groups within each layer of a table, or of each group and its target."""
         n, counts = self.n_groups, np.bincount(cells, minlength=self.layers.n_cells + 1)[:-1]
         empty = int(np.count_nonzero(counts.reshape(-1, n).sum(axis=0) == 0))
         if empty:
             raise ValueError(f"{empty} of {n} groups have no rows; rows of each are needed here.")
         weights = self._cell_weights(torch.as_tensor(counts, device=self.counted.device)).tolist()
-        targets: list[NDArray[np.float64]] = []
+        targets: list[Floats] = []
         if self.target is not None:
             samples = group_samples(scores, cells, self.layers)
             targets = [self.target.resolve(*stratum).equal_mass(TARGET_SIZE) for stratum in enumerate(samples)]

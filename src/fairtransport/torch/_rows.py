@@ -16,9 +16,9 @@ from fairtransport.groups import Groups
 from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from torch import Tensor
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria import Criterion
 
 _POLL_INTERVAL = 8  # calls: each transfer of the counts costs time on the host
@@ -232,7 +232,7 @@ def group_labels(groups: Any) -> tuple[Any, ...]:
     return labels
 
 
-def check_table(scores: NDArray[np.float64], codes: Any, strata: Any, labels: Any, layers: Layers) -> NDArray[np.int64]:
+def check_table(scores: Floats, codes: Any, strata: Any, labels: Any, layers: Layers) -> Ints:
     """Return the checked cells of the rows of a whole table, ``n_cells`` for rows that are not compared."""
     g = to_numpy(codes).ravel()
     layers.check_given(labels, strata)
@@ -251,7 +251,7 @@ def check_table(scores: NDArray[np.float64], codes: Any, strata: Any, labels: An
     return np.where(layer < layers.n_layers, layer * layers.n_groups + g.astype(np.int64), layers.n_cells)
 
 
-def group_samples(scores: NDArray[np.float64], cells: NDArray[np.int64], layers: Layers) -> list[list[Sample]]:
+def group_samples(scores: Floats, cells: Ints, layers: Layers) -> list[list[Sample]]:
     """Return the scores of every group of every layer; raise if one has no rows."""
     n, samples = layers.n_groups, []
     for first in range(0, layers.n_cells, n):
@@ -296,7 +296,7 @@ class ScoreScale:
         deviation = check_real(scale[1], name="scale[1]", strict=True)
         return cls(center, deviation / UNIT_DEVIATION, is_real=True)
 
-    def of_array(self, outputs: Any, name: str = "scores") -> NDArray[np.float64]:
+    def of_array(self, outputs: Any, name: str = "scores") -> Floats:
         """Return the scores of checked outputs."""
         if not self.is_real:
             return check_scores(outputs, name=name)

@@ -16,9 +16,9 @@ from fairtransport.transport.targets import TARGET_WORDS, pointwise_mean, pointw
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
     from torch import Tensor
 
+    from fairtransport._arrays import Floats
     from fairtransport.torch._rows import ScoreScale
 
 _MAX_POINTS = 512  # of a target given as an array
@@ -119,7 +119,7 @@ def _group_position(target: Any, labels: tuple[Any, ...]) -> int | None:
     )
 
 
-def _ascending_scores(target: Any, n_strata: int, scale: ScoreScale) -> NDArray[np.float64]:
+def _ascending_scores(target: Any, n_strata: int, scale: ScoreScale) -> Floats:
     """Return the scores of a target given as an array, ascending, one row for each stratum."""
     nested = isinstance(target, (list, tuple)) and len(target) > 0 and np.ndim(target[0]) == 1
     parts = list(target) if nested else [target]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.training.responses import ScoredResponse
@@ -48,10 +49,10 @@ class ScoreEvaluator:
     """Evaluates scores of one set of rows against those of the initial model."""
 
     response: ScoredResponse
-    outcomes: NDArray[np.float64]
-    shares: NDArray[np.float64]
+    outcomes: Floats
+    shares: Floats
     comparisons: GroupComparisons
-    initial_scores: NDArray[np.float64]
+    initial_scores: Floats
 
     @cached_property
     def constant_loss(self) -> float:
@@ -67,16 +68,16 @@ class ScoreEvaluator:
     def _exact(self) -> DiscretePenalty:
         return DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
 
-    def loss(self, scores: NDArray[np.float64]) -> float:
+    def loss(self, scores: Floats) -> float:
         """Return the mean loss."""
         return self.response.mean_loss(scores, self.outcomes, self.shares)
 
-    def spread(self, scores: NDArray[np.float64]) -> float:
+    def spread(self, scores: Floats) -> float:
         """Return the standard deviation of the scores, in units of y."""
         mean = float(self.shares @ scores)
         return self.response.score_unit * float(np.sqrt(self.shares @ (scores - mean) ** 2))
 
-    def evaluate(self, scores: NDArray[np.float64]) -> ScoreMetrics:
+    def evaluate(self, scores: Floats) -> ScoreMetrics:
         """Return the metrics of scores of these rows."""
         criterion = self.comparisons.criterion
         ranks = pooled_ranks(scores, criterion.row_weights)
@@ -97,7 +98,7 @@ class ScoreEvaluator:
         pairwise = self.comparisons.pairwise
         return pairwise if pairwise.weights.any() else self.comparisons.criterion
 
-    def _excess(self, distances: NDArray[np.float64], ranks: NDArray[np.float64]) -> float:
+    def _excess(self, distances: Floats, ranks: Floats) -> float:
         pairs = self.comparisons.criterion
         # A pair of large groups has a low noise floor of its own, which the sum of all floors would hide.
         spreads = chance_spreads(ranks, pairs) if pairs.strata else _UNIFORM_SPREAD
@@ -115,17 +116,17 @@ class ScoreEvaluator:
             if precision[inside].any()
         )
 
-    def _distances(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _distances(self, values: Floats) -> Floats:
         pairs = self.comparisons.criterion
         return self._exact.value_and_gradient(values, pairs.reweighted(np.ones(len(pairs.pairs)))).distances
 
 
-def metrics_before_and_after(evaluator: ScoreEvaluator, trained: NDArray[np.float64]) -> dict[str, tuple[float, float]]:
+def metrics_before_and_after(evaluator: ScoreEvaluator, trained: Floats) -> dict[str, tuple[float, float]]:
     """Return each metric of the initial and of the trained model."""
     response, both = evaluator.response, (evaluator.initial_scores, trained)
     before, after = (evaluator.evaluate(scores) for scores in both)
 
-    def pair(measure: Callable[[NDArray[np.float64]], float]) -> tuple[float, float]:
+    def pair(measure: Callable[[Floats], float]) -> tuple[float, float]:
         return measure(both[0]), measure(both[1])
 
     return {
@@ -151,7 +152,7 @@ class GroupComparisons:
     penalised: Comparisons
 
     @cached_property
-    def family_labels(self) -> NDArray[np.int64]:
+    def family_labels(self) -> Ints:
         """Label of the rows that each family of pairs compares; 0 where labels do not matter."""
         pairs = self.criterion
         if pairs.families is None:
@@ -169,12 +170,12 @@ _ROWS_FOR_EACH_POINT = 5  # so that no point is one person's score
 
 
 def spread_points(
-    trained: NDArray[np.float64],
-    initial: NDArray[np.float64],
+    trained: Floats,
+    initial: Floats,
     rows: Sequence[NDArray[np.intp]],
-    weights: NDArray[np.float64] | None,
+    weights: Floats | None,
     bounds: tuple[float, float] | None = (0.0, 1.0),
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the knots of the map and their images.
 
     Notes
@@ -185,7 +186,7 @@ def spread_points(
     """
     n_points = int(np.clip(len(trained) // _ROWS_FOR_EACH_POINT, 2, _MAX_POINTS))
 
-    def sample(scores: NDArray[np.float64], part: NDArray[np.intp] | slice) -> Sample:
+    def sample(scores: Floats, part: NDArray[np.intp] | slice) -> Sample:
         return Sample.from_values(scores[part], None if weights is None else weights[part])
 
     sizes = [len(part) if weights is None else weights[part].sum() for part in rows]
@@ -200,18 +201,18 @@ def spread_points(
     return np.column_stack(((low, low), points[:, (knots > low) & (knots < high)], (high, high)))
 
 
-def _means(sample: Sample, n_points: int) -> NDArray[np.float64]:
+def _means(sample: Sample, n_points: int) -> Floats:
     """Return means of neighbouring scores."""
     return np.asarray(sample.equal_mass(8 * n_points).reshape(n_points, 8).mean(axis=1))
 
 
-def spread_scores(scores: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+def spread_scores(scores: Floats, points: Floats) -> Floats:
     """Return the mapped scores; beyond the first and the last point they keep their distance to it."""
     knots = points[0]
     return np.asarray(np.interp(scores, *points) + scores - np.clip(scores, knots[0], knots[-1]))
 
 
-def spread_logits(logits: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+def spread_logits(logits: Floats, points: Floats) -> Floats:
     """Return the logits of the mapped scores; logits of scores that round to 0 or 1 are unchanged."""
     scores = np.exp(-np.logaddexp(0.0, -logits))
     moved = spread_scores(scores, points)
@@ -220,9 +221,7 @@ def spread_logits(logits: NDArray[np.float64], points: NDArray[np.float64]) -> N
     return np.where(np.isfinite(mapped), mapped, logits)
 
 
-def as_parameters_say(
-    model: Any, trained: NDArray[np.float64], initial: Callable[[], NDArray[np.float64]], *, logits: bool
-) -> NDArray[np.float64]:
+def as_parameters_say(model: Any, trained: Floats, initial: Callable[[], Floats], *, logits: bool) -> Floats:
     """Return trained predictions with a model's ``spread``, mixed with those of the initial model by its ``amount``."""
     amount = check_real(model.amount, name="amount", most=1.0)
     if check_choice(model.spread, SPREADS, name="spread") == "initial":

@@ -13,8 +13,7 @@ from fairtransport.training.outcome import parity_evidence
 from fairtransport.training.weight_path import MIN_INFORMATION
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.training.outcome import ParityEvidence
 
@@ -65,9 +64,9 @@ class HeldOutChange:
 
 
 def held_out_change(
-    before: NDArray[np.float64],
-    after: NDArray[np.float64],
-    outcomes: NDArray[np.float64],
+    before: Floats,
+    after: Floats,
+    outcomes: Floats,
     pairs: Comparisons,
     *,
     classifies: bool,

@@ -14,8 +14,7 @@ from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.training.weight_path import MIN_INFORMATION
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.criterion import ComparedStrata
@@ -212,7 +211,7 @@ class ParityEvidence:
         return self.rate_limit <= _IMMATERIAL
 
 
-def parity_evidence(scores: NDArray[np.float64], comparisons: Comparisons) -> ParityEvidence:
+def parity_evidence(scores: Floats, comparisons: Comparisons) -> ParityEvidence:
     r"""Return what the scores of some rows show about parity.
 
     Notes
@@ -245,7 +244,7 @@ def parity_evidence(scores: NDArray[np.float64], comparisons: Comparisons) -> Pa
     )
 
 
-def _quantile_steps(scores: NDArray[np.float64], row_weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def _quantile_steps(scores: Floats, row_weights: Floats | None) -> Floats:
     """Return the differences between equidistant quantiles of all scores."""
     order = np.argsort(scores)
     mass = np.ones(scores.size) if row_weights is None else row_weights[order]
@@ -253,7 +252,7 @@ def _quantile_steps(scores: NDArray[np.float64], row_weights: NDArray[np.float64
     return np.diff(np.interp(np.linspace(0.0, 1.0, _NOISE_SLICES + 1), levels, scores[order]))
 
 
-def _noise(widths: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
+def _noise(widths: Floats, comparisons: Comparisons) -> Floats:
     """Return samples of both disparities, of scores and of ranks, under chance: shape (2, n_samples)."""
     rng, edges = np.random.default_rng(0), np.linspace(0.0, 1.0, _NOISE_SLICES + 1)
     heights = 0.5 * (edges[1:] + edges[:-1])

@@ -23,11 +23,10 @@ from fairtransport.transport.regularizers import AFFINE, AFFINE_SLOPE, LOGISTIC,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.penalty import Duals
     from fairtransport.strata import Strata
-
-    Vector = NDArray[np.float64]
 
 
 class ScoredResponse(ABC):
@@ -53,15 +52,15 @@ class ScoredResponse(ABC):
         return 1.0
 
     @abstractmethod
-    def mean_loss(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
+    def mean_loss(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the mean loss of scores."""
 
     @abstractmethod
-    def constant_loss(self, outcomes: Vector, shares: Vector) -> float:
+    def constant_loss(self, outcomes: Floats, shares: Floats) -> float:
         """Return the mean loss of the best constant."""
 
     @abstractmethod
-    def quality(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
+    def quality(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the measure of quality."""
 
     def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:  # noqa: ARG002
@@ -77,7 +76,7 @@ class ScoredClasses(ScoredResponse):
     quality_text = "AUC"
     repair = "QuantileRepairClassifier"
 
-    def quality(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
+    def quality(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the area under the ROC curve, from the mean rank of the positive rows."""
         rate = float(shares @ outcomes)
         mean = float((shares * outcomes) @ pooled_ranks(scores, shares)) / rate
@@ -106,27 +105,27 @@ class _LinearResponse(ScoredResponse):
     needed_estimator: ClassVar[str]
     other_kind: ClassVar[str]
 
-    def mean_loss(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
+    def mean_loss(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the mean loss of scores."""
         return self.loss.mean(scores, outcomes, shares)
 
-    def constant_loss(self, outcomes: Vector, shares: Vector) -> float:
+    def constant_loss(self, outcomes: Floats, shares: Floats) -> float:
         """Return the mean loss of the best constant."""
         return self.loss.best_constant(outcomes, shares)[1]
 
-    def to_given(self, theta: Vector) -> Vector:
+    def to_given(self, theta: Floats) -> Floats:
         """Return weights, the intercept last, for predictions in units of y."""
         return theta
 
-    def to_standard(self, theta: Vector) -> Vector:
+    def to_standard(self, theta: Floats) -> Floats:
         """Return weights for standardised predictions: the inverse of `to_given`."""
         return theta
 
-    def scores_as_given(self, scores: Vector) -> Vector:
+    def scores_as_given(self, scores: Floats) -> Floats:
         """Return scores in units of y."""
         return scores
 
-    def scores_of_given(self, predictions: Vector) -> Vector:
+    def scores_of_given(self, predictions: Floats) -> Floats:
         """Return the scores of predictions in units of y: the inverse of `scores_as_given`."""
         return predictions
 
@@ -140,7 +139,7 @@ class _LinearResponse(ScoredResponse):
         low = float(self.scores_as_given(np.zeros(1))[0])
         return replace(duals, center=(duals.center - low) / self.score_unit, unit=duals.unit / self.score_unit)
 
-    def fold_columns(self, outcomes: Vector) -> tuple[NDArray[Any], ...]:  # noqa: ARG002
+    def fold_columns(self, outcomes: Floats) -> tuple[NDArray[Any], ...]:  # noqa: ARG002
         """Return columns within whose values folds are balanced; rows in canonical order are as good as random."""
         return ()
 
@@ -188,46 +187,46 @@ class LogisticLoss:
     bounds = (0.0, 1.0)
 
     def terms(
-        self, predictors: Vector, outcomes: Vector, shares: Vector, *, equal_shares: bool
-    ) -> tuple[float, Vector, Vector]:
+        self, predictors: Floats, outcomes: Floats, shares: Floats, *, equal_shares: bool
+    ) -> tuple[float, Floats, Floats]:
         """Return the mean loss, the scores, and the derivative of the former with respect to each predictor."""
         scores, slopes = np.empty_like(predictors), np.empty_like(predictors)
         return logistic_loss(predictors, outcomes, shares, equal_shares, scores, slopes), scores, slopes
 
-    def losses(self, predictors: Vector, outcomes: Vector) -> Vector:
+    def losses(self, predictors: Floats, outcomes: Floats) -> Floats:
         """Return the loss of each row."""
         return np.asarray(np.logaddexp(0.0, predictors) - outcomes * predictors)
 
-    def residuals(self, predictors: Vector, outcomes: Vector) -> Vector:
+    def residuals(self, predictors: Floats, outcomes: Floats) -> Floats:
         """Return the derivative of each row's loss with respect to its predictor: probability less label."""
         return np.asarray(sigmoid(predictors) - outcomes)
 
-    def scores(self, predictors: NDArray[Any]) -> Vector:
+    def scores(self, predictors: NDArray[Any]) -> Floats:
         """Return probabilities."""
         return np.asarray(sigmoid(predictors))
 
-    def predictors(self, scores: Vector) -> Vector:
+    def predictors(self, scores: Floats) -> Floats:
         """Return the logits of scores; of scores at a bound, that of a score next to it."""
         inside = np.clip(scores, 1e-6, 1.0 - 1e-6)
         return np.asarray(np.log(inside) - np.log1p(-inside))
 
-    def score_slopes(self, scores: Vector) -> Vector:
+    def score_slopes(self, scores: Floats) -> Floats:
         """Return s (1 - s)."""
         return scores * (1.0 - scores)
 
     curvature = score_slopes  # of each row's loss, with respect to its predictor
 
-    def mean(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
+    def mean(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the mean log-loss."""
         inside = np.clip(scores, 1e-15, 1.0 - 1e-15)
         return float(-shares @ np.where(outcomes > 0.0, np.log(inside), np.log1p(-inside)))
 
-    def best_constant(self, outcomes: Vector, shares: Vector) -> tuple[float, float]:
+    def best_constant(self, outcomes: Floats, shares: Floats) -> tuple[float, float]:
         """Return the logit of the share of positive labels, and its entropy."""
         rate = float(shares @ outcomes)
         return float(np.log(rate / (1.0 - rate))), float(_entropy(rate))
 
-    def expected_gain(self, scores: Vector, shares: Vector) -> tuple[float, float]:
+    def expected_gain(self, scores: Floats, shares: Floats) -> tuple[float, float]:
         """Return the entropy of the mean score less the mean entropy of the scores, and the former."""
         rate = np.clip(shares @ scores, 1e-12, 1.0 - 1e-12)
         constant = float(_entropy(rate))
@@ -248,51 +247,51 @@ class SquaredLoss:
 
     def terms(
         self,
-        predictors: Vector,
-        outcomes: Vector,
-        shares: Vector,
+        predictors: Floats,
+        outcomes: Floats,
+        shares: Floats,
         *,
         equal_shares: bool,  # noqa: ARG002
-    ) -> tuple[float, Vector, Vector]:
+    ) -> tuple[float, Floats, Floats]:
         """Return the mean loss, the scores, and the derivative of the former with respect to each predictor."""
         residuals = predictors - outcomes
         slopes = shares * residuals
         return 0.5 * float(slopes @ residuals), affine_score(predictors), slopes
 
-    def losses(self, predictors: Vector, outcomes: Vector) -> Vector:
+    def losses(self, predictors: Floats, outcomes: Floats) -> Floats:
         """Return half of the squared error of each row."""
         return np.asarray(0.5 * (predictors - outcomes) ** 2)
 
-    def residuals(self, predictors: Vector, outcomes: Vector) -> Vector:
+    def residuals(self, predictors: Floats, outcomes: Floats) -> Floats:
         """Return prediction less outcome."""
         return np.asarray(predictors - outcomes)
 
-    def scores(self, predictors: NDArray[Any]) -> Vector:
+    def scores(self, predictors: NDArray[Any]) -> Floats:
         """Return the predictors in units of scores."""
         return np.asarray(affine_score(predictors))
 
-    def predictors(self, scores: Vector) -> Vector:
+    def predictors(self, scores: Floats) -> Floats:
         """Return the predictors."""
         return np.asarray((scores - 0.5) / AFFINE_SLOPE)
 
-    def score_slopes(self, scores: Vector) -> float:  # noqa: ARG002
+    def score_slopes(self, scores: Floats) -> float:  # noqa: ARG002
         """Return the constant slope."""
         return AFFINE_SLOPE
 
-    def curvature(self, scores: Vector) -> Vector:
+    def curvature(self, scores: Floats) -> Floats:
         """Return ones."""
         return np.ones_like(scores)
 
-    def mean(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
+    def mean(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return half of the mean squared error."""
         return float(shares @ self.losses(self.predictors(scores), outcomes))
 
-    def best_constant(self, outcomes: Vector, shares: Vector) -> tuple[float, float]:
+    def best_constant(self, outcomes: Floats, shares: Floats) -> tuple[float, float]:
         """Return the mean, and half of the variance."""
         mean = float(shares @ outcomes)
         return mean, 0.5 * float(shares @ (outcomes - mean) ** 2)
 
-    def expected_gain(self, scores: Vector, shares: Vector) -> tuple[float, float]:
+    def expected_gain(self, scores: Floats, shares: Floats) -> tuple[float, float]:
         """Return half of the variance of the predictions, twice: nothing is known of the noise around them."""
         gain = self.best_constant(self.predictors(scores), shares)[1]
         return gain, gain
@@ -324,7 +323,7 @@ class BinaryResponse(ScoredClasses, _LinearResponse):
     classes: NDArray[Any]
 
     @classmethod
-    def of(cls, y: NDArray[Any], weights: Vector | None, owner: str) -> Self:
+    def of(cls, y: NDArray[Any], weights: Floats | None, owner: str) -> Self:
         """Return the two classes of y; ValueError where one of them has no weight."""
         classes = two_classes(y, owner)[1]
         if weights is not None and not all(weights[y == label].any() for label in classes):
@@ -332,7 +331,7 @@ class BinaryResponse(ScoredClasses, _LinearResponse):
         return cls(classes)
 
     @classmethod
-    def of_linear_model(cls, model: Any, X: Any, masses: Vector, owner: str) -> Self:  # noqa: ARG003
+    def of_linear_model(cls, model: Any, X: Any, masses: Floats, owner: str) -> Self:  # noqa: ARG003
         """Return the classes of a fitted initial model, without any y."""
         return cls(np.asarray(getattr(model, "classes_", ())))
 
@@ -363,21 +362,19 @@ class BinaryResponse(ScoredClasses, _LinearResponse):
             )
         return np.asarray(labels)
 
-    def outcomes(self, y: NDArray[Any]) -> Vector:
+    def outcomes(self, y: NDArray[Any]) -> Floats:
         """Return 1 for the second class and 0 for the first."""
         return (y == self.classes[1]).astype(np.float64)
 
-    def fold_columns(self, outcomes: Vector) -> tuple[NDArray[Any], ...]:
+    def fold_columns(self, outcomes: Floats) -> tuple[NDArray[Any], ...]:
         """Return the labels."""
         return (outcomes,)
-
-    # ---------------------------------------------------------------- initial models
 
     def default_estimator(self) -> LogisticRegression:
         """Return logistic regression."""
         return LogisticRegression(max_iter=1000)
 
-    def estimator_with(self, theta: Vector) -> LogisticRegression:
+    def estimator_with(self, theta: Floats) -> LogisticRegression:
         """Return logistic regression with these weights."""
         model = LogisticRegression()
         model.classes_, model.n_features_in_ = self.classes, len(theta) - 1
@@ -385,7 +382,7 @@ class BinaryResponse(ScoredClasses, _LinearResponse):
         model.n_iter_ = np.ones(1, dtype=np.int32)
         return model
 
-    def check_shape(self, model: Any, coef: Vector, n_features: int) -> None:
+    def check_shape(self, model: Any, coef: Floats, n_features: int) -> None:
         """Raise ValueError unless a model has these columns, and the classes of y."""
         if coef.shape != (1, n_features):
             raise ValueError(
@@ -395,7 +392,7 @@ class BinaryResponse(ScoredClasses, _LinearResponse):
         if not np.array_equal(np.asarray(model.classes_), self.classes):
             raise ValueError("estimator was fitted on other class labels than those of y.")
 
-    def check_predictions(self, model: Any, X: Any, predictors: Vector) -> None:
+    def check_predictions(self, model: Any, X: Any, predictors: Floats) -> None:
         """Raise TypeError unless the probabilities are the logistic function of the logits."""
         if not np.allclose(self.loss.scores(predictors), np.asarray(model.predict_proba(X))[:, 1], atol=1e-3):
             raise TypeError(
@@ -440,7 +437,7 @@ class RealResponse(ScoredNumbers, _LinearResponse):
     deviation: float
 
     @classmethod
-    def of(cls, y: NDArray[Any], weights: Vector | None, owner: str) -> Self:  # noqa: ARG003
+    def of(cls, y: NDArray[Any], weights: Floats | None, owner: str) -> Self:  # noqa: ARG003
         """Return the response with the mean and the standard deviation of y; ValueError where it is constant."""
         shares = np.full(len(y), 1.0 / len(y)) if weights is None else weights / weights.sum()
         peak = float(np.abs(y).max())
@@ -454,7 +451,7 @@ class RealResponse(ScoredNumbers, _LinearResponse):
         return cls(mean * unit, deviation * unit)
 
     @classmethod
-    def of_linear_model(cls, model: Any, X: Any, masses: Vector, owner: str) -> Self:
+    def of_linear_model(cls, model: Any, X: Any, masses: Floats, owner: str) -> Self:
         """Return mean and standard deviation of the predictions of a fitted initial model, without any y."""
         if not (hasattr(model, "coef_") and np.size(model.coef_) == X.shape[1]):
             return cls(0.0, 1.0)  # the initial model's own checks say what is wrong with it
@@ -472,11 +469,11 @@ class RealResponse(ScoredNumbers, _LinearResponse):
         return {"y_mean_": self.mean, "y_std_": self.deviation}
 
     @staticmethod
-    def read(y: Any, owner: str) -> Vector:
+    def read(y: Any, owner: str) -> Floats:
         """Return y as numbers; `of` says where they are all the same."""
         return real_targets(y, owner, constant=True)
 
-    def read_batch(self, y: Any, n_rows: int, owner: str) -> Vector:
+    def read_batch(self, y: Any, n_rows: int, owner: str) -> Floats:
         """Return the y of a batch as numbers."""
         values = self.read(y, owner)
         check_length(values, size=n_rows, name="y")
@@ -492,31 +489,31 @@ class RealResponse(ScoredNumbers, _LinearResponse):
         """Half of a squared standardised error of 1, in squared units of y."""
         return 2.0 * self.deviation**2
 
-    def outcomes(self, y: NDArray[Any]) -> Vector:
+    def outcomes(self, y: NDArray[Any]) -> Floats:
         """Return standardised values."""
         return np.asarray(np.round((y - self.mean) / self.deviation / _GRID) * _GRID)
 
-    def to_given(self, theta: Vector) -> Vector:
+    def to_given(self, theta: Floats) -> Floats:
         """Return weights, the intercept last, for predictions in units of y."""
         given = self.deviation * theta
         given[..., -1] += self.mean
         return np.asarray(given)
 
-    def to_standard(self, theta: Vector) -> Vector:
+    def to_standard(self, theta: Floats) -> Floats:
         """Return weights for standardised predictions."""
         standard = np.array(theta, dtype=np.float64)
         standard[..., -1] -= self.mean
         return standard / self.deviation
 
-    def scores_as_given(self, scores: Vector) -> Vector:
+    def scores_as_given(self, scores: Floats) -> Floats:
         """Return predictions in units of y."""
         return self.mean + self.deviation * self.loss.predictors(scores)
 
-    def scores_of_given(self, predictions: Vector) -> Vector:
+    def scores_of_given(self, predictions: Floats) -> Floats:
         """Return the scores of predictions in units of y."""
         return self.loss.scores((predictions - self.mean) / self.deviation)
 
-    def quality(self, scores: Vector, outcomes: Vector, shares: Vector) -> float:
+    def quality(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the coefficient of determination."""
         return 1.0 - self.loss.mean(scores, outcomes, shares) / self.loss.best_constant(outcomes, shares)[1]
 
@@ -549,20 +546,18 @@ class RealResponse(ScoredNumbers, _LinearResponse):
         columns = {} if strata is None else read_columns(strata)
         return {Y_COLUMN: y, **{name.replace("sensitive_feature_", "stratum_"): c for name, c in columns.items()}}
 
-    # ---------------------------------------------------------------- initial models
-
     def default_estimator(self) -> Ridge:
         """Return ridge regression."""
         return Ridge()
 
-    def estimator_with(self, theta: Vector) -> Ridge:
+    def estimator_with(self, theta: Floats) -> Ridge:
         """Return ridge regression with these weights."""
         model = Ridge()
         model.n_features_in_ = len(theta) - 1
         model.coef_, model.intercept_ = theta[:-1].copy(), float(theta[-1])
         return model
 
-    def check_shape(self, model: Any, coef: Vector, n_features: int) -> None:  # noqa: ARG002
+    def check_shape(self, model: Any, coef: Floats, n_features: int) -> None:  # noqa: ARG002
         """Raise ValueError unless a model has these columns and one output."""
         if coef.shape != (1, n_features):
             raise ValueError(
@@ -572,7 +567,7 @@ class RealResponse(ScoredNumbers, _LinearResponse):
         if not self.deviation > 0.0:
             raise ValueError("estimator predicts the same for every row, so there is nothing to transport.")
 
-    def check_predictions(self, model: Any, X: Any, predictors: Vector) -> None:
+    def check_predictions(self, model: Any, X: Any, predictors: Floats) -> None:
         """Raise TypeError unless predictions are the linear predictors."""
         predicted = np.asarray(model.predict(X), dtype=np.float64).ravel()
         if not np.allclose(predictors, predicted, rtol=1e-6, atol=1e-3 * self.deviation):

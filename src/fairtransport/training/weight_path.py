@@ -13,8 +13,7 @@ from fairtransport.criteria.penalty import SCALES
 from fairtransport.training.evaluation import SPREADS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.training.evaluation import ScoreEvaluator, ScoreMetrics
     from fairtransport.training.responses import Response
 
@@ -55,7 +54,7 @@ def check_budget(parameters: Mapping[str, Any], *, finite: bool = True) -> tuple
     return None if is_automatic else float(weight), None if limit is None else float(limit)
 
 
-Fit = Callable[[float, Any], "tuple[Any, NDArray[np.float64]]"]
+Fit = Callable[[float, Any], "tuple[Any, Floats]"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,7 @@ class WeightPath:
         self.points.insert(len(below), point)
         return point
 
-    def table(self) -> dict[str, NDArray[np.float64]]:
+    def table(self) -> dict[str, Floats]:
         """Return the weights and metrics as columns."""
         columns = {"weight": np.array([point.weight for point in self.points])}
         for name in _METRICS:
@@ -93,7 +92,7 @@ class WeightPath:
         return columns
 
 
-def empty_path(response: Response) -> dict[str, NDArray[np.float64]]:
+def empty_path(response: Response) -> dict[str, Floats]:
     """Return the columns of a path without points."""
     return {name: np.zeros(0) for name in (*PATH_COLUMNS, response.loss_name)}
 

@@ -25,7 +25,9 @@ from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import Regularizer, get_regularizer
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from fairtransport._arrays import Floats
 
 PAIRS = ("matched", "all")
 Sampler = Callable[[int, np.random.Generator], "ArrayLike"]
@@ -154,19 +156,19 @@ class DualSolution:
     value: float
     state: DualState
     problem: DualProblem
-    history: NDArray[np.float64]
+    history: Floats
     outcome: str
 
-    def x_dual(self, points: ArrayLike) -> NDArray[np.float64]:
+    def x_dual(self, points: ArrayLike) -> Floats:
         """Return the values of the first distribution's dual variable."""
         return self.problem.features(points) @ self.state.x
 
-    def y_dual(self, points: ArrayLike) -> NDArray[np.float64]:
+    def y_dual(self, points: ArrayLike) -> Floats:
         """Return the values of the second distribution's dual variable."""
         return self.problem.features(points) @ self.state.y
 
 
-def _sampler(source: Any, name: str) -> Callable[[int, np.random.Generator], NDArray[np.float64]]:
+def _sampler(source: Any, name: str) -> Callable[[int, np.random.Generator], Floats]:
     if callable(source):
         return lambda n, rng: check_vector(source(n, rng), name=f"a draw of {name}")
     values = check_vector(source, name=name)

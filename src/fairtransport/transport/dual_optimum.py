@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.transport.dual import DualProblem
 
 
@@ -37,19 +36,19 @@ _SHORTEST = 2.0**-30
 class DualOptimum:
     """Optimal dual variables of many pairs of samples."""
 
-    values: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-    x_slopes: NDArray[np.float64]
-    y_slopes: NDArray[np.float64]
+    values: Floats
+    coefficients: Floats
+    x_slopes: Floats
+    y_slopes: Floats
 
 
 def maximize_dual(
     problem: DualProblem,
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
+    x: Floats,
+    y: Floats,
     *,
-    x_mass: NDArray[np.float64] | None = None,
-    y_mass: NDArray[np.float64] | None = None,
+    x_mass: Floats | None = None,
+    y_mass: Floats | None = None,
     ridge: float = DUAL_RIDGE,
     same: bool = False,
 ) -> DualOptimum:
@@ -83,15 +82,7 @@ class _System:
     """The objective of all problems at once: value, gradient and Hessian with respect to the coefficients."""
 
     def __init__(
-        self,
-        problem: DualProblem,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        p: NDArray[np.float64],
-        *,
-        q: NDArray[np.float64],
-        ridge: float,
-        same: bool,
+        self, problem: DualProblem, x: Floats, y: Floats, p: Floats, *, q: Floats, ridge: float, same: bool
     ) -> None:
         self.problem, self.p, self.q, self.ridge = problem, p, q, ridge
         self.gap = x[:, :, None] - y[:, None, :]
@@ -106,7 +97,7 @@ class _System:
         self.mean = (p[:, None, :] @ self.psi_x + q[:, None, :] @ self.psi_y)[:, 0]
         self.width = self.psi_x.shape[-1]
 
-    def evaluate(self, c: NDArray[np.float64]) -> tuple[NDArray[np.float64], Any]:
+    def evaluate(self, c: Floats) -> tuple[Floats, Any]:
         """Return the values, and the argument v of the conjugate with its slope alpha."""
         f, h = (self.psi_x @ c[:, :, None]), (self.psi_y @ c[:, :, None])[:, :, 0]
         v = (f + h[:, None, :] - self.cost) / self.problem.strength
@@ -115,7 +106,7 @@ class _System:
         value = (c * self.mean).sum(-1) - self.problem.strength * expected - 0.5 * self.ridge * (c * c).sum(axis=-1)
         return value, (v, alpha)
 
-    def gradient(self, c: NDArray[np.float64], point: Any) -> NDArray[np.float64]:
+    def gradient(self, c: Floats, point: Any) -> Floats:
         """Return the gradient with respect to the coefficients."""
         alpha = point[1]
         row, column = alpha @ self.q[:, :, None], self.p[:, None, :] @ alpha
@@ -123,7 +114,7 @@ class _System:
         used_y = (self.q[:, None, :] * column) @ self.psi_y
         return np.asarray(self.mean - (used_x + used_y)[:, 0] - self.ridge * c)
 
-    def curvature(self, point: Any) -> NDArray[np.float64]:
+    def curvature(self, point: Any) -> Floats:
         """Return minus the Hessian: positive definite, because of the ridge."""
         second = self.problem.regularizer.curvature(*point) / self.problem.strength
         weights = self.p[:, :, None] * second * self.q[:, None, :]
@@ -136,7 +127,7 @@ class _System:
         total[:, index, index] += self.ridge
         return np.asarray(total)
 
-    def slopes(self, c: NDArray[np.float64], point: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def slopes(self, c: Floats, point: Any) -> tuple[Floats, Floats]:
         """Return derivatives with respect to the points, for unit mass."""
         alpha, half = point[1], c.shape[1] // 2
         f, h = (c, self.sign * c) if self.tied else (c[:, :half], c[:, half:])

@@ -14,6 +14,8 @@ from fairtransport.transport._namespace import namespace
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+    from fairtransport._arrays import Floats
+
 
 _EXACT = 1e-8  # of a cosine, on [0, 1]
 
@@ -94,7 +96,7 @@ class FourierFeatures:
         )
 
 
-def _bessel(order: Any, argument: Any) -> NDArray[np.float64]:
+def _bessel(order: Any, argument: Any) -> Floats:
     from scipy.special import jv  # noqa: PLC0415 - slow to import, and audits do not need it
 
     return jv(order, argument)

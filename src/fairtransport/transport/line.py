@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats, Ints
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample:
@@ -62,8 +64,8 @@ class Sample:
     array([0.1, 0.4, 0.9])
     """
 
-    values: NDArray[np.float64]
-    levels: NDArray[np.float64]
+    values: Floats
+    levels: Floats
 
     def __post_init__(self) -> None:
         values = check_vector(self.values, name="values")
@@ -87,7 +89,7 @@ class Sample:
         return cls.from_sorted(array[order], mass[order])
 
     @classmethod
-    def from_sorted(cls, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> Sample:
+    def from_sorted(cls, values: Floats, weights: Floats | None = None) -> Sample:
         """Return the distribution of ascending values."""
         levels = _levels(weights, values.size)
         if weights is None:
@@ -102,7 +104,7 @@ class Sample:
         return self.values.size
 
     @cached_property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """Share of the mass at each entry: positive, with sum 1."""
         return np.diff(self.levels, prepend=0.0)
 
@@ -111,14 +113,14 @@ class Sample:
         """Expected value."""
         return float(self.values @ self.weights)
 
-    def quantile(self, levels: ArrayLike) -> NDArray[np.float64]:
+    def quantile(self, levels: ArrayLike) -> Floats:
         """Return the generalised inverse inf{v : F(v) >= level} at levels within [0, 1]."""
         queries = np.asarray(levels, dtype=np.float64)
         if not np.all((queries >= 0) & (queries <= 1)):
             raise ValueError("levels must lie within [0, 1].")
         return self.values[level_positions(read_only(self.levels), read_only(queries.ravel())).reshape(queries.shape)]
 
-    def cdf(self, points: ArrayLike, side: Literal["left", "right"] = "right") -> NDArray[np.float64]:
+    def cdf(self, points: ArrayLike, side: Literal["left", "right"] = "right") -> Floats:
         """Return the share of the mass at or below each point (``side="left"``: strictly below)."""
         check_choice(side, ("left", "right"), name="side")
         queries = np.asarray(points, dtype=np.float64)
@@ -127,7 +129,7 @@ class Sample:
         index = np.searchsorted(self.values, queries, side=side)
         return np.where(index > 0, self.levels[np.maximum(index, 1) - 1], 0.0)
 
-    def equal_mass(self, n: int) -> NDArray[np.float64]:
+    def equal_mass(self, n: int) -> Floats:
         """Return the values at levels (i + 1/2) / n: an ascending approximation by ``n`` values of equal weight."""
         count = check_count(n, name="n")
         return self.quantile((np.arange(count) + 0.5) / count)
@@ -146,9 +148,9 @@ class Coupling:
         Sizes of the two samples.
     """
 
-    rows: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    mass: NDArray[np.float64]
+    rows: Ints
+    columns: Ints
+    mass: Floats
     shape: tuple[int, int]
 
     def cost(self, x: ArrayLike, y: ArrayLike, p: float = 1.0) -> float:
@@ -160,7 +162,7 @@ class Coupling:
                 raise ValueError(f"{name} has {array.size} values, but the coupling is of {size}.")
         return float(self.mass @ np.abs(sources[self.rows] - targets[self.columns]) ** power)
 
-    def to_dense(self) -> NDArray[np.float64]:
+    def to_dense(self) -> Floats:
         """Return the plan as a matrix with one row per x and one column per y."""
         plan = np.zeros(self.shape)
         np.add.at(plan, (self.rows, self.columns), self.mass)
@@ -174,8 +176,8 @@ class QuantileMap:
     The image of a point does not depend on the other points.
     """
 
-    knots: NDArray[np.float64]
-    images: NDArray[np.float64]
+    knots: Floats
+    images: Floats
 
     def __post_init__(self) -> None:
         knots, images = check_vector(self.knots, name="knots"), check_vector(self.images, name="images")
@@ -190,7 +192,7 @@ class QuantileMap:
     def __repr__(self) -> str:
         return f"QuantileMap({len(self.knots)} knots)"  # the knots are people's scores
 
-    def __call__(self, points: ArrayLike) -> NDArray[np.float64]:
+    def __call__(self, points: ArrayLike) -> Floats:
         """Return the images of points of any shape."""
         array = np.asarray(points, dtype=np.float64)
         if not np.all(np.isfinite(array)):
@@ -199,7 +201,7 @@ class QuantileMap:
         self.move(images)
         return images.reshape(array.shape)
 
-    def move(self, points: NDArray[np.float64], amount: float = 1.0) -> None:
+    def move(self, points: Floats, amount: float = 1.0) -> None:
         """Replace finite points by (1 - amount) * point + amount * image, in place."""
         if not isinstance(points, np.ndarray) or points.dtype != np.float64 or points.ndim != 1:
             raise TypeError("points must be a vector of float64, which is changed in place.")
@@ -367,7 +369,7 @@ def as_sample(values: ArrayLike | Sample, weights: ArrayLike | None = None, *, n
     return Sample.from_values(array, check_weights(weights, size=array.size, name=f"{name}_weights"))
 
 
-def level_grid(samples: Sequence[Sample]) -> NDArray[np.float64]:
+def level_grid(samples: Sequence[Sample]) -> Floats:
     """Return the levels at which any of the samples steps; below each, all quantile functions are constant."""
     return _merge(*(sample.levels for sample in samples))
 
@@ -378,7 +380,7 @@ def _check_same_length(first: NDArray[Any], second: NDArray[Any], *, names: str)
         raise ValueError(f"{names} must be equally long; got {first.size} and {second.size}.")
 
 
-def _levels(weights: NDArray[np.float64] | None, size: int) -> NDArray[np.float64]:
+def _levels(weights: Floats | None, size: int) -> Floats:
     """Return cumulative shares, by one division for each value, so that equal fractions are equal to the last bit."""
     if weights is None:
         return np.arange(1, size + 1) / size
@@ -386,16 +388,14 @@ def _levels(weights: NDArray[np.float64] | None, size: int) -> NDArray[np.float6
     return total / total[-1]
 
 
-def _ordered_levels(
-    values: NDArray[np.float64], weights: ArrayLike | None, *, name: str
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _ordered_levels(values: Floats, weights: ArrayLike | None, *, name: str) -> tuple[Ints, Floats]:
     """Return the positions in ascending order of value, and the levels there."""
     mass = check_weights(weights, size=values.size, name=name)
     order = np.argsort(values, kind="stable").astype(np.int64, copy=False)
     return order, _levels(None if mass is None else mass[order], values.size)
 
 
-def _merge(*ascending: NDArray[np.float64]) -> NDArray[np.float64]:
+def _merge(*ascending: Floats) -> Floats:
     """Return the distinct entries of ascending arrays, ascending."""
     merged = np.concatenate(ascending)
     merged.sort(kind="stable")  # timsort finds the runs: a linear merge
@@ -412,8 +412,8 @@ _CHUNK = 1 << 16  # least points of a thread
 
 
 def move_by_code(
-    points: NDArray[np.float64], codes: NDArray[Any], maps: Sequence[QuantileMap], amount: float, *, n_threads: int = 1
-) -> NDArray[np.float64]:
+    points: Floats, codes: NDArray[Any], maps: Sequence[QuantileMap], amount: float, *, n_threads: int = 1
+) -> Floats:
     """Return each point moved towards its image under the map of its code."""
     if codes.size and int(codes.max()) >= len(maps):
         raise ValueError(f"codes must be below {len(maps)}, the number of maps.")

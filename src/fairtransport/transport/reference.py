@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.transport.dual import DualProblem
 
 
@@ -49,7 +50,7 @@ class Problem:
     """Input of the algorithm."""
 
     X: NDArray[Any]
-    cells: Sequence[NDArray[np.int64]]
+    cells: Sequence[Ints]
     targets: Sequence[NDArray[Any]]
     dual: DualProblem | None
     batch_size: int
@@ -57,7 +58,7 @@ class Problem:
     parameter_step: float
     seed: int = 0
     outcomes: NDArray[Any] | None = None
-    cell_share: NDArray[np.float64] | None = None
+    cell_share: Floats | None = None
     target_of_cell: Sequence[int] | None = None
     cell_weight: Sequence[float] | None = None
     models: Sequence[int] | None = None
@@ -66,19 +67,19 @@ class Problem:
     ridge: float = 0.0
     link: int = LOGISTIC
     decay: float = 0.0
-    scale: float | NDArray[np.float64] = 1.0
+    scale: float | Floats = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class State:
     """What an update moves."""
 
-    theta: NDArray[np.float64]
+    theta: Floats
     duals: tuple[DualState, ...]
     n_updates: int = 0
 
 
-def init(problem: Problem, theta: NDArray[np.float64]) -> State:
+def init(problem: Problem, theta: Floats) -> State:
     """Return the state before the first update: the initial model's parameters, and dual variables that are zero."""
     duals = () if problem.dual is None else (DualState.zeros(problem.dual),) * len(problem.cells)
     return State(np.asarray(theta, dtype=np.float64), duals)
@@ -128,9 +129,7 @@ def step(problem: Problem, state: State) -> State:
     return State(state.theta - size * problem.scale * gradient, tuple(duals), state.n_updates + 1)
 
 
-def run(
-    problem: Problem, theta: NDArray[np.float64], n_updates: int, *, average_from: int = 0
-) -> tuple[State, NDArray[np.float64]]:
+def run(problem: Problem, theta: Floats, n_updates: int, *, average_from: int = 0) -> tuple[State, Floats]:
     """Run the algorithm."""
     state = init(problem, theta)
     total = np.zeros_like(state.theta)
@@ -143,7 +142,7 @@ def run(
 
 def continuous_step(
     dual: DualProblem, state: DualState, scores: NDArray[Any], target_scores: NDArray[Any], *, step: float
-) -> tuple[DualState, NDArray[np.float64]]:
+) -> tuple[DualState, Floats]:
     r"""Return a group's dual variables after a step, and the derivative of the objective with respect to each score.
 
     Notes
@@ -167,14 +166,14 @@ def continuous_step(
     return state, point_slope(terms.alpha, dual.features.slope(scores) @ state.x, terms.signed)
 
 
-def discrete_gradient(scores: NDArray[Any], target_scores: NDArray[Any]) -> NDArray[np.float64]:
+def discrete_gradient(scores: NDArray[Any], target_scores: NDArray[Any]) -> Floats:
     """Return n times the derivative of the distance of two batches of size n: the i-th smallest scores are joined."""
     gradient = np.empty(scores.size)
     gradient[np.argsort(scores)] = np.sign(np.sort(scores) - np.sort(target_scores))
     return gradient
 
 
-def draw_indices(seed: int, position: int, n: int, size: int) -> NDArray[np.int64]:
+def draw_indices(seed: int, position: int, n: int, size: int) -> Ints:
     """Return ``n`` random indices below ``size``: outputs of SplitMix64 from ``position`` on."""
     counter = np.uint64(position) + np.arange(1, n + 1, dtype=np.uint64)
     z = np.uint64(seed) + counter * _GOLDEN

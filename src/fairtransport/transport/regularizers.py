@@ -19,6 +19,8 @@ from fairtransport.transport._namespace import namespace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats
+
 #: Beyond this exponent exp(v) is continued by its tangent, which is convex and finite. At the optimum alpha is the
 #: density of the coupling with respect to the product of the marginals, far below e^10 for scores.
 EXPONENT_LIMIT = 10.0
@@ -98,15 +100,13 @@ def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
     return 0.5 * (1.0 + np.tanh(0.5 * logits))
 
 
-def logistic_loss(
-    logits: NDArray[np.float64], labels: NDArray[np.float64], shares: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
+def logistic_loss(logits: Floats, labels: Floats, shares: Floats) -> tuple[float, Floats]:
     """Return the weighted sum of the losses log(1 + exp(z)) - y z, and the scores."""
     losses = np.logaddexp(0.0, logits) - labels * logits
     return float(shares @ losses), sigmoid(logits)
 
 
-def mixed_logits(initial: NDArray[np.float64], trained: NDArray[np.float64], amount: float) -> NDArray[np.float64]:
+def mixed_logits(initial: Floats, trained: Floats, amount: float) -> Floats:
     """Return the logit of the mean of two probabilities, exact also where both are near 0 or 1."""
     with np.errstate(divide="ignore"):  # log of 0: the other one has all the weight
         less, more = np.log1p(-amount), np.log(amount)

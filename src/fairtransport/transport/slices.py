@@ -15,10 +15,12 @@ from fairtransport.transport.kernels.line import INDEX_BITS, radix_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
+
 _FEW = 512  # values that NumPy sorts faster
 
 
-def slice_means(values: NDArray[np.float64], mass: NDArray[np.float64], n_slices: int) -> NDArray[np.float64]:
+def slice_means(values: Floats, mass: Floats, n_slices: int) -> Floats:
     """Return the mean of each of ``n_slices`` parts of equal mass of an ascending sample; borders may split a row."""
     cumulative = np.concatenate(([0.0], np.cumsum(mass)))
     area = np.concatenate(([0.0], np.cumsum(mass * values)))
@@ -26,7 +28,7 @@ def slice_means(values: NDArray[np.float64], mass: NDArray[np.float64], n_slices
     return np.asarray(np.diff(np.interp(levels, cumulative, area)) * n_slices / cumulative[-1])
 
 
-def row_slopes(slopes: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_slopes(slopes: Floats, mass: Floats) -> Floats:
     """Return the mean slope over the levels that each row covers; times its mass, the adjoint of `slice_means`."""
     cumulative = np.concatenate(([0.0], np.cumsum(mass)))
     area = np.concatenate(([0.0], np.cumsum(slopes)))
@@ -34,7 +36,7 @@ def row_slopes(slopes: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArra
     return np.asarray(np.diff(reached) * cumulative[-1] / (len(slopes) * mass))
 
 
-def ascending_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def ascending_order(values: Floats) -> Ints:
     """Return the positions of the values in ascending order, to within 2^-33 of their range, in linear time."""
     low, high = float(values.min()), float(values.max())
     # A range beyond these limits cannot be divided by.
@@ -43,7 +45,7 @@ def ascending_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.asarray(radix_order(values, low, (2.0**33 - 1.0) / (high - low)))
 
 
-def histogram_slices(masses: NDArray[np.float64], edges: NDArray[np.float64], n_slices: int) -> NDArray[np.float64]:
+def histogram_slices(masses: Floats, edges: Floats, n_slices: int) -> Floats:
     """Return the slice means of samples that were counted in cells, each cell's mass spread evenly over it."""
     means = np.empty((len(masses), n_slices))
     for sample, mass in enumerate(masses):
@@ -66,9 +68,7 @@ def histogram_slices(masses: NDArray[np.float64], edges: NDArray[np.float64], n_
 CELLS = 1024
 
 
-def edge_masses(
-    scores: NDArray[np.float64], shares: NDArray[np.floating], weights: NDArray[np.float64], n_cells: int
-) -> NDArray[np.float64]:
+def edge_masses(scores: Floats, shares: NDArray[np.floating], weights: Floats, n_cells: int) -> Floats:
     """Return the mass of each group on each edge of equal cells of [0, 1]."""
     edges = np.arange(n_cells + 1) / n_cells
     hats = np.maximum(1.0 - np.abs(scores[:, None] - edges) * n_cells, 0.0)
@@ -76,26 +76,23 @@ def edge_masses(
 
 
 def logit_derivatives(
-    scores: NDArray[np.float64],
+    scores: Floats,
     labels: NDArray[np.floating],
     shares: NDArray[np.floating],
-    weights: NDArray[np.float64],
+    weights: Floats,
     *,
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    first: Floats,
+    second: Floats,
+) -> tuple[Floats, Floats]:
     """Return the derivatives w (s - y + p' s (1 - s)) and w (s (1 - s) + p'' s^2 (1 - s)^2) for each row's logit."""
     n_cells = first.shape[1]
     cell = np.minimum((scores * n_cells).astype(np.int64), n_cells - 1)
     slope, bend = ((shares * table[:, cell].T).sum(axis=1) for table in (first, second))
     variance = scores * (1.0 - scores)
-    return (
-        weights * (scores - labels + slope * variance),
-        weights * np.maximum(variance + bend * variance**2, 1e-16),
-    )
+    return (weights * (scores - labels + slope * variance), weights * np.maximum(variance + bend * variance**2, 1e-16))
 
 
-def quantiles(masses: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
+def quantiles(masses: Floats, levels: Floats) -> Floats:
     """Return quantiles of masses on the edges of equal cells of [0, 1], each spread over half a cell on both sides."""
     cells = len(masses) - 1
     reached = np.append(0.0, np.cumsum(masses))

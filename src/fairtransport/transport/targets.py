@@ -13,9 +13,11 @@ from fairtransport.transport.line import Sample, level_grid
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Combine = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+    from fairtransport._arrays import Floats
+
+    Combine = Callable[[Floats, Floats], Floats]
 
 
 TARGET_WORDS = ("barycenter", "barycenter_w2", "pooled")
@@ -205,7 +207,7 @@ def _check_range(target: Sample, score_range: tuple[float, float] | None) -> Sam
     return target
 
 
-def _weighted_samples(samples: Sequence[Sample], weights: ArrayLike | None) -> tuple[list[Sample], NDArray[np.float64]]:
+def _weighted_samples(samples: Sequence[Sample], weights: ArrayLike | None) -> tuple[list[Sample], Floats]:
     """Return the samples of positive weight, and the weights normalised to sum 1."""
     if not len(samples):
         raise ValueError("samples is empty; at least one sample is needed.")

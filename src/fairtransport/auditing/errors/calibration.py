@@ -17,8 +17,7 @@ from fairtransport.histograms import SLACK
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.errors.separation import CorrectedEstimate
     from fairtransport.auditing.options import Options
@@ -39,8 +38,8 @@ _TOL = 1e-10
 class WeightedSample:
     """Logits of the scores with one label."""
 
-    logits: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    logits: Floats
+    weights: Floats
     design: float
 
     @classmethod
@@ -59,9 +58,7 @@ def _wald(value: float, variance: float, confidence: float) -> Estimate:
     return Estimate(float(value), float(value) - half, float(value) + half)
 
 
-def _fit(
-    negatives: WeightedSample, positives: WeightedSample, *, n_parameters: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+def _fit(negatives: WeightedSample, positives: WeightedSample, *, n_parameters: int) -> tuple[Floats, Floats] | None:
     """Fit (intercept, slope), or the intercept alone, by Newton's method; return them with their covariance."""
     samples = (negatives, positives)
     x = np.concatenate([sample.logits for sample in samples])
@@ -72,7 +69,7 @@ def _fit(
     offset = x if n_parameters == 1 else np.zeros_like(x)
     signs = 1 - 2 * labels
 
-    def loss(parameters: NDArray[np.float64]) -> float:
+    def loss(parameters: Floats) -> float:
         return float(weights @ np.logaddexp(0.0, signs * (offset + parameters @ columns)))
 
     parameters = np.array([0.0, 1.0])[:n_parameters]
@@ -225,11 +222,11 @@ class _LabelledRows:
     """The rows of a group in bins, on [0, 1]."""
 
     samples: tuple[Sample | None, Sample | None]
-    totals: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    edges: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    sums: NDArray[np.float64]
+    totals: Floats
+    squares: Floats
+    edges: Floats
+    weights: Floats
+    sums: Floats
 
     @classmethod
     def of(cls, evidence: Evidence, group: int) -> _LabelledRows:
@@ -254,26 +251,26 @@ class _LabelledRows:
         ]
 
     @property
-    def mean_scores(self) -> NDArray[np.float64]:
-        means: NDArray[np.float64] = self.sums.sum(axis=0) / self.weights.sum(axis=0)
+    def mean_scores(self) -> Floats:
+        means: Floats = self.sums.sum(axis=0) / self.weights.sum(axis=0)
         return means
 
     @property
-    def deviations(self) -> NDArray[np.float64]:
+    def deviations(self) -> Floats:
         return np.array([tally.value for tally in self._tallies]) - self.mean_scores
 
-    def error(self, deviations: NDArray[np.float64]) -> NDArray[np.float64]:
+    def error(self, deviations: Floats) -> Floats:
         """Return the expected calibration error of deviations, ``(..., n_bins) -> (...)``."""
         weights = self.weights.sum(axis=0)
-        error: NDArray[np.float64] = np.abs(deviations) @ (weights / weights.sum())
+        error: Floats = np.abs(deviations) @ (weights / weights.sum())
         return error
 
-    def noise(self, rng: np.random.Generator) -> NDArray[np.float64]:
+    def noise(self, rng: np.random.Generator) -> Floats:
         values, sizes = ([getattr(each, name) for each in self._tallies] for name in ("value", "binomial_size"))
         return rate_noise(np.array(values), np.array(sizes), rng)
 
     def calibration(
-        self, name: str, evidence: Evidence, noise: NDArray[np.float64], confidence: float, probabilities: bool
+        self, name: str, evidence: Evidence, noise: Floats, confidence: float, probabilities: bool
     ) -> GroupCalibration:
         scores, means = evidence.histograms.grid.from_unit(self.edges), self.mean_scores
         total = Tally(float(self.totals[1]), float(self.totals[0]), float(self.squares[1]), float(self.squares[0]))
@@ -312,7 +309,7 @@ class _LabelledRows:
         return intercept, slope
 
 
-def _quantile_edges(masses: NDArray[np.float64], size: float) -> NDArray[np.int64]:
+def _quantile_edges(masses: Floats, size: float) -> Ints:
     """Return the nodes that are edges of bins of about equal weight; bins with few of the effective rows are merged."""
     occupied = np.flatnonzero(masses)
     cumulative = np.cumsum(masses[occupied])
@@ -333,9 +330,7 @@ def _quantile_edges(masses: NDArray[np.float64], size: float) -> NDArray[np.int6
     return np.append(occupied[0], occupied[kept])
 
 
-def _bin(
-    sample: Sample | None, total: float, edges: NDArray[np.float64], slack: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _bin(sample: Sample | None, total: float, edges: Floats, slack: float) -> tuple[Floats, Floats]:
     """Return the sums of weights and of weighted scores in each bin; the last one has all that is above the others."""
     if sample is None:
         return np.zeros(edges.size - 1), np.zeros(edges.size - 1)
@@ -345,15 +340,13 @@ def _bin(
     return np.diff(levels[ends], prepend=0.0) * total, np.diff(cumulative[ends], prepend=0.0) * total
 
 
-def _largest_error(
-    parts: Sequence[_LabelledRows], noise: Sequence[NDArray[np.float64]], confidence: float
-) -> CorrectedEstimate:
+def _largest_error(parts: Sequence[_LabelledRows], noise: Sequence[Floats], confidence: float) -> CorrectedEstimate:
     deviations = [part.deviations for part in parts]
     ends = np.cumsum([each.size for each in deviations])[:-1]
 
-    def largest(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    def largest(array: Floats) -> Floats:
         errors = [part.error(each) for part, each in zip(parts, np.split(array, ends, axis=-1), strict=True)]
-        maximum: NDArray[np.float64] = np.max(errors, axis=0)
+        maximum: Floats = np.max(errors, axis=0)
         return maximum
 
     return interval_of_norm(np.concatenate(deviations), np.concatenate(noise, axis=1), largest, confidence)

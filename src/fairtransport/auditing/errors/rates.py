@@ -17,8 +17,7 @@ from fairtransport.auditing.records import RATES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Bools, Floats
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.errors.separation import CorrectedEstimate
     from fairtransport.auditing.options import Options
@@ -121,7 +120,7 @@ class ErrorRates:
     undefined: Mapping[str, tuple[str, ...]]
 
 
-def resolve_reference(reference: Any, evidence: Evidence, judged: NDArray[np.bool_]) -> int:
+def resolve_reference(reference: Any, evidence: Evidence, judged: Bools) -> int:
     """Return the index of the reference group: the one with this label or name, or the largest of those judged."""
     histograms = evidence.histograms
     if reference is not None:
@@ -225,13 +224,13 @@ class _Comparison:
             return None
         n_first = len(one[0])
 
-        def larger_spread(array: NDArray[np.float64]) -> NDArray[np.float64]:
+        def larger_spread(array: Floats) -> Floats:
             return np.maximum(_spread(array[..., :n_first]), _spread(array[..., n_first:]))
 
         values, noise = np.append(one[2], other[2]), np.concatenate([one[3], other[3]], axis=1)
         return interval_of_norm(values, noise, larger_spread, self.options.inference.confidence)
 
-    def _drawn(self, rate: str) -> tuple[list[int], bool, NDArray[np.float64], NDArray[np.float64]] | None:
+    def _drawn(self, rate: str) -> tuple[list[int], bool, Floats, Floats] | None:
         """Return the groups to compare, whether they have enough rows, their rates and draws of their errors."""
         sizes = np.array([tally.effective_size for tally in self.tallies[rate]])
         groups, enough = groups_to_compare(sizes, self.options.groups.min_size)

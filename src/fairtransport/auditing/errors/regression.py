@@ -16,8 +16,7 @@ from fairtransport.tables.table_counts import PRODUCTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Bools, Floats
     from fairtransport.auditing._evidence import Rows
     from fairtransport.groups import Groups
     from fairtransport.tables.table_counts import ResidualSums
@@ -100,7 +99,7 @@ class RegressionErrors:
 def estimate_regression(
     moments: ResidualMoments,
     names: Sequence[str],
-    judged: NDArray[np.bool_],
+    judged: Bools,
     reference: int,
     *,
     confidence: float,
@@ -147,7 +146,7 @@ class _Figure(NamedTuple):
     freedom: float
 
 
-def _figures(sums: NDArray[np.float64], products: NDArray[np.float64], scale: float) -> dict[str, _Figure | None]:
+def _figures(sums: Floats, products: Floats, scale: float) -> dict[str, _Figure | None]:
     """Return the errors of some rows, with standard errors by the delta method."""
     weight, squares = float(sums[0]), float(products[0, 0])
     if not weight > 0:
@@ -258,12 +257,12 @@ class ResidualMoments:
 
     centre: float
     scale: float
-    sums: NDArray[np.float64]
-    products: NDArray[np.float64]
-    edges: NDArray[np.float64]
+    sums: Floats
+    products: Floats
+    edges: Floats
 
 
-def moments_of_rows(rows: Rows, edges: NDArray[np.float64]) -> ResidualMoments:
+def moments_of_rows(rows: Rows, edges: Floats) -> ResidualMoments:
     """Return the sums over rows with real-valued labels, by group and decile of the score."""
     y, scores = np.asarray(rows.labels), rows.scores
     masses = np.ones(y.size) if rows.weights is None else rows.weights

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Norm = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    from fairtransport._arrays import Floats
+
+    Norm = Callable[[Floats], Floats]
     from collections.abc import Mapping
 
     from fairtransport.auditing._evidence import CoarseHistograms, Evidence
@@ -54,17 +56,13 @@ class CorrectedEstimate(Estimate):
     corrected: float
 
 
-def rate_noise(
-    values: NDArray[np.float64], sizes: NDArray[np.float64], rng: np.random.Generator, n_draws: int = N_DRAWS
-) -> NDArray[np.float64]:
+def rate_noise(values: Floats, sizes: Floats, rng: np.random.Generator, n_draws: int = N_DRAWS) -> Floats:
     """Draw the errors of observed proportions: observed minus true, with the true ones from Jeffreys' posterior."""
     shape = (n_draws, *values.shape)
     return values - rng.beta(values * sizes + 0.5, (1 - values) * sizes + 0.5, size=shape)
 
 
-def tied_deviations(
-    curves: NDArray[np.float64], noise: NDArray[np.float64], *, flat: bool = False
-) -> NDArray[np.float64]:
+def tied_deviations(curves: Floats, noise: Floats, *, flat: bool = False) -> Floats:
     """Return the figures of groups, with those indistinguishable from the highest or the lowest one set equal to it."""
     tied = curves - curves.mean(axis=0)
     top, bottom = np.argmax(tied, axis=0), np.argmin(tied, axis=0)
@@ -87,9 +85,7 @@ def tied_deviations(
     return tied
 
 
-def smooth_deviations(
-    curves: NDArray[np.float64], noise: NDArray[np.float64], widths: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def smooth_deviations(curves: Floats, noise: Floats, widths: Floats) -> Floats:
     """Return the deviations of groups from their mean, nearly those of shifted scores."""
     mean = curves.mean(axis=0)
     shift = mean * (1 - mean)
@@ -98,13 +94,13 @@ def smooth_deviations(
 
 
 def interval_of_norm(
-    deviations: NDArray[np.float64],
-    noise: NDArray[np.float64],
+    deviations: Floats,
+    noise: Floats,
     norm: Norm,
     confidence: float,
     *,
-    tied: NDArray[np.float64] | None = None,
-    smooth: NDArray[np.float64] | None = None,
+    tied: Floats | None = None,
+    smooth: Floats | None = None,
 ) -> CorrectedEstimate:
     """Return the norm of observed deviations with its confidence interval."""
     observed = float(norm(deviations))
@@ -128,13 +124,7 @@ def interval_of_norm(
     return CorrectedEstimate(observed, low, high, corrected=float(np.median(values)))
 
 
-def _largest_norms(
-    norm: Norm,
-    direction: NDArray[np.float64],
-    noise: NDArray[np.float64],
-    chance: NDArray[np.float64],
-    observed: float,
-) -> NDArray[np.float64]:
+def _largest_norms(norm: Norm, direction: Floats, noise: Floats, chance: Floats, observed: float) -> Floats:
     r"""Return the true norm at the largest root :math:`\lambda \ge 0` for each draw; 0 where there is none."""
     scale = float(norm(direction))
     if not scale > 0:
@@ -278,7 +268,7 @@ def _disparities(
     return readings
 
 
-def _distances(evidence: Evidence, label: int) -> NDArray[np.float64]:
+def _distances(evidence: Evidence, label: int) -> Floats:
     """Return the distances between the groups among the rows with a label; NaN where a group has none."""
     samples = [evidence.class_sample(label, group) for group in range(len(evidence.histograms.groups))]
     distances = np.full((len(samples), len(samples)), np.nan)
@@ -297,13 +287,13 @@ def _distances(evidence: Evidence, label: int) -> NDArray[np.float64]:
 class _Curves:
     """The distribution functions of the compared groups by label: at all nodes, and resampled on a few."""
 
-    full: dict[int, NDArray[np.float64]]
+    full: dict[int, Floats]
     coarse: CoarseHistograms
     places: dict[int, slice]
-    observed: NDArray[np.float64]
-    noise: NDArray[np.float64]
-    thresholds: NDArray[np.float64]
-    unit_widths: NDArray[np.float64] | float
+    observed: Floats
+    noise: Floats
+    thresholds: Floats
+    unit_widths: Floats | float
     confidence: float
 
     @classmethod
@@ -313,7 +303,7 @@ class _Curves:
         compared: list[tuple[int, NDArray[np.intp]]],
         options: Options,
         rng: np.random.Generator,
-        thresholds: NDArray[np.float64],
+        thresholds: Floats,
     ) -> _Curves:
         full, places, start = {}, {}, 0
         for label, groups in compared:
@@ -340,14 +330,14 @@ class _Curves:
             threshold=float(self.thresholds[widest]),
         )
 
-    def estimate(self, norm: Callable[..., NDArray[np.float64]], labels: list[int], value: float) -> CorrectedEstimate:
+    def estimate(self, norm: Callable[..., Floats], labels: list[int], value: float) -> CorrectedEstimate:
         """Return a norm of the curves with its interval; ``value`` is the norm at all nodes."""
         rows = np.concatenate([np.arange(*self.places[label].indices(len(self.observed))) for label in labels])
         ends = np.cumsum([self.full[label].shape[0] for label in labels])[:-1]
         observed, noise = self.observed[rows], self.noise[:, rows]
         shape, widths = observed.shape, self.coarse.widths
 
-        def of_flat(flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        def of_flat(flat: Floats) -> Floats:
             return norm(np.split(flat.reshape(*flat.shape[:-1], *shape), ends, axis=-2), widths)
 
         parts = [(self.observed[at], self.noise[:, at]) for at in (self.places[label] for label in labels)]
@@ -379,12 +369,12 @@ def _label_cells(histograms: GroupHistograms, compared: list[tuple[int, NDArray[
     return replace(histograms, groups=cells, masses=masses[None], squares=squares, rows=rows, members=None)
 
 
-def _mean(curves: list[NDArray[np.float64]], widths: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def _mean(curves: list[Floats], widths: Floats | None) -> Floats:
     """Return the mean over nodes of the largest difference between two groups, of all labels; the maximum if None."""
     spreads = np.max([np.ptp(label, axis=-2) for label in curves], axis=0)
-    result: NDArray[np.float64] = spreads.max(axis=-1) if widths is None else spreads @ widths
+    result: Floats = spreads.max(axis=-1) if widths is None else spreads @ widths
     return result
 
 
-def _maximum(curves: list[NDArray[np.float64]], _: NDArray[np.float64]) -> NDArray[np.float64]:
+def _maximum(curves: list[Floats], _: Floats) -> Floats:
     return _mean(curves, None)

@@ -14,8 +14,7 @@ from fairtransport.auditing.proportions import area_under_curve, difference
 from fairtransport.auditing.records import threshold_text
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.errors.regression import RegressionErrors
     from fairtransport.auditing.errors.separation import CorrectedEstimate
@@ -145,8 +144,8 @@ def _largest_difference(
     deviations = np.array([(each.high - each.low) / (2 * z) for each in estimates])
     noise = rng.normal(size=(N_DRAWS, values.size)) * deviations
 
-    def largest(array: NDArray[np.float64]) -> NDArray[np.float64]:
-        maximum: NDArray[np.float64] = np.abs(array).max(axis=-1)
+    def largest(array: Floats) -> Floats:
+        maximum: Floats = np.abs(array).max(axis=-1)
         return maximum
 
     widest = int(np.argmax(np.abs(values)))

@@ -1,12 +1,6 @@
 """Recipes of the classes that a model file may contain, one module for each family."""
 
-from fairtransport.persistence.recipes import (
-    _counterfactuals,
-    _repairs,
-    _sklearn,
-    _transport_models,
-    _trees,
-)
+from fairtransport.persistence.recipes import _counterfactuals, _repairs, _sklearn, _transport_models, _trees
 from fairtransport.persistence.recipes._registry import Recipe, add_recipe, add_value_type
 
 __all__ = ["Recipe", "add_recipe", "add_value_type"]

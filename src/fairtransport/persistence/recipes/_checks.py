@@ -27,9 +27,6 @@ MAX_COLUMNS = 1 << 20
 _MAX_WORD = 1000
 
 
-# ---------------------------------------------------------------------------------------------------- of other checks
-
-
 def any_of(*checks: Check) -> Check:
     """Return the check of a value that passes at least one of these."""
     return lambda value: any(check(value) for check in checks)
@@ -73,9 +70,6 @@ def tuple_of(check: Check, size: int | None = None) -> Check:
 def dict_of(check: Check) -> Check:
     """Return the check of a dict with text keys whose values pass a check."""
     return lambda value: isinstance(value, dict) and all(text(key) and check(item) for key, item in value.items())
-
-
-# ----------------------------------------------------------------------------------------------------- single values
 
 
 def none(value: Any) -> bool:
@@ -124,9 +118,6 @@ seed = or_none(count_up_to((1 << 32) - 1))
 names = any_of(list_of(text), tuple_of(text))
 
 
-# ------------------------------------------------------------------------------------------------------------ arrays
-
-
 def array(
     *n_axes: int, dtype: Any = None, kinds: str = "fiu", finite: bool = True, least: float | None = None
 ) -> Check:
@@ -163,9 +154,6 @@ reals_or_none = or_none(array(1, finite=False))
 #: Attributes of every estimator that was fitted on columns, the second one only on those of a table.
 COLUMNS: dict[str, Check] = {"n_features_in_": count_up_to(MAX_COLUMNS)}
 COLUMN_NAMES: dict[str, Check] = {"feature_names_in_": _column_names}
-
-
-# ------------------------------------------------------------------------------------ parameters of our own estimators
 
 
 def criterion(value: Any) -> bool:

@@ -24,9 +24,9 @@ from fairtransport.transport.line import QuantileMap
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
+    from fairtransport._arrays import Ints
 
-    Summarise = Callable[..., tuple[QuantileMap, NDArray[np.int64], Change]]
+    Summarise = Callable[..., tuple[QuantileMap, Ints, Change]]
 
 
 _ROUNDING = 1e-12  # of a range, by which a knot or an image may lie outside
@@ -62,8 +62,8 @@ def _summarize_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]
 
 
 def _joined(
-    summaries: Sequence[tuple[QuantileMap, NDArray[np.int64], Change]],
-) -> tuple[tuple[QuantileMap, ...], tuple[NDArray[np.int64], ...], Change]:
+    summaries: Sequence[tuple[QuantileMap, Ints, Change]],
+) -> tuple[tuple[QuantileMap, ...], tuple[Ints, ...], Change]:
     """Return the maps of summaries, their rows, and the largest changes."""
     maps, rows, changes = zip(*summaries, strict=True)
     return maps, rows, Change(max(one.largest for one in changes), max(one.mean for one in changes))
@@ -115,9 +115,6 @@ def _histograms_from_parts(parts: dict[str, Any]) -> GroupHistograms:
     if not valid or not (histograms.weights > 0.0).all():
         raise ValueError("The weights of histograms must be finite and not negative, and positive for every group.")
     return histograms
-
-
-# -------------------------------------------------------------------------------------------------------- blind repair
 
 
 def _are_cells(cells: Cells) -> bool:
@@ -233,8 +230,6 @@ VALUE_TYPES = (
         is_predictable=check.boolean,
     ),
 )
-
-# ------------------------------------------------------------------------------------------------------------- recipes
 
 _PARAMS = {
     "amount": check.share,

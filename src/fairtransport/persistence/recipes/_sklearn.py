@@ -30,9 +30,6 @@ def _one_per_column(made: Any, *names: str) -> bool:
     return all(value is None or len(value) == made.n_features_in_ for value in values)
 
 
-# -------------------------------------------------------------------------------------------------------- parameters
-
-
 def _is_weights(value: Any) -> bool:
     """Return whether this is a dict of numbers."""
     return isinstance(value, dict) and all(map(check.plain, value)) and all(map(check.number, value.values()))
@@ -80,9 +77,6 @@ def _columns_of_selectors(made: Any) -> dict[str, Any]:
         return {}
     pairs = zip(made.transformers, resolved, strict=True)
     return {"transformers": [(name, step, known if callable(given) else given) for (name, step, given), known in pairs]}
-
-
-# -------------------------------------------------------------------------------------------------------- attributes
 
 
 def _is_plain_slice(value: Any) -> bool:
@@ -235,9 +229,6 @@ def _is_ascending_indices(indices: Any, n: int) -> bool:
     return all(0 <= value < n for value in values) and all(one < other for one, other in pairwise(values))
 
 
-# ----------------------------------------------------------------------------------------- attributes that must agree
-
-
 def _is_consistent_logistic(made: Any) -> bool:
     n_rows = 1 if made.classes_.size == 2 else made.classes_.size
     return made.coef_.shape == (n_rows, made.n_features_in_) and made.intercept_.shape in {(n_rows,), (1,)}
@@ -309,8 +300,6 @@ def _is_consistent_target_encoder(made: Any) -> bool:
 def _is_cell_type(value: Any) -> bool:
     return isinstance(value, np.dtype) and value.kind in "biufOU"
 
-
-# --------------------------------------------------------------------------------------------------------- parameters
 
 _MAX_DEGREE = 10
 _MAX_ITERATIONS = 1_000_000_000
@@ -404,8 +393,6 @@ def _vectors(name: str, params: str, fitted: str, optional: str = "", **others: 
         **others,
     )
 
-
-# ------------------------------------------------------------------------------------------------------------- recipes
 
 VALUE_TYPES: tuple[ValueType, ...] = ()
 

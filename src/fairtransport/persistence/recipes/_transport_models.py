@@ -110,9 +110,6 @@ def _is_path(value: Any) -> bool:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- raw tables
-
-
 def _is_plan(plan: ColumnPlan) -> bool:
     """Return whether the parts of a column are those of its kind, each with a mean and a positive scale."""
     fitting = {"number": plan.parts == ("",), "date": "" not in plan.parts, "words": plan.parts == ()}
@@ -161,9 +158,6 @@ def _is_consistent_model(model: Any) -> bool:
     fits &= strata is None or tuple(strata.columns) == tuple(model.strata)
     fits &= {*model.numeric_strata_} <= {*model.strata} and {*model.strata}.isdisjoint(names)
     return bool(labelled and fits and model.estimator_.n_features_in_ == width)
-
-
-# ------------------------------------------------------------------------------------------- what the models consist of
 
 
 def _are_duals(duals: Duals) -> bool:
@@ -262,8 +256,6 @@ VALUE_TYPES = (
         missing=check.boolean,
     ),
 )
-
-# ------------------------------------------------------------------------------------------------------------- recipes
 
 _FITTED = {"groups_": check.groups}
 _OPTIONAL = {

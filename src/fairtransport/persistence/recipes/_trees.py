@@ -44,6 +44,8 @@ from fairtransport.tabular.column_plans import known_categories
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
+
 _MAX_CLASSES = 10_000
 _MAX_CATEGORIES = 500_000  # of all columns together
 _HISTOGRAMS = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
@@ -87,9 +89,6 @@ def read_trees(model: Any) -> Any:
     made = make_model(trees, classes, getattr(model, "feature_names_in_", None), categories)
     _compare(made, model)
     return made
-
-
-# ------------------------------------------------------------------------------------------- what the libraries have
 
 
 def _join(trees: list[dict[str, Any]], **others: Any) -> dict[str, Any]:
@@ -157,7 +156,7 @@ def _entries(block: str) -> dict[str, str]:
     return {name: value for name, _, value in lines}
 
 
-def _numbers(entries: dict[str, str], name: str) -> NDArray[np.float64]:
+def _numbers(entries: dict[str, str], name: str) -> Floats:
     return np.array(entries.get(name, "").split(), dtype=np.float64)
 
 
@@ -205,7 +204,7 @@ def _read_xgboost(model: Any) -> dict[str, Any]:
     return {**_join(trees, sets=sets, **others), "missing": float(model.missing)}
 
 
-def _bits(categories: NDArray[np.int64], n_words: int = 0) -> NDArray[np.uint32]:
+def _bits(categories: Ints, n_words: int = 0) -> NDArray[np.uint32]:
     words = np.zeros(max(n_words, int(categories.max(initial=-1)) // 32 + 1), dtype=np.uint32)
     np.bitwise_or.at(words, categories // 32, np.uint32(1) << (categories % 32).astype(np.uint32))
     return words
@@ -260,8 +259,6 @@ def _read_forest(model: Any) -> dict[str, Any]:
     return _join(trees, library="forest", link="mean", base=np.zeros(width))
 
 
-# ------------------------------------------------------------------------------------------ comparison when saved
-
 _N_PROBES = 100
 
 
@@ -297,7 +294,7 @@ def _probes(made: Any) -> Any:
     return _with_categories(rows, made) if made.column_categories_ else rows
 
 
-def _with_categories(rows: NDArray[np.float64], made: Any) -> Any:
+def _with_categories(rows: Floats, made: Any) -> Any:
     """Return the rows with categories as the library takes them."""
     columns: dict[int, Any] = {}
     for index, column in enumerate(rows.T):
@@ -315,9 +312,6 @@ def _with_categories(rows: NDArray[np.float64], made: Any) -> Any:
         numeric = all(isinstance(one, (int, float)) for known in made.column_categories_.values() for one in known)
         return table.astype(np.float64) if numeric else table
     return load_extra("pandas").DataFrame(dict(zip(names, columns.values(), strict=True)))
-
-
-# ------------------------------------------------------------------------------------------------------ parts of files
 
 
 def _to_parts(model: Any) -> dict[str, Any]:

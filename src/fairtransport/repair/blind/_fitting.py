@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport._sklearn import Fold
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
     from fairtransport.repair.blind.settings import BlindRepair
     from fairtransport.strata import Strata
     from fairtransport.training.held_out import HeldOutChange
-
-    Array = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 # The dual problem of blind repair: out-of-fold predictions, the slack of a limit, and held-out disparities.
 
@@ -65,29 +63,29 @@ _EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
 class Problem:
     """Out-of-fold predictions and contrasts, and the pairs of groups that the criterion compares."""
 
-    predicted: Array
-    contrasts: Array
-    centering: Array
-    chance: Array
-    label_weights: Array
+    predicted: Floats
+    contrasts: Floats
+    centering: Floats
+    chance: Floats
+    label_weights: Floats
     loss: str
     low: float
     high: float
-    weights: Array | None
+    weights: Floats | None
     pairs: Comparisons
     clip: bool
 
     @cached_property
-    def nodes(self) -> Array:
+    def nodes(self) -> Floats:
         return score_nodes(self.predicted, loss=self.loss, low=self.low, high=self.high)
 
-    def solve(self, slack: Array, start: Potentials | None, rows: Ints | slice = slice(None)) -> Potentials:
+    def solve(self, slack: Floats, start: Potentials | None, rows: Ints | slice = slice(None)) -> Potentials:
         return solve_potentials(
             self.predicted[rows], self.contrasts[rows], self.nodes, slack=slack, centering=self.centering,
             loss=self.loss, weights=None if self.weights is None else self.weights[rows], start=start,
         )  # fmt: skip
 
-    def moved(self, potentials: Potentials, rows: Ints | slice = slice(None)) -> Array:
+    def moved(self, potentials: Potentials, rows: Ints | slice = slice(None)) -> Floats:
         found = potentials.move(self.predicted[rows], self.contrasts[rows])
         return np.clip(found, self.low, self.high) if self.clip else found
 
@@ -96,17 +94,17 @@ class Problem:
         """Potentials of the plain model."""
         return Potentials(self.nodes, np.zeros((self.chance.size, self.nodes.size - 1)), self.loss)
 
-    def disparity(self, scores: Array) -> float:
+    def disparity(self, scores: Floats) -> float:
         """Return the mean distance between the pairs, by weight."""
         return float(_EXACT.value_and_gradient(scores, self.pairs).value / self.pairs.weights.sum())
 
-    def noise_floor(self, scores: Array, rng: np.random.Generator) -> float:
+    def noise_floor(self, scores: Floats, rng: np.random.Generator) -> float:
         shuffled = [_EXACT.value_and_gradient(scores, self.pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
         return float(np.mean(shuffled) / self.pairs.weights.sum())
 
     def choose(
         self, slack: Any, limit: float | None, start: Potentials | None = None
-    ) -> tuple[Array, Potentials, bool]:
+    ) -> tuple[Floats, Potentials, bool]:
         """Return the slack of each cell, the potentials, and whether a limit on the disparity was reached."""
         if limit is None:
             each = self.chance if slack == "auto" else float(slack) / self.label_weights
@@ -133,7 +131,7 @@ class Problem:
             best = each, self.solve(each, start)
         return *best, self.disparity(self.moved(best[1])) <= limit
 
-    def repair_held_out(self, potentials: Potentials, slack: Array, rng: np.random.Generator) -> Array:
+    def repair_held_out(self, potentials: Potentials, slack: Floats, rng: np.random.Generator) -> Floats:
         """Return repaired predictions, each half of the rows with potentials from the other half."""
         halves = np.array_split(rng.permutation(self.predicted.size), 2)
         scores = np.empty(self.predicted.size)
@@ -188,11 +186,11 @@ def cross_fit(
     X: Any,
     target: NDArray[Any],
     folds: Sequence[Fold],
-    predict: Callable[[Any, Any], Array],
+    predict: Callable[[Any, Any], Floats],
     *,
-    rows: NDArray[np.bool_] | None = None,
-    weights: Array | None = None,
-) -> tuple[Any, Array]:
+    rows: Bools | None = None,
+    weights: Floats | None = None,
+) -> tuple[Any, Floats]:
     """Return the model fitted on all rows, and predictions of each row by models that have not seen it."""
     use = np.ones(len(target), dtype=bool) if rows is None else rows
     total, times = None, np.zeros(len(target))
@@ -213,12 +211,12 @@ def cross_fit(
         return model, total / times.reshape(-1, *[1] * (total.ndim - 1))
 
 
-def _fit(model: Any, X: Any, target: NDArray[Any], weights: Array | None) -> Any:
+def _fit(model: Any, X: Any, target: NDArray[Any], weights: Floats | None) -> Any:
     with config_context(enable_metadata_routing=False):  # weights are passed by step name
         return model.fit(as_features(X), target, **weight_options(model, weights, "; leave the weights out."))
 
 
-def predictions(model: Any, X: Any) -> Array:
+def predictions(model: Any, X: Any) -> Floats:
     """Return finite predictions of a regressor, or probabilities of class 1."""
     found = model_scores(model, X)
     if found.ndim != 1:
@@ -229,7 +227,7 @@ def predictions(model: Any, X: Any) -> Array:
     return found
 
 
-def group_probabilities(model: Any, X: Any, n_classes: int) -> Array:
+def group_probabilities(model: Any, X: Any, n_classes: int) -> Floats:
     """Return the probabilities of the classes 0, 1, ..., n_classes - 1."""
     with config_context(enable_metadata_routing=False):
         found = np.asarray(model.predict_proba(as_features(X, model)), dtype=np.float64)
@@ -248,7 +246,7 @@ def group_probabilities(model: Any, X: Any, n_classes: int) -> Array:
     return table
 
 
-def _take(weights: Array | None, rows: Ints) -> Array | None:
+def _take(weights: Floats | None, rows: Ints) -> Floats | None:
     return None if weights is None else weights[rows]
 
 
@@ -268,12 +266,12 @@ class BlindRows:
 
     X: Any
     target: NDArray[Any]
-    is_high: NDArray[np.bool_]
+    is_high: Bools
     labels: Ints | None
     groups: Groups
-    known: NDArray[np.bool_]
+    known: Bools
     strata: Strata | None
-    weights: Array | None
+    weights: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +340,7 @@ def read_rows(
     classifies: bool,
     sensitive_features: Any,
     strata: Any,
-    weights: Array | None,
+    weights: Floats | None,
 ) -> BlindRows:
     """Return the rows with their groups, of which at least two must be left."""
     size = n_rows(X)
@@ -373,14 +371,14 @@ def read_rows(
     return BlindRows(X, target, halves == 1, labels, groups, known, cells, weights)
 
 
-def _label_ranges(target: Array, n_groups: int) -> Ints:
+def _label_ranges(target: Floats, n_groups: int) -> Ints:
     """Return the range of each real-valued label, for equalized odds: at most five, cut at quantiles."""
     n_ranges = max(min(count_ranges(target.size, n_groups), _MOST_BINS), 2)
     cuts = np.unique(np.quantile(target, np.linspace(0.0, 1.0, n_ranges + 1)[1:-1]))
     return np.searchsorted(cuts, target, side="right").astype(np.int64)
 
 
-def joint_probabilities(probabilities: Array, predicted: Array | None, n_labels: int) -> Array:
+def joint_probabilities(probabilities: Floats, predicted: Floats | None, n_labels: int) -> Floats:
     """Return P(label, group | x) as an array (rows, labels, groups)."""
     table = probabilities.reshape(len(probabilities), -1, n_labels).transpose(0, 2, 1)
     if n_labels == 1 or predicted is None:
@@ -398,7 +396,7 @@ class CrossFit:
     calibration: Calibration
     cells: Cells
     problem: Problem
-    outcomes: Array
+    outcomes: Floats
     information: float
     calibration_error: float
     is_predictable: bool
@@ -481,7 +479,7 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
 
 
 def _describe(
-    probabilities: Array, groups: Ints, labels: Ints | None, weights: Array | None
+    probabilities: Floats, groups: Ints, labels: Ints | None, weights: Floats | None
 ) -> tuple[float, float, float]:
     """Return what calibrated probabilities tell about the groups, within labels if there are any."""
     n_parameters = probabilities.shape[1] + 1  # of the calibration: two factors and a slope for each class but one
@@ -504,7 +502,7 @@ def _check_cells(classes: Ints, folds: list[Any], n_labels: int) -> None:
         )
 
 
-def _check_seen(probabilities: Array, n_labels: int) -> None:
+def _check_seen(probabilities: Floats, n_labels: int) -> None:
     """Raise for groups that a model of the groups has never seen: their probability is 0 for every row."""
     highest = np.nanmax(probabilities, axis=0).reshape(-1, n_labels).max(axis=1)
     unseen = int(np.count_nonzero(highest == 0.0))
@@ -527,7 +525,7 @@ def _comparisons(criterion: Criterion, rows: BlindRows, used: Ints, labels: Ints
     ).comparisons()  # fmt: skip
 
 
-def _label_weights(criterion: Criterion, cells: Cells, labels: Ints | None) -> Array:
+def _label_weights(criterion: Criterion, cells: Cells, labels: Ints | None) -> Floats:
     """Return by what the slack of each cell is divided: the label's share, relative to an equal one, or 1."""
     if labels is None or criterion.stratum_weight != "share":
         return np.ones(len(cells))
@@ -538,7 +536,7 @@ def _label_weights(criterion: Criterion, cells: Cells, labels: Ints | None) -> A
 # Predictions of a fitted blind repair.
 
 
-def repaired_predictions(model: Any, X: Any, strata: Any, *, predicts_label: bool) -> Array:
+def repaired_predictions(model: Any, X: Any, strata: Any, *, predicts_label: bool) -> Floats:
     """Return the mixture of predictions and repaired predictions: two model calls and one evaluation of the map."""
     amount = check_real(model.amount, name="amount", most=1.0)
     codes = stratum_codes(model.strata_, strata, n_rows(X))

@@ -14,9 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from fairtransport._arrays import Floats, Ints
 
 # Histogram gradient boosting of scikit-learn that takes sparse matrices, too, such as encoders return.
 
@@ -32,7 +30,7 @@ class _DenseFeatures:
 class DenseBoostingClassifier(_DenseFeatures, HistGradientBoostingClassifier):
     """Histogram gradient boosting of classes, of dense and sparse features."""
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes."""
         return np.asarray(super().predict_proba(_dense(X)))
 
@@ -40,7 +38,7 @@ class DenseBoostingClassifier(_DenseFeatures, HistGradientBoostingClassifier):
 class DenseBoostingRegressor(_DenseFeatures, HistGradientBoostingRegressor):
     """Histogram gradient boosting of numbers, of dense and sparse features."""
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Floats:
         """Return the predictions."""
         return np.asarray(super().predict(_dense(X)))
 
@@ -82,13 +80,13 @@ class Calibration:
     """
 
     factor: float
-    offsets: Array
+    offsets: Floats
     change: float
-    slopes: Array
+    slopes: Floats
     center: float
     scale: float
 
-    def apply(self, probabilities: Array, predicted: Array) -> Array:
+    def apply(self, probabilities: Floats, predicted: Floats) -> Floats:
         """Return calibrated probabilities."""
         logs = np.log(np.maximum(probabilities, _FLOOR))
         level = _standardized(predicted, self.center, self.scale)[:, None]
@@ -97,7 +95,7 @@ class Calibration:
         )
 
 
-def linear_scale(predicted: Array, *, are_probabilities: bool) -> Array:
+def linear_scale(predicted: Floats, *, are_probabilities: bool) -> Floats:
     """Return the log-odds of probabilities, and other predictions as they are.
 
     Log-odds of groups are often linear in log-odds of labels: both are, where features are normally distributed.
@@ -107,9 +105,7 @@ def linear_scale(predicted: Array, *, are_probabilities: bool) -> Array:
     return np.asarray(logit(np.clip(predicted, _EDGE, 1.0 - _EDGE)))
 
 
-def calibrate(
-    probabilities: Array, classes: NDArray[np.int64], predicted: Array, weights: Array | None = None
-) -> Calibration:
+def calibrate(probabilities: Floats, classes: Ints, predicted: Floats, weights: Floats | None = None) -> Calibration:
     """Return the calibration with the least log-loss on rows that neither model was trained on.
 
     Afterwards the mean probability of each class is its share of the rows, and the mean of its product with the
@@ -124,7 +120,7 @@ def calibrate(
     is_class = np.zeros((n, n_classes))
     is_class[np.arange(n), classes] = 1.0
 
-    def loss(unknowns: Array) -> tuple[float, Array]:
+    def loss(unknowns: Floats) -> tuple[float, Floats]:
         (factor, change), (offsets, slopes) = unknowns[:2], unknowns[2:].reshape(2, n_classes)
         table = log_softmax((factor + change * level) * logs + offsets + slopes * level, axis=1)
         excess = masses[:, None] * (np.exp(table) - is_class)
@@ -147,14 +143,14 @@ def calibrate(
     return Calibration(float(factor), offsets, float(change), slopes, center, scale)
 
 
-def _standardized(predicted: Array, center: float, scale: float) -> Array:
+def _standardized(predicted: Floats, center: float, scale: float) -> Floats:
     """Return predictions in standard deviations from their mean, at most three; 0 where all are equal."""
     if scale <= 1e-12 * abs(center) or scale == 0.0:
         return np.zeros(predicted.size)
     return np.asarray(np.clip((predicted - center) / scale, -_MOST_DEVIATIONS, _MOST_DEVIATIONS))
 
 
-def without_information(classes: NDArray[np.int64], n_classes: int, weights: Array | None = None) -> Calibration:
+def without_information(classes: Ints, n_classes: int, weights: Floats | None = None) -> Calibration:
     """Return the calibration whose probabilities are the shares of the classes, whatever the models say."""
     counts = np.bincount(classes, weights=weights, minlength=n_classes)
     offsets = np.log(np.maximum(counts / counts.sum(), _FLOOR))
@@ -184,11 +180,11 @@ class GroupModelReport:
 
 
 def describe_probabilities(
-    probabilities: Array,
-    groups: NDArray[np.int64],
+    probabilities: Floats,
+    groups: Ints,
     *,
-    labels: NDArray[np.int64] | None = None,
-    weights: Array | None = None,
+    labels: Ints | None = None,
+    weights: Floats | None = None,
     n_parameters: int = 0,
 ) -> tuple[float, float, float]:
     """Return what probabilities of groups, given the features and the label if there is one, tell about the groups."""

@@ -12,12 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._sklearn import BinaryClassifierMixin
 from fairtransport._validation import check_real, check_weights
 from fairtransport.repair._repaired_model import RepairedModel
-from fairtransport.repair.blind._fitting import (
-    check_options,
-    cross_fit_models,
-    read_rows,
-    repaired_predictions,
-)
+from fairtransport.repair.blind._fitting import check_options, cross_fit_models, read_rows, repaired_predictions
 from fairtransport.repair.blind.settings import BlindRepair
 
 if TYPE_CHECKING:
@@ -25,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport._arrays import Floats
     from fairtransport.repair.blind._fitting import CrossFit, Solution
 
 
@@ -264,7 +260,7 @@ class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
 
     score = _BlindRepairModel.score
 
-    def predict_proba(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any, *, strata: Any = None) -> Floats:
         """Return the repaired probabilities of both classes; ``strata`` are required if they were given to ``fit``."""
         check_is_fitted(self)
         positive = np.clip(repaired_predictions(self, X, strata, predicts_label=True), 0.0, 1.0)
@@ -317,7 +313,7 @@ class BlindRepairRegressor(RegressorMixin, _BlindRepairModel):
 
     score = _BlindRepairModel.score
 
-    def predict(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
+    def predict(self, X: Any, *, strata: Any = None) -> Floats:
         """Return the repaired predictions; ``strata`` are required if they were given to ``fit``."""
         check_is_fitted(self)
         return repaired_predictions(self, X, strata, predicts_label=False)

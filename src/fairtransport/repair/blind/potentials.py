@@ -12,10 +12,7 @@ from scipy.optimize import minimize
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from fairtransport._arrays import Floats, Ints
 
 #: What a repaired score costs: squared or logarithmic loss, or the error of the decision at one half.
 LOSSES = ("squared", "log", "zero_one")
@@ -41,16 +38,16 @@ class Potentials:
     exactly: between two nodes the potentials are linear, and the minimiser has a closed form.
     """
 
-    nodes: Array
-    slopes: Array
+    nodes: Floats
+    slopes: Floats
     loss: str
 
     @cached_property
-    def values(self) -> Array:
+    def values(self) -> Floats:
         """Potentials at the nodes, 0 at the first."""
         return _integrate(self.slopes, np.diff(self.nodes))
 
-    def move(self, predictions: Array, contrasts: Array) -> Array:
+    def move(self, predictions: Floats, contrasts: Floats) -> Floats:
         """Return the repaired predictions."""
         moved = np.empty(predictions.size)
         left, right = self.nodes[:-1], self.nodes[1:]
@@ -64,7 +61,7 @@ class Potentials:
         return moved
 
 
-def score_nodes(predictions: Array, *, loss: str = "squared", low: float, high: float) -> Array:
+def score_nodes(predictions: Floats, *, loss: str = "squared", low: float, high: float) -> Floats:
     """Return the nodes of potentials: half of them spread evenly over the range, half where predictions are."""
     if loss == "zero_one":
         return np.array([low, high])
@@ -78,14 +75,14 @@ def score_nodes(predictions: Array, *, loss: str = "squared", low: float, high: 
 
 
 def solve_potentials(
-    predictions: Array,
-    contrasts: Array,
-    nodes: Array,
+    predictions: Floats,
+    contrasts: Floats,
+    nodes: Floats,
     *,
-    slack: Array,
-    centering: Array,
+    slack: Floats,
+    centering: Floats,
     loss: str = "squared",
-    weights: Array | None = None,
+    weights: Floats | None = None,
     start: Potentials | None = None,
     max_iter: int = 300,
 ) -> Potentials:
@@ -118,7 +115,7 @@ def solve_potentials(
     shape = (contrasts.shape[1], widths.size)
     step = 1.0 / np.sqrt(lengths.mean())  # of the unknowns, so that their curvature is about 1
 
-    def negative_dual(unknowns: Array) -> tuple[float, Array]:
+    def negative_dual(unknowns: Floats) -> tuple[float, Floats]:
         slopes = centering @ (step * unknowns.reshape(shape))
         potentials = _integrate(slopes, lengths)
         value, gradient = 0.0, np.zeros_like(potentials)
@@ -147,18 +144,18 @@ def solve_potentials(
     return Potentials(nodes, centering @ (step * found.x.reshape(shape)) * (unit / spread), loss)
 
 
-def _integrate(slopes: Array, widths: Array) -> Array:
+def _integrate(slopes: Floats, widths: Floats) -> Floats:
     return np.hstack((np.zeros((len(slopes), 1)), np.cumsum(slopes * widths, axis=1)))
 
 
-def _loss(prediction: Array, score: Array, loss: str) -> Array:
+def _loss(prediction: Floats, score: Floats, loss: str) -> Floats:
     """Return the expected loss of a score where the label has this expectation, up to a constant."""
     if loss != "log":
         return (prediction - score) ** 2
     return -prediction * np.log(score) - (1.0 - prediction) * np.log1p(-score)
 
 
-def _minimizer(prediction: Array, slope: Array, loss: str) -> Array:
+def _minimizer(prediction: Floats, slope: Floats, loss: str) -> Floats:
     """Return the score at which the loss plus a linear function is least."""
     if loss != "log":
         return prediction - 0.5 * slope
@@ -197,21 +194,21 @@ class Cells:
     groups: Ints
     labels: Ints
     strata: Ints
-    shares: Array
-    totals: Array
-    priors: Array
-    stratum_shares: Array
+    shares: Floats
+    totals: Floats
+    priors: Floats
+    stratum_shares: Floats
 
     def __len__(self) -> int:
         return self.groups.size
 
     @property
-    def centering(self) -> Array:
+    def centering(self) -> Floats:
         """The matrix that subtracts from each cell the mean of the cells that are compared with it."""
         compared = (self.labels[:, None] == self.labels) & (self.strata[:, None] == self.strata)
         return np.eye(len(self)) - compared / compared.sum(axis=1)
 
-    def contrasts(self, probabilities: Array, codes: Ints | None = None) -> Array:
+    def contrasts(self, probabilities: Floats, codes: Ints | None = None) -> Floats:
         """Return the contrasts of rows."""
         within = probabilities if codes is None else _apply_priors(probabilities, self.priors, codes)
         table = within[:, self.labels, self.groups] / self.shares
@@ -229,15 +226,15 @@ class Cells:
 
 
 def make_cells(
-    probabilities: Array,
+    probabilities: Floats,
     *,
     groups: Ints,
     labels: Ints | None,
     compared: tuple[int, ...],
     codes: Ints | None = None,
     n_strata: int = 0,
-    weights: Array | None = None,
-) -> tuple[Cells, Array]:
+    weights: Floats | None = None,
+) -> tuple[Cells, Floats]:
     """Return the cells of a criterion, and the difference that chance leaves to each."""
     masses = np.ones(groups.size) if weights is None else weights
     n_groups = probabilities.shape[2]
@@ -277,8 +274,8 @@ def make_cells(
 
 
 def _stratum_priors(
-    probabilities: Array, *, groups: Ints, labels: Ints, codes: Ints, n_strata: int, masses: Array
-) -> Array:
+    probabilities: Floats, *, groups: Ints, labels: Ints, codes: Ints, n_strata: int, masses: Floats
+) -> Floats:
     """Return the ratio of what a stratum has of a group, given the label, to what the features say; shrunk to 1.
 
     Strata need not be features: who is in a stratum is then likelier of a group that is frequent there.
@@ -294,7 +291,7 @@ def _stratum_priors(
     return priors
 
 
-def _apply_priors(probabilities: Array, priors: Array, codes: Ints) -> Array:
+def _apply_priors(probabilities: Floats, priors: Floats, codes: Ints) -> Floats:
     tilted = probabilities * priors[codes]
     sums = tilted.sum(axis=2, keepdims=True)
     return tilted / np.maximum(sums, 1e-12) * probabilities.sum(axis=2, keepdims=True)

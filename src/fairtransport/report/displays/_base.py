@@ -15,8 +15,9 @@ from fairtransport.report.style.figures import THEMES, GroupStyle, add_grid, gro
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Floats
     from fairtransport.auditing import Audit
     from fairtransport.groups import Groups
 
@@ -62,7 +63,7 @@ def percent_axis(axis: Any) -> None:
     axis.set_major_formatter(load_extra("matplotlib.ticker").PercentFormatter(1.0, decimals=0))
 
 
-def error_bars(estimates: Sequence[Any]) -> NDArray[np.float64]:
+def error_bars(estimates: Sequence[Any]) -> Floats:
     """Return the distances of values to the ends of their intervals, as matplotlib's ``errorbar`` takes them."""
     ends = [[one.value - one.low for one in estimates], [one.high - one.value for one in estimates]]
     return np.maximum(ends, 0.0)

@@ -30,8 +30,9 @@ from fairtransport.report.style.figures import MOST_NAMED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Floats
     from fairtransport.auditing import Audit, AuditSeries
     from fairtransport.causal import CounterfactualAudit, GroupEffects
     from fairtransport.report.displays._base import Legend
@@ -175,7 +176,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         ax.tick_params(length=0, labelcolor=THEME.ink)
         ax.spines[:].set_visible(False)
 
-    def _write_numbers(self, points: NDArray[np.float64]) -> list[Any]:
+    def _write_numbers(self, points: Floats) -> list[Any]:
         texts = []
         for (row, column), value in np.ndenumerate(points):
             if row != column:

@@ -19,8 +19,9 @@ from fairtransport.transport.targets import resolve_target
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Bools, Floats
     from fairtransport.auditing import Audit
     from fairtransport.report.displays._base import Legend
 
@@ -30,9 +31,7 @@ N_CELLS = 240
 _MIN_BANDWIDTH, _MAX_BANDWIDTH = 0.012, 0.08  # as shares of the range of scores
 
 
-def kernel_density(
-    scores: NDArray[np.float64], masses: NDArray[np.float64], size: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def kernel_density(scores: Floats, masses: Floats, size: float) -> tuple[Floats, Floats]:
     """Estimate the density of weighted scores with a Gaussian kernel (Silverman's), reflected at 0 and 1."""
     shares = masses / masses.sum()
     cells = np.clip(np.ceil(scores * N_CELLS - 1e-9).astype(np.int64) - 1, 0, N_CELLS - 1)
@@ -84,7 +83,7 @@ class HistogramDisplay(ScoreDisplay):
     in_units: bool = field(default=False, init=False)
 
     @property
-    def judged(self) -> NDArray[np.bool_]:
+    def judged(self) -> Bools:
         """Groups with at least ``min_size`` effective rows."""
         return self.histograms.effective_sizes >= self.min_size
 

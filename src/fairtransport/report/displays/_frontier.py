@@ -28,7 +28,7 @@ from fairtransport.selection.frontier_result import CURVE_METRICS, DISPARITIES, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from fairtransport._arrays import Floats
 
 # Labels beside points, none of which covers another label, a point or a line.
 
@@ -42,7 +42,7 @@ def label_points(
     *,
     colours: Sequence[str],
     size: float,
-    lines: Sequence[NDArray[np.float64]] = (),
+    lines: Sequence[Floats] = (),
 ) -> list[Any]:
     """Label the points that have room for a label."""
     figure = ax.figure
@@ -76,10 +76,10 @@ def label_points(
     return labels
 
 
-def _is_nearest(box: Any, centre: NDArray[np.float64], centres: Sequence[NDArray[np.float64]]) -> bool:
+def _is_nearest(box: Any, centre: Floats, centres: Sequence[Floats]) -> bool:
     """Return whether all points at other positions are clearly farther from the box than its own point."""
 
-    def gap(point: NDArray[np.float64]) -> float:
+    def gap(point: Floats) -> float:
         return float(np.hypot(*np.maximum(0.0, np.maximum(box.p0 - point, point - box.p1))))
 
     near = sum(gap(other) < _CLEARLY_FARTHER * gap(centre) for other in centres)

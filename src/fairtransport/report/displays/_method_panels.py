@@ -16,8 +16,7 @@ from fairtransport.report.style.figures import RC_PARAMS, THEMES, Theme, add_gri
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.groups import Groups
     from fairtransport.report._comparison import Comparison, MethodOutcome
 
@@ -101,7 +100,7 @@ def _draw_method(comparison: Comparison, outcome: MethodOutcome, above: Any, gap
             axis.plot(_THRESHOLDS, line, **line_options(style))
 
 
-def _share_above(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _share_above(scores: Floats) -> Floats:
     """Return the percentage of the scores above each threshold."""
     n_below = np.searchsorted(np.sort(scores), _THRESHOLDS, side="right")
     return 100.0 * (1.0 - n_below / scores.size)

@@ -15,13 +15,14 @@ from fairtransport.report._what_if import reduce_histograms, shown_histograms
 from fairtransport.report.displays._base import THEME, Display, GroupLines, is_narrow, label_axes
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from fairtransport._arrays import Floats
     from fairtransport.auditing import Audit
     from fairtransport.report.displays._base import Legend
     from fairtransport.transport.dual import DualSolution
 
-    Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
+    Curve = tuple[Floats, Floats]
 
 _N_POINTS = 256
 _MIN_BIN_ROWS = 5
@@ -112,13 +113,7 @@ class TransportMapDisplay(Display):
 
     @classmethod
     def from_predictions(
-        cls,
-        before: ArrayLike,
-        after: ArrayLike,
-        *,
-        sensitive_features: Any,
-        min_size: int = 30,
-        ax: Any = None,
+        cls, before: ArrayLike, after: ArrayLike, *, sensitive_features: Any, min_size: int = 30, ax: Any = None
     ) -> Self:
         """Draw scores after against scores before of the same rows.
 
@@ -204,7 +199,7 @@ class TransportMapDisplay(Display):
         return drawn.entries, [(unchanged, "Unchanged")]
 
 
-def _binned_quantiles(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _binned_quantiles(before: Floats, after: Floats) -> tuple[Floats, ...]:
     """Return the median of the scores before, and the 10%, 50% and 90% quantiles of those after, in bins of rows."""
     order = np.argsort(before, kind="stable")
     bins = np.array_split(order, max(1, min(_MAX_BINS, before.size // _MIN_BIN_ROWS)))
@@ -325,7 +320,7 @@ class DualDisplay(Display):
         return drawn.entries, ()
 
 
-def _check_points(points: ArrayLike | None) -> NDArray[np.float64]:
+def _check_points(points: ArrayLike | None) -> Floats:
     return _POINTS if points is None else np.sort(check_vector(points, name="points"))
 
 

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
+    from fairtransport._arrays import Floats
     from fairtransport.auditing import Audit, WithinStrata
     from fairtransport.causal import CounterfactualAudit
     from fairtransport.report._what_if import NodeMasses
@@ -168,7 +167,7 @@ def _node_data(group: NodeMasses) -> dict[str, Any]:
     }
 
 
-def _short_numbers(masses: NDArray[np.float64]) -> list[float]:
+def _short_numbers(masses: Floats) -> list[float]:
     """Return whole numbers as integers, others with as many digits as the page needs."""
     whole = masses.astype(np.int64)
     if np.array_equal(whole, masses):

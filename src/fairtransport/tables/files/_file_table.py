@@ -406,8 +406,6 @@ class FileTable:
         self._layouts.clear()
         self._engine.close()
 
-    # ---------------------------------------------------------------------------------------------------- columns
-
     @property
     def paths(self) -> list[Path]:
         """The files, in their order."""
@@ -453,8 +451,6 @@ class FileTable:
                 raise ValueError(f"Column {columns.label!r} contains true and false, and pos_label is neither.")
             return text.lower() == "true"
         return text
-
-    # ------------------------------------------------------------------------------------------------------ reading
 
     def run(
         self,

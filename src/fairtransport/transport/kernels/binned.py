@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairtransport._columns.compilation import cached_njit
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from fairtransport._arrays import Floats
 
 
 class CellDerivatives(NamedTuple):
     """Derivatives of a penalty with respect to a score in each cell, for a row of weight 1."""
 
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
+    first: Floats
+    second: Floats
 
 
 @cached_njit(nogil=True, error_model="numpy")

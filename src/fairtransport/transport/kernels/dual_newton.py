@@ -14,7 +14,7 @@ from fairtransport.transport.kernels.options import FAST_MATH
 from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from fairtransport._arrays import Floats, Ints
 
 
 #: How h depends on f: not at all, as h = -f, or as h = f.
@@ -29,18 +29,18 @@ _ARMIJO = 1e-4
 class Samples(NamedTuple):
     """Samples of equal size, with the Fourier features of their points."""
 
-    points: NDArray[np.float64]
-    masses: NDArray[np.float64]
-    psi: NDArray[np.float64]
-    slope: NDArray[np.float64]
+    points: Floats
+    masses: Floats
+    psi: Floats
+    slope: Floats
 
 
 class Pairs(NamedTuple):
     """Samples that are compared: ``first[k]`` with ``second[k]``, which counts ``weights[k]``."""
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    first: Ints
+    second: Ints
+    weights: Floats
 
 
 class Newton(NamedTuple):

@@ -17,6 +17,8 @@ from fairtransport.transport.kernels.options import FAST_MATH
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
+
 _BLOCK = 256  # gaps that are summed before they are added to the total, so that rounding does not grow with n
 
 
@@ -118,8 +120,8 @@ _LOOKS = 4  # knots that every point is compared with; as many lie at infinity b
 class MapIndex(NamedTuple):
     """A map that is linear between its knots and constant beyond them, with a guide to the knots."""
 
-    knots: NDArray[np.float64]
-    images: NDArray[np.float64]
+    knots: Floats
+    images: Floats
     guide: NDArray[np.int32]
     scale: float
 
@@ -351,9 +353,9 @@ def unpack_keys(keys, codes, lowest, shift):
 class Cells(NamedTuple):
     """Which bucket a value of a code belongs to."""
 
-    lows: NDArray[np.float64]
-    scales: NDArray[np.float64]
-    firsts: NDArray[np.int64]
+    lows: Floats
+    scales: Floats
+    firsts: Ints
     buckets: NDArray[np.uint16]
 
 

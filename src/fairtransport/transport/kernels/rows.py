@@ -16,6 +16,8 @@ from fairtransport.transport.kernels.options import FAST_MATH
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Ints
+
 _U, _1 = np.uint64, np.uint64(1)
 
 
@@ -89,9 +91,9 @@ _LOW = np.uint64(0xFFFFFFFF)
 class Population(NamedTuple):
     """Where the rows of each cell start, from which batches are drawn; with row weights, the cells' alias tables."""
 
-    starts: NDArray[np.int64]
+    starts: Ints
     accept: NDArray[np.uint64]
-    alias: NDArray[np.int64]
+    alias: Ints
 
 
 @cached_njit(nogil=True, inline="always")

@@ -24,6 +24,7 @@ from fairtransport.transport.regularizers import AFFINE, AFFINE_SLOPE, EXPONENT_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.transport.fourier import FeatureTable
     from fairtransport.transport.kernels.rows import Population, Rows
 
@@ -214,9 +215,9 @@ class Batches(NamedTuple):
     rows: Rows
     outcomes: NDArray[Any]
     population: Population
-    models: NDArray[np.int64]
+    models: Ints
     targets: NDArray[Any]
-    target_of_cell: NDArray[np.int64]
+    target_of_cell: Ints
 
 
 class Objective(NamedTuple):
@@ -226,8 +227,8 @@ class Objective(NamedTuple):
     anchor: float
     ridge: float
     link: int
-    cell_share: NDArray[np.float64]
-    cell_weight: NDArray[np.float64]
+    cell_share: Floats
+    cell_weight: Floats
     transport: Transport
 
 
@@ -244,7 +245,7 @@ class State(NamedTuple):
     """What the algorithm moves, in place."""
 
     theta: NDArray[Any]
-    theta_sum: NDArray[np.float64]
+    theta_sum: Floats
     duals: NDArray[Any]
     target_duals: NDArray[Any]
 
@@ -339,7 +340,7 @@ class Workspace(NamedTuple):
     """Scratch arrays of one run."""
 
     gradient: NDArray[Any]
-    drawn: NDArray[np.int64]
+    drawn: Ints
     logits: NDArray[Any]
     scores: NDArray[Any]
     target_scores: NDArray[Any]
@@ -357,8 +358,8 @@ class Workspace(NamedTuple):
     target_surplus: NDArray[Any]
     score_gradient: NDArray[Any]
     logit_gradient: NDArray[Any]
-    order: NDArray[np.int64]
-    target_order: NDArray[np.int64]
+    order: Ints
+    target_order: Ints
 
 
 def make_workspace(
