@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn import config_context
 from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -18,13 +18,15 @@ from fairtransport._labels import check_classes, two_classes
 from fairtransport._sklearn import (
     BinaryClassifierMixin,
     as_features,
+    content_keys,
+    deal_rows,
     group_cells,
     last_step,
     model_scores,
     n_rows,
     take_rows,
 )
-from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport._validation import check_count, check_length, check_real, check_weights
 from fairtransport.criteria.criterion import criterion_name, needs_labels, resolve_criterion
 from fairtransport.groups import check_policy
 from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
@@ -131,13 +133,11 @@ class _QuantileRepairModel(RepairedModel):
         self, repair: QuantileRepair, scores: Floats, labels: NDArray[Any], groups: Groups, weights: Floats | None
     ) -> None:
         """Set ``information_kept_`` by repairs of rows whose scores their maps have not seen, and warn of harm."""
-        rng, repaired = np.random.default_rng(0), scores.astype(np.float64)
-        cells = 2 * group_cells(groups) + (labels if self._classifies else 0)
-        order = np.lexsort((rng.random(scores.size), cells))
-        places = np.arange(scores.size) - np.searchsorted(cells[order], cells[order])  # within the cell
-        fold = np.empty(scores.size, dtype=np.int64)
+        repaired, cells = scores.astype(np.float64), group_cells(groups)
+        classes = labels if self._classifies else np.zeros(scores.size)
         n_folds = 2 if needs_labels(repair.criterion) else _FOLDS  # maps within labels take long
-        fold[order] = np.where(np.bincount(cells)[cells[order]] > 1, places % n_folds, -1)  # a row alone has its map
+        fold = deal_rows(scores, classes, cells, n_folds, np.random.default_rng(0))
+        fold[np.bincount(cells)[cells] == 1] = -1  # a row alone has its map
         policy = check_policy(repair.groups)
         repair.set_params(groups=replace(policy, min_size=max(policy.min_size * (n_folds - 1) // n_folds, 1)))
         for number in range(fold.max() + 1):
@@ -508,8 +508,10 @@ def _fit_and_score(
             cv = None if fewest < 2 or _cannot_memorise(model, y.size) else min(_FOLDS, fewest)
         if cv is None or np.ptp(scores) == 0:  # of a constant, parts may differ
             return model, scores
-        if isinstance(cv, (int, np.integer)):  # rows may be sorted by y or by group
-            cv = (StratifiedKFold if classifies else KFold)(int(cv), shuffle=True, random_state=0)
+        if isinstance(cv, (int, np.integer)):
+            n_folds, labels = check_count(cv, name="cv", least=2), y if classifies else np.zeros(y.size)
+            nobody = np.zeros(y.size, dtype=np.int64)
+            cv = PredefinedSplit(deal_rows(content_keys(X), labels, nobody, n_folds, np.random.default_rng(0)))
         scores, times = np.empty(y.size), np.zeros(y.size, dtype=np.int64)
         for training, held_out in check_cv(cv, y, classifier=classifies).split(X, y):
             part = clone(estimator)
