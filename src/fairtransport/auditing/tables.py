@@ -128,7 +128,7 @@ class Table:
 
     def largest(self, most: int, sizes: Sequence[float]) -> list[Row]:
         """Return the rows that are shown first of more than twice as many: those of everyone and of large groups."""
-        order = range(len(self.rows))
+        order: Sequence[int] = range(len(self.rows))
         if len(order) > 2 * most:
             every = [
                 math.inf if row.name == EVERYONE else 0.0 if row.group is None else sizes[row.group]
