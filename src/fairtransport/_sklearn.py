@@ -197,7 +197,7 @@ def fitted_summary_html(groups: Groups | None, describe: Callable[[], Sequence[s
 # Cross-validation splits in which every group has training rows and held-out rows.
 
 
-_UNITS_OF_PART = 10  # different rows of a cell for each part, from which on equal rows stay together
+_UNITS_OF_PART = 5  # different rows of a cell for each part, from which on equal rows stay together
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +231,7 @@ def make_folds(
     has_weight = np.ones(positive.size, dtype=bool) if weights is None else weights > 0
     if isinstance(cv, (int, np.integer, float, np.floating)):  # check_count rejects bool and float
         n_folds = check_count(cv, name="cv", least=2)
-        folds = _stratified_folds(n_folds, X, cells, positive, groups, rng, remedy=remedy)
+        folds = _stratified_folds(n_folds, X, cells, positive, groups, rng=rng, remedy=remedy)
     elif isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise TypeError(f"cv must be a number of folds, a splitter or a list of splits; got {type(cv).__name__}.")
     else:
@@ -247,7 +247,7 @@ def make_folds(
 
 
 def _stratified_folds(
-    n_folds: int, X: Any, cells: Ints, positive: Bools, groups: Groups, rng: np.random.Generator, *, remedy: str
+    n_folds: int, X: Any, cells: Ints, positive: Bools, groups: Groups, *, rng: np.random.Generator, remedy: str
 ) -> list[Fold]:
     smallest = int(groups.counts.min())
     if smallest < n_folds:

@@ -61,8 +61,10 @@ class ScoredRows:
 
     @property
     def sizes(self) -> Ints:
-        """Rows of each group."""
-        return np.where(np.arange(len(self.groups)) < self.n_kept, self.groups.counts, 0)
+        """Rows of each group; whole weights are counts of copies, and summed."""
+        are_copies = self.weights is not None and np.array_equal(self.weights, np.rint(self.weights))
+        counts = self.masses.astype(np.int64) if are_copies else self.groups.counts
+        return np.where(np.arange(len(self.groups)) < self.n_kept, counts, 0)
 
     @property
     def masses(self) -> Floats:

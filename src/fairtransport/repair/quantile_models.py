@@ -163,7 +163,15 @@ class _QuantileRepairModel(RepairedModel):
 
     def _new_repair(self) -> QuantileRepair:
         """Return an unfitted repair with the parameters of ``repair``, and the amount of this model."""
+        self._check_amounts()
         return clone(self._settings()).set_params(amount=self.amount, range=UNIT if self._classifies else LEARNED)
+
+    def _check_amounts(self) -> None:
+        """Raise where ``repair`` has an amount, which would not act."""
+        if self._settings().amount not in (1.0, self.amount):
+            raise ValueError(
+                f"The amount of {type(self).__name__} is its own: set amount=, and leave that of repair at 1."
+            )
 
     def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
         """Raise unless the estimator predicts what is asked for, and the classes where it is fitted."""
@@ -209,6 +217,7 @@ class _QuantileRepairModel(RepairedModel):
     def _repaired(self, X: Any, sensitive_features: Any, strata: Any, **options: Any) -> Floats:
         """Return the repaired scores of the fitted model."""
         check_is_fitted(self)
+        self._check_amounts()
         if sensitive_features is None:
             raise ValueError(
                 f"{type(self).__name__} needs sensitive_features at prediction, too: the repair of a score depends on "
@@ -246,7 +255,7 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
         is used as it is; of an unfitted one, a clone is fitted.
     repair : QuantileRepair, optional
         Criterion, target, groups and all other parameters of the repair; the default one when omitted. Its ``amount``
-        and ``range`` do not matter: the first is that of this estimator, the second is [0, 1].
+        is that of this estimator, and its ``range`` [0, 1].
     cv : "auto", int, splitter, iterable of splits or None, default="auto"
         Which scores the maps are computed from. A number of folds, a splitter or splits: out-of-fold scores, each by a
         model fitted without that row, while predictions still come from the classifier fitted on all rows. Models that

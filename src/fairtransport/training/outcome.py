@@ -329,8 +329,9 @@ def held_out_change(
     is_full: bool = True,
     rows: str = "rows that it was not fitted to",
     min_size: int = 30,
+    decisions: bool = False,
 ) -> HeldOutChange:
-    """Compare two scores of the same rows; ``outcomes`` are 0 and 1, or numbers.
+    """Compare two scores of the same rows, or their ``decisions`` at one half; ``outcomes`` are 0 and 1, or numbers.
 
     Groups with fewer than ``min_size`` rows are left out of disparities where two are larger: audits do not judge them.
     """
@@ -343,7 +344,8 @@ def held_out_change(
     each = [(s > 0.5) != (outcomes > 0.5) if classifies else (s - outcomes) ** 2 / variance for s in (before, after)]
     change = each[1].astype(float) - each[0]
     mean = float(shares @ change)
-    plain, changed = (parity_evidence(pooled_ranks(s, pairs.row_weights), pairs) for s in (before, after))
+    compared = [(s > 0.5).astype(np.float64) if decisions else s for s in (before, after)]
+    plain, changed = (parity_evidence(pooled_ranks(s, pairs.row_weights), pairs) for s in compared)
     return HeldOutChange(
         error=(float(shares @ each[0]), float(shares @ each[1])),
         error_noise=float(np.sqrt(shares**2 @ (change - mean) ** 2)),

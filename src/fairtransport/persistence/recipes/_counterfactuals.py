@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairtransport.causal import CausalGraph, as_graph
+from fairtransport.causal._transport import METHODS
 from fairtransport.causal.conditional_distributions import (
     Cells,
     ConditionalDistribution,
@@ -178,6 +179,7 @@ RECIPES = (
             "distributions_": check.dict_of(check.tuple_of(check.instance_of(ConditionalDistribution))),
             "graph_": check.instance_of(CausalGraph),
             "groups_": check.tuple_of(check.plain),
+            "methods_": check.dict_of(check.any_of(check.one_of(*METHODS), check.estimator)),
             "ranges_": check.dict_of(check.tuple_of(check.instance_of(SeenValues))),
         },
         params={
@@ -189,7 +191,7 @@ RECIPES = (
                 check.dict_of(check.any_of(check.list_of(check.plain), check.tuple_of(check.plain)))
             ),
             "outcome": check.or_none(check.text),
-            "quantiles": check.any_of(check.one_of("forest", "linear"), check.estimator),
+            "quantiles": check.any_of(check.one_of(*METHODS), check.estimator),
             "random_state": check.seed,
             "resolving": check.names,
             "sensitive": check.text,

@@ -14,7 +14,17 @@ from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, get_tags
 
-from fairtransport._sklearn import as_features, last_step, make_folds, model_scores, n_rows, needs_groups, take_rows
+from fairtransport._sklearn import (
+    as_features,
+    content_keys,
+    deal_rows,
+    last_step,
+    make_folds,
+    model_scores,
+    n_rows,
+    needs_groups,
+    take_rows,
+)
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import DemographicParity
@@ -34,6 +44,7 @@ from fairtransport.repair.blind.potentials import LOSSES, Potentials, make_cells
 from fairtransport.repair.group_checks import separate_groups, stratum_codes
 from fairtransport.strata import count_ranges, make_strata
 from fairtransport.training.outcome import held_out_change
+from fairtransport.training.weight_path import MIN_INFORMATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,6 +67,7 @@ if TYPE_CHECKING:
 _SHUFFLES = 20  # permutations for the noise floor
 _MOST_SOLUTIONS = 7  # of the search for a slack
 _NO_LIMIT = 0.5  # a slack at which hardly anything is moved
+_WIDER, _MOST_WIDER = 1.7, 6  # steps of an automatic slack to where half of what the model explains is kept
 _EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
 
 
@@ -77,7 +89,7 @@ class Problem:
 
     @cached_property
     def nodes(self) -> Floats:
-        return score_nodes(self.predicted, loss=self.loss, low=self.low, high=self.high)
+        return score_nodes(self.predicted, self.weights, loss=self.loss, low=self.low, high=self.high)
 
     def solve(self, slack: Floats, start: Potentials | None, rows: Ints | slice = slice(None)) -> Potentials:
         return solve_potentials(
@@ -116,7 +128,7 @@ class Problem:
         # The disparity is almost linear in the slack, so that a few secants find the slack of the limit.
         for number in range(_MOST_SOLUTIONS):
             share = (limit - low[1]) / max(high[1] - low[1], 1e-12) if number else 0.3 * limit / high[1]
-            trial = low[0] + float(np.clip(share, 0.05, 0.95)) * (high[0] - low[0])
+            trial = float(f"{low[0] + np.clip(share, 0.05, 0.95) * (high[0] - low[0]):.3g}")  # rounding decides nothing
             each = trial / self.label_weights
             start = self.solve(each, start)
             reached = self.disparity(self.moved(start))
@@ -133,9 +145,10 @@ class Problem:
 
     def repair_held_out(self, potentials: Potentials, slack: Floats, rng: np.random.Generator) -> Floats:
         """Return repaired predictions, each half of the rows with potentials from the other half."""
-        halves = np.array_split(rng.permutation(self.predicted.size), 2)
+        nobody = np.zeros(self.predicted.size, dtype=np.int64)
+        half = deal_rows(self.predicted, nobody, nobody, 2, rng)
         scores = np.empty(self.predicted.size)
-        for rows, others in (halves, halves[::-1]):
+        for rows, others in ((np.flatnonzero(half == one), np.flatnonzero(half != one)) for one in (0, 1)):
             part = self.solve(slack, potentials, others) if potentials.slopes.any() else potentials
             scores[rows] = self.moved(part, rows)
         return scores
@@ -273,6 +286,17 @@ class BlindRows:
     strata: Strata | None
     weights: Floats | None
 
+    def in_canonical_order(self) -> BlindRows:
+        """Return the rows of positive weight in an order that their content decides, and that looks random."""
+        counted = np.ones(self.target.size) if self.weights is None else self.weights
+        order = np.lexsort((counted, self.groups.codes, self.target, content_keys(self.X)))
+        order = order[counted[order] > 0]
+        order = order[np.random.default_rng(0).permutation(order.size)]
+        arrays = {name: getattr(self, name) for name in ("target", "is_high", "labels", "known", "weights")}
+        taken: Any = {name: None if one is None else one[order] for name, one in arrays.items()}
+        strata = None if self.strata is None else self.strata.select(order)
+        return BlindRows(X=take_rows(self.X, order), groups=self.groups.select(order), strata=strata, **taken)
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -358,24 +382,37 @@ def read_rows(
     groups = groups.settle(policy.small, policy.min_size)
     groups.require()
     known = groups.codes < len(groups)
+    n_small = int(np.count_nonzero(groups.counts < policy.min_size))
+    if n_small:
+        have = "has" if n_small == 1 else "have"
+        warn_caller(
+            f"{n_small} of {len(groups)} groups {have} fewer than {policy.min_size} rows, which tell little of them. "
+            "Merge small groups with others (small='pool'), or drop them (small='drop').",
+            FairnessWarning,
+        )
     if weights is not None:
         known &= weights > 0
         groups.select(np.flatnonzero(known)).require()
     cells = None if strata is None else make_strata(strata, n_groups=len(groups))
     if cells is not None:
         check_length(range(cells.n_rows), size=size, name="strata")
-    halves = np.unique(target, return_inverse=True)[1] if classifies else target > np.median(target)
+    halves = np.unique(target, return_inverse=True)[1] if classifies else target > _quantiles(target, 0.5, weights)
     labels = None
     if needs_labels(criterion):
-        labels = halves if classifies else _label_ranges(target, len(groups))
+        labels = halves if classifies else _label_ranges(target, len(groups), weights)
     return BlindRows(X, target, halves == 1, labels, groups, known, cells, weights)
 
 
-def _label_ranges(target: Floats, n_groups: int) -> Ints:
+def _label_ranges(target: Floats, n_groups: int, weights: Floats | None) -> Ints:
     """Return the range of each real-valued label, for equalized odds: at most five, cut at quantiles."""
-    n_ranges = max(min(count_ranges(target.size, n_groups), _MOST_BINS), 2)
-    cuts = np.unique(np.quantile(target, np.linspace(0.0, 1.0, n_ranges + 1)[1:-1]))
+    size = target.size if weights is None else int(max(weights.sum(), np.count_nonzero(weights)))
+    n_ranges = max(min(count_ranges(size, n_groups), _MOST_BINS), 2)
+    cuts = np.unique(_quantiles(target, np.linspace(0.0, 1.0, n_ranges + 1)[1:-1], weights))
     return np.searchsorted(cuts, target, side="right").astype(np.int64)
+
+
+def _quantiles(values: Floats, levels: Any, weights: Floats | None) -> Any:
+    return np.quantile(values, levels, weights=weights, method="inverted_cdf")
 
 
 def joint_probabilities(probabilities: Floats, predicted: Floats | None, n_labels: int) -> Floats:
@@ -406,25 +443,50 @@ class CrossFit:
 
     def solve(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> Solution:
         """Solve the potentials for a slack, or for a limit on the disparity."""
-        problem, rng = self.problem, np.random.default_rng(self.seed)
+        problem, is_automatic = self.problem, max_disparity is None and isinstance(slack, str)
         each, potentials, reached = problem.choose(slack, max_disparity, start)
-        held_out = problem.repair_held_out(potentials, each, rng)
-        change = held_out_change(problem.predicted, held_out, self.outcomes, problem.pairs, classifies=problem.clip)
-        undone = change.is_harm and max_disparity is None and isinstance(slack, str)
+        held_out, change = self._held_out(potentials, each)
+        if is_automatic and not change.is_harm and change.information_kept < MIN_INFORMATION:
+            for _ in range(_MOST_WIDER):  # a number is obeyed, however little it keeps
+                each = _WIDER * each
+                held_out, change = self._held_out(potentials, each)
+                if change.information_kept >= MIN_INFORMATION:
+                    break
+            potentials = problem.solve(each, potentials)
+        if max_disparity is None and not is_automatic and (each < problem.chance).any():
+            # Differences below what chance shows are noise: what is wider there may be better in error and disparity.
+            each = np.maximum(each, problem.chance)
+            wider = problem.solve(each, potentials)
+            scores, other = self._held_out(wider, each)
+            if other.error[1] <= change.error[1] and other.rank_disparity[1] <= change.rank_disparity[1]:
+                potentials, held_out, change = wider, scores, other
+        undone = change.is_harm and is_automatic
         if undone:
             potentials, held_out = problem.unmoved, problem.predicted
         report = GroupModelReport(
             n_rows=problem.predicted.size, n_groups=len(self.groups), information=self.information,
             calibration_error=self.calibration_error, disparity_before=problem.disparity(problem.predicted),
-            disparity=problem.disparity(held_out), noise_floor=problem.noise_floor(held_out, rng),
-            information_kept=1.0 if undone else change.information_kept, is_predictable=self.is_predictable,
+            disparity=problem.disparity(held_out), is_predictable=self.is_predictable,
+            noise_floor=problem.noise_floor(held_out, np.random.default_rng(self.seed)),
+            information_kept=1.0 if undone else change.information_kept,
         )  # fmt: skip
         return Solution(potentials, report, reached, change, undone)
+
+    def _held_out(self, potentials: Potentials, slack: Floats) -> tuple[Floats, HeldOutChange]:
+        """Return repaired predictions of rows that their potentials have not seen, and what became of them."""
+        problem = self.problem
+        scores = problem.repair_held_out(potentials, slack, np.random.default_rng(self.seed))
+        return scores, held_out_change(
+            problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip,
+            decisions=problem.loss == "zero_one",
+        )  # fmt: skip
 
 
 def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classifies: bool) -> CrossFit:
     """Fit both models, on all rows and without each fold."""
     rng, criterion = np.random.default_rng(repair.random_state), as_criterion(repair.criterion)
+    if isinstance(model.cv, (int, np.integer)):  # splits that are given are of the rows as they are
+        rows = rows.in_canonical_order()
     n_labels = 1 if rows.labels is None else int(rows.labels.max()) + 1
     remedy = " (small='pool' or 'drop')"
     folds = make_folds(model.cv, rows.X, rows.is_high, rows.groups, rng=rng, weights=rows.weights, remedy=remedy)
@@ -447,6 +509,8 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     if used.size > MAX_ROWS:
         used = np.sort(rng.choice(used, MAX_ROWS, replace=False))
     weights = None if rows.weights is None else rows.weights[used]
+    if weights is not None:  # counts of copies, unless they are smaller
+        weights = weights * max(used.size / weights.sum(), 1.0)
     shown, predicted = shown[used], predicted[used]
     linear = linear_scale(predicted, are_probabilities=classifies)
     calibration = calibrate(shown, classes[used], linear, weights)
@@ -464,7 +528,7 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
         joint, groups=groups, labels=labels, compared=compared, codes=codes,
         n_strata=0 if rows.strata is None else len(rows.strata), weights=weights,
     )  # fmt: skip
-    low, high = (0.0, 1.0) if classifies else np.quantile(predicted, (0.005, 0.995)).tolist()
+    low, high = (0.0, 1.0) if classifies else _quantiles(predicted, (0.005, 0.995), weights).tolist()
     problem = Problem(
         predicted, cells.contrasts(joint, codes), cells.centering, chance, _label_weights(criterion, cells, labels),
         repair.loss, low, high, weights, _comparisons(criterion, rows, used, labels), clip=classifies,
