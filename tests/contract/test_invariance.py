@@ -144,9 +144,7 @@ def copied(estimator, seed=0):
 RANDOM = ft.QuantileRepair(criterion="equalized_odds", randomize=True)
 WEIGHED = {name: one for name, one in ESTIMATORS.items() if not re.search("boosted|forest|neighbours", name)} | {
     "equal odds, drawn": ft.QuantileRepairClassifier(LOGISTIC, RANDOM),
-    "blind for equal odds": ft.BlindRepairClassifier(
-        LOGISTIC, LOGISTIC, ft.repair.BlindRepair("equalized_odds"), cv=2
-    ),
+    "blind for equal odds": ft.BlindRepairClassifier(LOGISTIC, LOGISTIC, ft.repair.BlindRepair("equalized_odds"), cv=2),
     "blind with a limit": ft.BlindRepairRegressor(Ridge(), LOGISTIC, ft.repair.BlindRepair(max_disparity=0.2), cv=2),
 }
 

@@ -291,7 +291,7 @@ def test_regressor_with_equalized_odds_and_limit():
 @pytest.mark.parametrize(
     ("estimator", "options", "data", "kind", "message"),
     [
-        (LOGISTIC, {"group_estimator": RidgeClassifier()}, {}, TypeError, "with predict_proba; got a RidgeClassifier"),
+        (LOGISTIC, {"group_estimator": RidgeClassifier()}, {}, TypeError, "predict_proba; got a RidgeClassifier"),
         (RidgeClassifier(), {}, {}, TypeError, "estimator must be a classifier with fit and predict_proba"),
         (LOGISTIC, {"kind": ft.BlindRepairRegressor}, {}, TypeError, "estimator must be a regressor"),
         (ft.QuantileRepairClassifier(LOGISTIC), {}, {}, TypeError, "QuantileRepairClassifier needs sensitive_features"),

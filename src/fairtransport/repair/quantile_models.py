@@ -81,34 +81,7 @@ class _QuantileRepairModel(RepairedModel):
         check_is_fitted(self)
         return self.repair_.small_groups_
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any,
-        strata: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model, unless it is fitted already, and the repair of its scores.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            Whatever the model accepts.
-        y : array-like of shape (n,)
-            Two classes, of which the larger label is class 1; or finite numbers, for a regressor.
-        sensitive_features : column, table or Groups
-            At least two groups; several columns are crossed. They need not be among the features.
-        strata : column or table, optional
-            Groups are compared within these strata only (conditional parity). Predictions need them, too.
-        sample_weight : array-like of shape (n,), optional
-            Weights for the model (for a pipeline: for its last step) and for the repair.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None) -> Self:
         repair, size = self._new_repair(), n_rows(X)
         repair.check_parameters()
         target, classes = self._targets(X, y)

@@ -157,13 +157,19 @@ class Problem:
 # Fits of the two models of blind repair, on all rows and without each fold, and their predictions.
 
 
+def _check_predicts(estimator: Any, name: str, kind: str, method: str) -> None:
+    """Raise unless a model has the methods that are needed."""
+    if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, method):
+        adds = " Wrap it in sklearn.calibration.CalibratedClassifierCV, which adds it."
+        hint = adds if method == "predict_proba" else ""
+        raise TypeError(f"{name} must be a {kind} with fit and {method}; got a {_name(estimator)}.{hint}")
+
+
 def _check_base_estimator(estimator: Any, *, regression: bool) -> None:
     """Raise unless the model predicts what is asked for, from features alone."""
     kind, method = ("regressor", "predict") if regression else ("classifier", "predict_proba")
     last = last_step(estimator)[1] if hasattr(estimator, "fit") else estimator
-    if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, method):
-        hint = "" if regression else " Wrap it in sklearn.calibration.CalibratedClassifierCV, which adds it."
-        raise TypeError(f"estimator must be a {kind} with fit and {method}; got a {_name(estimator)}.{hint}")
+    _check_predicts(estimator, "estimator", kind, method)
     if is_regressor(last) is not regression and (regression or is_regressor(last)):
         raise TypeError(f"estimator must be a {kind}; got a {_name(last)}.")
     if _needs_groups(last):
@@ -183,15 +189,6 @@ def _needs_groups(model: Any) -> bool:
     except (TypeError, ValueError):  # compiled methods may have no signature
         return False
     return groups is not None and groups.default is inspect.Parameter.empty
-
-
-def _check_group_estimator(estimator: Any) -> None:
-    """Raise unless the model of the groups gives probabilities."""
-    if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, "predict_proba"):
-        raise TypeError(
-            f"group_estimator must be a classifier with predict_proba; got a {_name(estimator)}. Wrap it in "
-            "sklearn.calibration.CalibratedClassifierCV, which adds it."
-        )
 
 
 def cross_fit(
@@ -349,7 +346,7 @@ def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:
     else:
         check_real(model.slack, name="slack", most=1.0)
     if model.group_estimator is not None:
-        _check_group_estimator(model.group_estimator)
+        _check_predicts(model.group_estimator, "group_estimator", "classifier", "predict_proba")
     _check_base_estimator(model.estimator, regression=not classifies)
     if not classifies and repair.loss != "squared":
         raise ValueError(f"loss={repair.loss!r} is for classifiers; a regressor has loss='squared'.")

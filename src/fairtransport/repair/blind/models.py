@@ -46,34 +46,7 @@ class _BlindRepairModel(RepairedModel):
         self.cv = cv
         self.amount = amount
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any,
-        strata: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit both models and the map.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            Whatever both models accept. The sensitive columns need not be, and usually are not, among the features.
-        y : array-like of shape (n,)
-            Two classes, of which the larger label is class 1; or real numbers, for a regressor.
-        sensitive_features : column, table or Groups
-            At least two groups; several columns are crossed.
-        strata : column or table, optional
-            Groups are compared within these strata only (conditional parity). Predictions need them, too.
-        sample_weight : array-like of shape (n,), optional
-            Weights for both models and the map.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None) -> Self:
         models = self._cross_fit(X, y, sensitive_features, strata, sample_weight)
         limit = self._settings().max_disparity
         solution = models.solve(self.slack, limit)
