@@ -495,9 +495,9 @@ _LIBRARIES: tuple[type[Library], ...] = (LightGBM, XGBoost)
 _REPAIR = {"classification": "QuantileRepairClassifier", "regression": "QuantileRepairRegressor"}
 
 
-def default_estimator(task: str, random_state: int | None) -> Any:
-    """Return LightGBM's estimator."""
-    return LightGBM.estimator_class(task)(random_state=random_state, verbose=-1)
+def default_estimator(task: str) -> Any:
+    """Return LightGBM's estimator, with one seed for everybody."""
+    return LightGBM.estimator_class(task)(random_state=0, verbose=-1)
 
 
 def library_of(estimator: Any, task: str) -> Library:

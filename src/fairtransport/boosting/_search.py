@@ -21,6 +21,7 @@ from fairtransport.boosting._constants import (
 )
 from fairtransport.boosting._libraries import TrainingRun
 from fairtransport.boosting._settings import RoundSchedule
+from fairtransport.boosting._training_data import deal
 from fairtransport.criteria.criterion import weigh_by_reliability
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after
@@ -116,10 +117,8 @@ class RoundSearch:
         penalty: PenaltySettings,
         held_out: HeldOutRows,
         response: BoostedClasses | BoostedNumbers,
-        seed: int,
     ) -> None:
-        self._library, self._penalty, self._held_out = library, penalty, held_out
-        self._response, self._seed = response, seed
+        self._library, self._penalty, self._held_out, self._response = library, penalty, held_out, response
         self._n_rows = held_out.n_rows
         self._tables = [
             library.open_table(training_run(library, training), validation.X) for training, validation in held_out.parts
@@ -164,7 +163,7 @@ class RoundSearch:
     @cached_property
     def _probabilities(self) -> list[NDArray[np.float32] | None]:
         return [
-            self._penalty.group_probabilities(self._library, rows, reference, self._seed)
+            self._penalty.group_probabilities(self._library, rows, reference)
             for (rows, _), reference in zip(self._held_out.parts, self._references, strict=True)
         ]
 
@@ -274,12 +273,12 @@ class HeldOutRows:
     name: str = "held-out rows"
 
     @classmethod
-    def of(cls, rows: TrainingData, share: float | None, rng: np.random.Generator) -> HeldOutRows:
-        """Split the rows, stratified by group and label, or by group and whether y is above its mean."""
+    def of(cls, rows: TrainingData, share: float | None) -> HeldOutRows:
+        """Split rows in canonical order, stratified by group and label, or group and whether y is above its mean."""
         n_rows = rows.groups.n_rows
         n_folds = (N_PARTS_OF_LARGE if n_rows > LARGE_TABLE else N_FOLDS) if share is None else max(2, round(1 / share))
         once = share is not None or n_rows > LARGE_TABLE
-        folds = _folds(rows, n_folds, rng)
+        folds = _folds(rows, n_folds)
         numbers = (0,) if once else range(n_folds)
         splits = [(np.flatnonzero(folds != number), np.flatnonzero(folds == number)) for number in numbers]
         enough = all(
@@ -296,12 +295,9 @@ class HeldOutRows:
         return cls(((rows, held_out),), held_out, rows.groups.n_rows)
 
 
-def _folds(rows: TrainingData, n_folds: int, rng: np.random.Generator) -> Ints:
+def _folds(rows: TrainingData, n_folds: int) -> Ints:
     """Return the fold of each row; -1 for rows of groups that are too small to be split."""
-    high = rows.labels > np.mean(rows.labels)
-    order = np.lexsort((rng.random(len(high)), high, group_cells(rows.groups)))
-    folds = np.empty(len(high), dtype=np.int64)
-    folds[order] = np.arange(len(high)) % n_folds
+    folds = deal(2 * group_cells(rows.groups) + (rows.labels > np.mean(rows.labels)), n_folds)
     for members in rows.groups.rows:
         if members.size < n_folds:
             folds[members] = -1
@@ -344,7 +340,6 @@ def train(
     *,
     parity_weight: float | None,
     response: BoostedClasses | BoostedNumbers,
-    seed: int,
 ) -> Training:
     """Train on all rows."""
     run = training_run(library, rows)
@@ -363,7 +358,7 @@ def train(
             library, rows, reference,
             parity_weight=weight,
             schedule=choice.rounds.schedule,
-            group_probabilities=penalty.group_probabilities(library, rows, reference, seed),
+            group_probabilities=penalty.group_probabilities(library, rows, reference),
         )  # fmt: skip
         model = library.fit_objective(run, n_rounds, objective)
         margins = library.margins(model, rows.X)
