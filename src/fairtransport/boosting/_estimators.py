@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -32,11 +33,10 @@ from fairtransport.strata import Strata, make_strata
 from fairtransport.training.evaluation import as_parameters_say, spread_points
 from fairtransport.training.outcome import (
     Notice,
+    describe_change,
     describe_criterion,
-    describe_evidence,
     describe_weight,
     notices_of_losses,
-    parity_evidence,
     within_chance,
 )
 from fairtransport.training.weight_path import check_budget
@@ -154,7 +154,8 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             weight = None if isinstance(self.parity_weight, str) else float(self.parity_weight)
             choice = None
             if held_out is not None:
-                choice = RoundSearch(library, penalty, held_out, response).choose(weight, self.max_disparity)
+                search = RoundSearch(library, penalty, held_out, response)
+                choice = search.choose(weight, self.max_disparity, check_policy(self.groups).min_size)
             training = train(library, penalty, rows, choice, parity_weight=weight, response=response)
         self.__dict__.update(response.attributes | training.attributes)
         self.groups_, self.group_sizes_ = Groups.from_spec(rows.groups.to_spec()), rows.groups.counts
@@ -178,13 +179,10 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
     ) -> Notice:
         """Describe rounds, weight, what parity cost and what was not reached, in the words of the linear estimators."""
         remedy = f"Repair (repair=QuantileRepair(), or {response.repair})"
-        evidence, is_automatic = None, isinstance(self.parity_weight, str)
-        seeks_parity = is_automatic and self.max_disparity is None and self.repair is None
-        if seeks_parity and training.compared.is_everywhere:
-            evidence = parity_evidence(training.scores, training.evaluator.comparisons.criterion)
+        change = training.change
         if training.is_within_chance and self.parity_weight_ == 0.0:
             start = within_chance()
-            if evidence is not None and evidence.shows_difference:  # the test of training rows is the stricter one
+            if change is not None and change.evidence.shows_difference:  # the test of training rows is the stricter one
                 differ = "groups of the training rows differ too little to be distinguished from chance"
                 start = f"{differ}; nothing was moved"
             outcome = Notice(f"{start}; {ending}")
@@ -197,10 +195,13 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             outcome = describe_weight(
                 Notice(ending), losses,
                 parity_weight=self.parity_weight_, metrics=training.metrics, reason=training.reason,
-                reached=training.reached, max_disparity=self.max_disparity, remedy=remedy, rows=rows,
+                reached=training.reached or self.max_disparity is None, max_disparity=self.max_disparity,
+                remedy=remedy, rows=rows,
             )  # fmt: skip
-        if evidence is not None:
-            outcome = describe_evidence(outcome, evidence, response, reached=training.reached, remedy=remedy, rows=rows)
+        if change is not None:
+            is_full = isinstance(self.parity_weight, str) and self.max_disparity is self.repair is None
+            advice = f"{remedy} with the group at hand goes further." if self.repair is None else ""
+            outcome = describe_change(outcome, replace(change, is_full=is_full), "Training for parity", advice)
         return describe_criterion(outcome, self.criterion, training.compared)
 
     def _library(self) -> Library:

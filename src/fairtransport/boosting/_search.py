@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,9 @@ from fairtransport.boosting._settings import RoundSchedule
 from fairtransport.boosting._training_data import deal
 from fairtransport.criteria.criterion import weigh_by_reliability
 from fairtransport.criteria.penalty import DiscretePenalty
+from fairtransport.strata import make_strata
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after
+from fairtransport.training.outcome import held_out_change
 from fairtransport.training.weight_path import AutomaticWeight, WeightPath
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from fairtransport.boosting._training_data import TrainingData
     from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.training.evaluation import ScoreMetrics
+    from fairtransport.training.outcome import HeldOutChange
 
 # Early stopping on the objective: the loss plus the penalty at its full weight, on held-out rows.
 
@@ -84,6 +87,7 @@ class Choice:
     has_differences: bool = True
     reason: str = ""
     reached: bool = True
+    change: HeldOutChange | None = None
 
 
 def training_run(library: Library, rows: TrainingData) -> TrainingRun:
@@ -103,6 +107,18 @@ def make_evaluator(
     shares = np.full(n_rows, 1.0 / n_rows) if rows.weights is None else rows.weights / rows.weights.sum()
     comparisons = GroupComparisons(resolved, criterion, pairwise, pairwise)
     return ScoreEvaluator(response, rows.labels.astype(np.float64), shares, comparisons, plain)
+
+
+@dataclass(frozen=True, eq=False)
+class PartsEvaluator(ScoreEvaluator):
+    """Evaluates scores by the models of several parts: each one's errors differ, and cancel where rows are pooled."""
+
+    within_parts: ScoreEvaluator
+
+    def evaluate(self, scores: Floats) -> ScoreMetrics:
+        """Return the metrics of all rows, but how far one model's disparity exceeds chance, if that is farther."""
+        metrics = super().evaluate(scores)
+        return replace(metrics, excess=max(metrics.excess, self.within_parts.evaluate(scores).excess))
 
 
 class RoundSearch:
@@ -152,8 +168,28 @@ class RoundSearch:
     @cached_property
     def evaluator(self) -> ScoreEvaluator:
         """Evaluates scores of the held-out rows against those of the plain models."""
-        plain = self._library.loss.predictions(self.plain_margins)
-        return make_evaluator(self._response, self._penalty, self._held_out.rows, plain)
+        rows, plain = self._held_out.rows, self._library.loss.predictions(self.plain_margins)
+        pooled = make_evaluator(self._response, self._penalty, rows, plain)
+        if not self._is_in_parts:
+            return pooled
+        part = np.repeat(np.arange(len(self._tables)), [held_out.groups.n_rows for _, held_out in self._held_out.parts])
+        rows = replace(rows, strata=make_strata(part.astype(str), n_groups=len(rows.groups)))
+        return PartsEvaluator(**vars(pooled), within_parts=make_evaluator(self._response, self._penalty, rows, plain))
+
+    @property
+    def _is_in_parts(self) -> bool:
+        return len(self._tables) > 1 and self._held_out.rows.strata is None
+
+    def _change(self, scores: Floats, min_size: int) -> HeldOutChange | None:
+        """Return what became of the held-out rows; None where they were trained on."""
+        if not self._held_out.is_new:
+            return None
+        evaluator, n_models = self.evaluator, len(self._tables) if self._is_in_parts else 1
+        judged = evaluator.within_parts if isinstance(evaluator, PartsEvaluator) else evaluator
+        return held_out_change(
+            evaluator.initial_scores, scores, evaluator.outcomes, judged.comparisons.criterion,
+            classifies=not self._library.is_regression, min_size=min_size // n_models, n_models=n_models,
+        )  # fmt: skip
 
     @property
     def has_differences(self) -> bool:
@@ -230,8 +266,11 @@ class RoundSearch:
                 break
         return FairRounds(schedule, best.number, _history(records)), library.loss.predictions(chosen)
 
-    def choose(self, parity_weight: float | None, max_disparity: float | None) -> Choice:
-        """Train with a given weight, or with the one that a rule chooses on a path of weights."""
+    def choose(self, parity_weight: float | None, max_disparity: float | None, min_size: int) -> Choice:
+        """Train with a given weight, or with the one that a rule chooses on a path of weights, if it helps.
+
+        Groups with fewer than ``min_size`` rows are not judged.
+        """
         scores: dict[float, Floats] = {}
 
         def fit(weight: float, previous: Any) -> tuple[FairRounds, Floats]:
@@ -245,9 +284,16 @@ class RoundSearch:
             point, reason, reached = path.at(0.0), "", True
         else:
             point, reason, reached = AutomaticWeight(max_disparity, WEIGHTS).choose(path)
+        change = self._change(scores[point.weight], min_size)
+        if change is not None and parity_weight is max_disparity is None:
+            if point.weight > 0.0 and not change.helps:
+                point, change = path.at(0.0), change.undone()
+                reason, reached = "training for parity does not help: the plain model is kept", False
+            elif not change.evidence.shows_parity:
+                reason = reason.replace("at its noise floor", "near its noise floor")
         return Choice(
             self.plain_rounds, point.weight, point.result, scores[point.weight], path, self.has_differences, reason,
-            reached,
+            reached, change,
         )  # fmt: skip
 
 
@@ -271,6 +317,11 @@ class HeldOutRows:
     rows: TrainingData
     n_rows: int
     name: str = "held-out rows"
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no model of a part was trained on the rows that it is evaluated on."""
+        return all(training is not held_out for training, held_out in self.parts)
 
     @classmethod
     def of(cls, rows: TrainingData, share: float | None) -> HeldOutRows:
@@ -330,6 +381,7 @@ class Training:
     scores: Floats
     metrics: ScoreMetrics
     compared: ComparedStrata
+    change: HeldOutChange | None
 
 
 def train(
@@ -392,4 +444,5 @@ def train(
         scores=scores,
         metrics=metrics,
         compared=reference.compared.resolved,
+        change=choice.change,
     )
