@@ -372,16 +372,12 @@ class Training:
     """The fitted attributes of an estimator, and what its predictions and its outcome are made from."""
 
     attributes: dict[str, Any]
+    choice: Choice
     plain_margins: Floats
     margins: Floats
     is_within_chance: bool
-    reason: str
-    reached: bool
-    evaluator: ScoreEvaluator
-    scores: Floats
     metrics: ScoreMetrics
     compared: ComparedStrata
-    change: HeldOutChange | None
 
 
 def train(
@@ -435,14 +431,10 @@ def train(
             "history_": choice.rounds.history,
             "path_": path.table(),
         },
+        choice=choice,
         plain_margins=plain_margins,
         margins=margins,
         is_within_chance=reference.factor == 0.0 or not choice.has_differences,
-        reason=choice.reason,
-        reached=choice.reached,
-        evaluator=evaluator,
-        scores=scores,
         metrics=metrics,
         compared=reference.compared.resolved,
-        change=choice.change,
     )

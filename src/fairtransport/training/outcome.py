@@ -351,14 +351,16 @@ class HeldOutChange:
         return Notice(f"{owner.lower()} {text}", ((f"{owner} {text}: {figures}. {advice}".strip(), FairnessWarning),))
 
 
-def describe_change(outcome: Notice, change: HeldOutChange, owner: str, advice: str) -> Notice:
+def describe_change(
+    outcome: Notice, change: HeldOutChange, owner: str, advice: str, *, states_limit: bool = True
+) -> Notice:
     """Add to an outcome what held-out rows show: harm, and where nothing was said of it yet, what is left."""
     is_said = any(category is FairnessWarning for _, category in outcome.warnings)
     notice, found = change.notice(owner, advice), change.evidence
     points = f"{100 * found.rate_limit:.1f} percentage points"
     if is_said and not (change.is_harm or change.is_undone):
         return outcome
-    if not notice.text and change.is_full:
+    if not notice.text and change.is_full and states_limit:
         notice = Notice(f"groups differ by at most {points} (95 % confidence)")
         if not found.shows_parity:
             message = (
