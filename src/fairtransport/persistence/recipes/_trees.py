@@ -377,7 +377,7 @@ def _checked_model(parts: dict[str, Any]) -> Any:
         agrees |= (n_outputs, trees.link, classes.size) == (1, "logistic", 2)
     require(agrees, "the classes do not agree with the trees")
     names = parts["feature_names"]
-    are_names = names is None or (check.COLUMN_NAMES["feature_names_in_"](names) and names.size == trees.n_columns)
+    are_names = names is None or (check.column_names(names) and names.size == trees.n_columns)
     require(are_names, "there is not one name for each column")
     return make_model(trees, classes, names, _checked_categories(parts, trees.n_columns))
 
