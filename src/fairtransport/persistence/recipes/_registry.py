@@ -89,8 +89,8 @@ def named_recipe(
 ) -> Recipe:
     """Return the recipe of a class with parameters and attributes of these names, whose checks a table has."""
     known = {**checks, **(other or {})}
-    parts = ({name: known[name] for name in names.split()} for names in (fitted, optional, params))
-    return Recipe(class_name, *parts, **others)
+    listed = [{name: known[name] for name in names.split()} for names in (fitted, optional, params)]
+    return Recipe(class_name, listed[0], listed[1], listed[2], **others)
 
 
 _recipes: dict[str, Recipe] = {}
