@@ -237,9 +237,3 @@ def test_keys_sort_scores_with_their_codes(kind, scores):
     assert np.array_equal(keys.view(np.float64), scores[order])
     assert np.array_equal(result, codes[order])
     assert not np.signbit(keys.view(np.float64)).any()
-
-
-def test_the_lowest_positive_value():
-    tiny = np.nextafter(0, 1)
-    assert lowest_positive(read_only(np.array([0.5, 0.0, tiny, -0.0]))) == tiny
-    assert lowest_positive(read_only(np.array([0.0, -0.0]))) == np.inf
