@@ -23,6 +23,17 @@ def test_shorten_keeps_what_fits():
     assert shorten("abcd", 3) == "ab…"
 
 
+def test_names_that_begin_alike_are_cut_to_different_texts():
+    names = [f"Bachelor of Arts, {sex}, {place}" for sex in ("Female", "Male") for place in ("North", "South")]
+    names += ["x" * 30 + end + "y" * 30 for end in "ab"]
+    cut = [shorten(name, 20, names) for name in names]
+    assert len(set(cut)) == len(names)
+    assert max(map(len, cut)) <= 20
+    assert cut[0] == "Bachelor of Arts,… 1"
+    assert shorten(names[0], 20, names[:2]) == "Bachelor o…le, North"
+    assert shorten(names[0], 20, ["z", names[0]]) == "Bachelor of Arts, F…"
+
+
 def test_numbers():
     assert [count_word(number) for number in (0, 4, 12, 13, 1000)] == ["no", "four", "twelve", "13", "1,000"]
     assert three_digits(0.14751) == "0.148"

@@ -30,10 +30,10 @@ MAX_LENGTH = 4096  # bytes in a case
 # Compiled loops are imported without instrumentation, because numba would try to compile it.
 _INSTRUMENTED = ["fairtransport", "zipfile", "json", "csv"]
 _COMPILED = [
-    "fairtransport._columns",
+    *("fairtransport._columns", "fairtransport.causal.conditional_distributions"),
     *(
         f"fairtransport.transport.kernels.{name}"
-        for name in ("areas", "binned", "buckets", "dual_newton", "maps", "quantiles", "slices", "sort_keys", "updates")
+        for name in ("binned", "dual_newton", "functions", "line", "rows", "sgd", "trees")
     ),
 ]
 _DONE = re.compile(r"Done (\d+) runs in (\d+) second")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -15,10 +19,22 @@ def one_line(text: object) -> str:
     return " ".join("".join(safe).split())
 
 
-def shorten(text: object, width: int) -> str:
-    """Return text as one line of at most ``width`` characters."""
+def shorten(text: object, width: int, among: Iterable[object] = ()) -> str:
+    """Return text as one line of at most ``width`` characters, not that of another one of several."""
     line = one_line(text)
-    return line if len(line) <= width else line[: width - 1].rstrip(" ,") + "…"
+    if len(line) <= width:
+        return line
+    others = {one_line(other) for other in among} | {line}
+    for end in (0, (width - 1) // 2):  # the start alone, or the start and the end
+        cuts = [_without_middle(other, width - 1 - end, end) for other in (line, *others)]
+        if cuts.count(cuts[0]) == 2:
+            return cuts[0]
+    number = f"… {sorted(others).index(line) + 1}"
+    return line[: width - len(number)] + number
+
+
+def _without_middle(line: str, start: int, end: int) -> str:
+    return f"{line[:start].rstrip(' ,')}…{line[len(line) - end :].lstrip(' ,')}"
 
 
 def wrap(text: str, width: int = 80) -> list[str]:
@@ -57,9 +73,9 @@ def number_text(value: float) -> str:
     return text if "e" in text or "." not in text else text.rstrip("0").rstrip(".")
 
 
-def isolated(name: object, width: int = 40) -> str:
+def isolated(name: object, width: int = 40, among: Iterable[object] = ()) -> str:
     """Return a name for use in a sentence, isolated from the sentence's writing direction."""
-    return f"\u2068{shorten(name, width)}\u2069"
+    return f"\u2068{shorten(name, width, among)}\u2069"
 
 
 def plain(text: str) -> str:

@@ -209,7 +209,7 @@ def test_text_fits_80_columns_whatever_the_names():
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert "... and 26 more" in text
+    assert "... and 36 more" in text
     assert repr(result).startswith("Audit(264 rows in 66 groups, conditional parity: pairwise disparity ")
 
 

@@ -263,6 +263,17 @@ def test_shows_verdict_and_groups(audit):
     assert len(html) < 5000
 
 
+@pytest.mark.parametrize(("n_groups", "hidden"), [(16, 0), (30, 0), (40, 28)])
+def test_long_tables_hide_many_rows_or_none_and_never_the_largest_group(n_groups, hidden):
+    names = tuple(f"group {number:02d}" for number in range(n_groups))
+    sizes = 5 + np.arange(n_groups)
+    groups = np.repeat(names, sizes)
+    audit = ft.audit(np.linspace(0, 1, groups.size), sensitive_features=groups, **QUICK)
+    table = re.search(r'id="table-groups".*?</table>', audit.to_html(), re.DOTALL)[0]
+    assert len(re.findall(r'<tr class="rest">', table)) * (" long" in table) == hidden
+    assert "rest" not in re.search(rf"<tr[^>]*><th[^>]*>(?:(?!<tr).)*{names[-1]}", table, re.DOTALL)[0]
+
+
 def test_names_are_escaped_and_many_groups_cut():
     html = audit_of(("<script>alert(1)</script>", "\u202eb", *(f"g{k}" for k in range(40))), 3000)._repr_html_()
     assert "<script" not in html

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.report.conftest import audit_of, scored
+from tests.report.conftest import QUICK, audit_of, scored
 
 import fairtransport as ft
 from fairtransport.auditing import Inference, audit_histograms
@@ -24,12 +24,23 @@ def test_scores_with_two_decimals_are_counted_exactly_at_such_thresholds(thresho
     assert outcome.error == pytest.approx(np.mean((scores > threshold) != labels), abs=1e-12)
 
 
-def test_results_at_the_threshold_of_the_audit_are_those_of_the_audit(audit):
-    outcome, first = WhatIf.of(audit).at(0.5), audit.thresholds[0]
-    assert (outcome.lowest, outcome.highest) == (first.lowest, first.highest)
-    for ours, theirs in zip((*outcome.rates, outcome.ratio), (*first.rates, first.ratio), strict=True):
-        assert (ours.value, ours.low, ours.high) == pytest.approx((theirs.value, theirs.low, theirs.high), abs=1e-12)
-    assert outcome.disparity == pytest.approx(audit.mean_readings["strong_pairwise_disparity"].value, abs=1 / 16384)
+def test_results_at_the_thresholds_of_the_audit_are_those_of_the_audit():
+    scores, labels, groups = scored()
+    scores = np.where(scores < 0.6, scores, 0.60001 + 1e-5 * (scores > 0.7))  # in the bin of 0.6 and 0.60001
+    weights = np.random.default_rng(0).random(scores.size)
+    cuts = [0.60001, 0.6, 0.25]
+    audit = ft.audit(scores, labels, sensitive_features=groups, sample_weight=weights, thresholds=cuts, **QUICK)
+    what_if = WhatIf.of(audit)
+    for cut, first, errors in zip(cuts, audit.thresholds, audit.error_rates, strict=True):
+        outcome = what_if.at(cut)
+        assert (outcome.lowest, outcome.highest) == (first.lowest, first.highest)
+        assert (outcome.rates, outcome.overall, outcome.ratio) == (first.rates, first.overall, first.ratio)
+        assert outcome.errors == tuple(error.value for error in first.errors)
+        assert outcome.error == errors.overall["error_rate"].value
+        assert [rates["accuracy"] for rates in outcome.error_rates] == [one.rates["accuracy"] for one in errors.groups]
+        assert outcome.disparity == audit.mean_readings["strong_pairwise_disparity"].value
+        nearby = what_if.at(cut + 1e-7).rates[-1].value  # other thresholds are rounded to bins
+        assert (abs(nearby - first.rates[-1].value) > 0.1) == (cut > 0.5)
 
 
 @pytest.mark.parametrize("amount", [0.25, 1.0])

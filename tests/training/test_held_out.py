@@ -19,7 +19,8 @@ from tests.worlds import people
 import fairtransport as ft
 from fairtransport.metrics import rank_disparity
 from fairtransport.repair.blind import _fitting
-from fairtransport.training.held_out import held_out_change, share_kept
+from fairtransport.training.evaluation import share_kept
+from fairtransport.training.outcome import held_out_change
 
 FOREST = RandomForestClassifier(40, random_state=0)
 MEMORIES = {

@@ -318,7 +318,9 @@ def _pair_table(comparison: AuditComparison, names: Sequence[str]) -> Table:
     rows = []
     for one, other, distance in farthest_pairs(before):
         later = float(pair_distances(after)[comparison.positions[one], comparison.positions[other]])
-        rows.append(Row(before.groups[one].name, (group_cell(before.groups[other].name, 60), distance, later), one))
+        rows.append(
+            Row(before.groups[one].name, (group_cell(before, before.groups[other].name, 60), distance, later), one)
+        )
     return Table(
         key="pairs",
         title=f"Farthest apart in {names[0]}",

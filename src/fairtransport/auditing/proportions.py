@@ -128,10 +128,11 @@ def share(tally: Tally, confidence: float) -> Estimate:
     """
     if not tally.total > 0:
         return Estimate(math.nan, 0.0, 1.0)
-    return _wilson(tally.value, tally.binomial_size, confidence)
+    return wilson(tally.value, tally.binomial_size, confidence)
 
 
-def _wilson(value: float, size: float, confidence: float) -> Estimate:
+def wilson(value: float, size: float, confidence: float) -> Estimate:
+    """Return a share of a sample of some size, with Wilson's interval."""
     z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
     middle = (value + z2 / (2 * size)) / (1 + z2 / size)
     half = math.sqrt(z2 * (value * (1 - value) / size + z2 / (4 * size**2))) / (1 + z2 / size)
@@ -193,7 +194,7 @@ def area_under_curve(
     variances = (float((under - value) ** 2 @ negatives.weights), float((over - value) ** 2 @ positives.weights))
     variance = sum(part / max(size - 1, 1e-9) for part, size in zip(variances, sizes, strict=True))
     size = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else min(sizes)
-    return _wilson(float(np.clip(value, 0.0, 1.0)), max(size, 1e-9), confidence)
+    return wilson(float(np.clip(value, 0.0, 1.0)), max(size, 1e-9), confidence)
 
 
 def _mid_levels(sample: Sample, points: Floats) -> Floats:

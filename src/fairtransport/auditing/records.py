@@ -476,6 +476,11 @@ class AuditData:
         return int(self.histograms.rows.sum())
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        return tuple(group.name for group in self.groups)
+
+    @property
     def not_judged(self) -> tuple[str, ...]:
         """Names of the groups that have too few rows to be judged."""
         return tuple(group.name for group in self.groups if not group.judged)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 EMPTY = "\N{EN DASH}"
 
-_MOST_ROWS = 40  # of a table in text
+_MOST_ROWS = 30  # of a table in text, where it has more than twice as many
 _MOST_COLUMNS = 12  # as many groups as have a colour of their own
 _MOST_PAIRS = 15
 
@@ -125,29 +126,37 @@ class Table:
         cells = zip(self.columns, row.values, strict=True)
         return [(column.text(value, brief=True), column.width) for column, value in cells if column.width]
 
+    def largest(self, most: int, sizes: Sequence[float]) -> list[Row]:
+        """Return the rows that are shown first of more than twice as many: those of everyone and of large groups."""
+        order: Sequence[int] = range(len(self.rows))
+        if len(order) > 2 * most:
+            every = [
+                math.inf if row.name == EVERYONE else 0.0 if row.group is None else sizes[row.group]
+                for row in self.rows
+            ]
+            order = sorted(sorted(order, key=lambda index: -every[index])[:most])
+        return [self.rows[index] for index in order]
+
     @property
     def sheet(self) -> list[list[Any]]:
         """Rows for a spreadsheet, the heads first."""
         return [self.heads, *([row.head, *map(_raw, row.values)] for row in self.rows)]
 
-    def lines(self) -> Iterator[str]:
-        """Yield the table as lines of at most 80 characters; none where it is not for text."""
+    def lines(self, sizes: Sequence[float] = ()) -> Iterator[str]:
+        """Yield the table as lines of at most 80 characters, given the groups' sizes; none where it is not for text."""
         if not any(column.width for column in self.columns):
             return
         yield from wrap(self.title)
         yield self._line(self.head, self.brief())
-        for row in self.rows[:_MOST_ROWS]:
+        for row in (shown := self.largest(_MOST_ROWS, sizes)):
             yield self._line(row.name, self.brief(row)) + row.mark
-        rest = list(self.rows[_MOST_ROWS:])
-        if rest and rest[-1].name == EVERYONE:
-            everyone = rest.pop()
-            yield self._line(everyone.name, self.brief(everyone))
-        if rest:
-            yield f"... and {len(rest)} more"
+        if len(self.rows) > len(shown):
+            yield f"... and {len(self.rows) - len(shown)} more"
         yield from wrap(self.foot)
 
     def _line(self, name: str, cells: Sequence[tuple[str, int]]) -> str:
-        first = f"{shorten(name, self.name_width - 1):<{self.name_width}}"
+        names = (row.name for row in self.rows)
+        first = f"{shorten(name, self.name_width - 1, names):<{self.name_width}}"
         return first + "".join(f" {text:>{width - 1}}" for text, width in cells)
 
 
@@ -196,9 +205,9 @@ def _limits(estimate: Any) -> tuple[float, float] | None:
     return None if estimate is None else (estimate.low, estimate.high)
 
 
-def group_cell(name: str, width: int = 40) -> Cell:
+def group_cell(audit: AuditData, name: str, width: int = 40) -> Cell:
     """Return the cell of a group's name."""
-    return Cell(shorten(name, width), one_line(name))
+    return Cell(shorten(name, width, audit.names), one_line(name))
 
 
 def interval_head(audit: AuditData) -> str:
@@ -433,7 +442,7 @@ def _threshold_table(audit: AuditData) -> Table:
     rows = []
     for at in audit.thresholds:
         extremes = (
-            Cell(f"{percent(at.rates[index].value)} of {shorten(name, 40)}", one_line(name))
+            Cell(f"{percent(at.rates[index].value)} of {shorten(name, 40, audit.names)}", one_line(name))
             for index, name in ((index, audit.groups[index].name) for index in (at.lowest, at.highest))
         )
         ratio = at.ratio if at.four_fifths is not None else None
@@ -491,8 +500,8 @@ def _residual_tables(audit: AuditData, errors: RegressionErrors) -> list[Table]:
             ),
             rows=tuple(rows),
             name_width=22,
-            foot=f"{found} {shorten(errors.reference, 40)} beyond chance, with p-values adjusted for the number of "
-            "groups (Holm).",
+            foot=f"{found} {shorten(errors.reference, 40, audit.names)} beyond chance, with p-values adjusted "
+            "for the number of groups (Holm).",
         ),
         Table(
             key="residual-deciles",
@@ -555,7 +564,7 @@ def _pair_table(audit: Any) -> Table:
     for one, other, distance in farthest_pairs(audit):
         pair = audit.pair(audit.histograms.groups.labels[one], audit.histograms.groups.labels[other])
         between = " to ".join(map(score_text, pair.most_between))
-        values = (group_cell(pair.higher, 60), distance, *(() if bounded else (pair.score_distance,)), between)
+        values = (group_cell(audit, pair.higher, 60), distance, *(() if bounded else (pair.score_distance,)), between)
         rows.append(Row(pair.lower, values, one if audit.groups[one].name == pair.lower else other))
     distances = [Column("Distance" if bounded else "Between ranks", three_digits)]
     if not bounded:
@@ -563,7 +572,8 @@ def _pair_table(audit: Any) -> Table:
     return Table(
         key="pairs",
         title="Farthest apart",
-        caption="The group with the lower scores comes first. Half of the distance lies between the scores named last.",
+        caption=f"{len(rows)} of {comb(len(compared_groups(audit)), 2):,} pairs of groups. The group with the lower "
+        "scores comes first. Half of the distance lies between the scores named last.",
         head="Lower",
         columns=(Column("Higher"), *distances, Column("Half of it between", wide=True)),
         rows=tuple(rows),
@@ -606,7 +616,7 @@ def _reference_table(audit: AuditData) -> Table:
         estimates = [group.differences[rate] for rate in shown]
         note = "the reference" if group.name == first.reference else ""
         rows.append(Row(group.name, tuple(each for one in estimates for each in (one, _limits(one))), index, note))
-    reference = shorten(first.reference, 40)
+    reference = shorten(first.reference, 40, audit.names)
     columns = [
         Column(name, signed_points, wide=name == interval_head(audit))
         for rate in shown
@@ -628,7 +638,11 @@ def _gap_table(audit: AuditData) -> Table:
     rows = []
     for rate, (name, _, description) in RATE_NAMES.items():
         gap = first.gaps[rate]
-        ends = (None, None) if gap is None else (group_cell(audit.groups[at].name) for at in (gap.lowest, gap.highest))
+        ends = (
+            (None, None)
+            if gap is None
+            else (group_cell(audit, audit.groups[at].name) for at in (gap.lowest, gap.highest))
+        )
         rows.append(Row(name, (*_gap_values(None if gap is None else gap.difference), *ends), note=description))
     rows += [Row(name, (*_gap_values(estimate), None, None), note=note) for name, estimate, note in _odds(audit)]
     return Table(
@@ -687,7 +701,7 @@ def _calibration_table(audit: AuditData, calibration: Calibration) -> Table:
     in_text, foot = calibration.probabilities, ""
     if largest is not None and worst is not None:
         limits = Column("", three_digits, intervals=True).text(largest)
-        foot = f"The largest error is that of {shorten(audit.groups[worst].name, 40)}: {limits}."
+        foot = f"The largest error is that of {shorten(audit.groups[worst].name, 40, audit.names)}: {limits}."
     return Table(
         key="calibration",
         title="Calibration",
@@ -718,7 +732,9 @@ def _cross_table(audit: AuditData, crossed: CrossAuc) -> Table:
         "on top (cross-group area under the ROC curve, xAUC). Where a figure and its mirror image differ, errors of "
         "ranking fall on one group more than on the other.",
         head="Positive rows of",
-        columns=tuple(Column(shorten(audit.groups[index].name, 18), two_digits) for index in crossed.groups),
+        columns=tuple(
+            Column(shorten(audit.groups[index].name, 18, audit.names), two_digits) for index in crossed.groups
+        ),
         rows=tuple(
             Row(audit.groups[index].name, areas, index)
             for index, areas in zip(crossed.groups, crossed.areas, strict=True)

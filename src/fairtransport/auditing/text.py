@@ -32,7 +32,7 @@ def audit_lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     for sentence in (verdict.sentence, *verdict.points):
         yield from ("", *wrap(one_line(plain(sentence))))
     for table in audit_tables(audit):
-        if lines := list(table.lines()):
+        if lines := list(table.lines([group.rows for group in audit.groups])):
             yield from ("", *lines)
     for threshold in audit.thresholds[1:]:  # the verdict has the first
         yield from ("", *wrap(one_line(plain(threshold_sentence(audit, threshold)))))
@@ -43,7 +43,7 @@ def audit_lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
 
 def _farthest(audit: AuditData) -> str:
     pair = audit.farthest
-    lower, higher = shorten(pair.lower, 23), shorten(pair.higher, 23)
+    lower, higher = (shorten(name, 23, audit.names) for name in (pair.lower, pair.higher))
     start, end, cut = (
         f"{value:.3g}" if audit.settings.bounded else number_text(value)
         for value in (*pair.most_between, pair.threshold)

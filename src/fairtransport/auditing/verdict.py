@@ -196,7 +196,7 @@ def _p_text(verdict: Verdict) -> str:
 
 def _gap(verdict: Verdict) -> str:
     """Describe the difference between the two groups that the verdict names."""
-    lower, higher = isolated(verdict.lower), isolated(verdict.higher)
+    lower, higher = _ends(verdict)
     estimate = verdict.difference
     if estimate is None:
         return f"{higher} and {lower}"
@@ -208,6 +208,11 @@ def _gap(verdict: Verdict) -> str:
         f"the scores of {lower} and {higher} are distributed differently, neither being higher throughout: their "
         f"shares above a threshold lie {size} apart, {where}"
     )
+
+
+def _ends(verdict: Verdict) -> list[str]:
+    """Return the names of the lower and the higher group."""
+    return [isolated(name, among=(*verdict.judged, *verdict.set_aside)) for name in (verdict.lower, verdict.higher)]
 
 
 def _over(verdict: Verdict) -> str:
@@ -248,7 +253,7 @@ def _sentence(audit: AuditData, verdict: Verdict) -> str:
         f"the {material} that matter.",
         "cannot_tell": f"These rows cannot tell whether the {groups} are scored differently: no difference is "
         f"established ({p_text}), but one of up to {largest}, {averaged}, cannot be ruled out between "
-        f"{isolated(verdict.lower)} and {isolated(verdict.higher)} {confidence}.",
+        f"{' and '.join(_ends(verdict))} {confidence}.",
         "too_few_rows": f"Too few rows to judge: {too_few}.",
         "constant": f"All {audit.rows:,} scores are equal, so no group is scored differently from another.",
     }
@@ -298,7 +303,7 @@ def _other_criterion(audit: AuditData) -> Iterator[str]:
 
 def threshold_sentence(audit: AuditData, at: ThresholdSummary) -> str:
     """Return the lowest and the highest share selected at a threshold, and their ratio."""
-    low, high = (isolated(audit.groups[index].name) for index in (at.lowest, at.highest))
+    low, high = (isolated(audit.groups[index].name, among=audit.names) for index in (at.lowest, at.highest))
     chosen = "selected" if at.favourable == "high" else "flagged"
     where = threshold_text(audit, at)
     if at.four_fifths is None:
@@ -326,7 +331,10 @@ def _threshold_points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
 
 
 def _set_aside(audit: AuditData, verdict: Verdict) -> str:
-    entries = [f"{isolated(name)} ({reason})" for name, reason in list(verdict.set_aside.items())[:_MAX_NAMES]]
+    entries = [
+        f"{isolated(name, among=audit.names)} ({reason})"
+        for name, reason in list(verdict.set_aside.items())[:_MAX_NAMES]
+    ]
     count = len(verdict.set_aside)
     more = f" and {count - _MAX_NAMES} more" if count > _MAX_NAMES else ""
     subject = "One group is" if count == 1 else f"{count_word(count).capitalize()} groups are"

@@ -30,7 +30,7 @@ from fairtransport.groups import check_policy
 from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
-from fairtransport.training.held_out import held_out_change
+from fairtransport.training.outcome import held_out_change
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_real
-from fairtransport.auditing.proportions import Estimate, complement, extremes_confidence, ratio, share
+from fairtransport.auditing.proportions import Estimate, complement, extremes_confidence, ratio, share, wilson
 from fairtransport.auditing.records import Decisions
 from fairtransport.auditing.tables import RATE_NAMES
 from fairtransport.groups import MIN_GROUP_SIZE
@@ -188,6 +188,10 @@ class Outcome:
     error_rates: tuple[dict[str, Estimate | None], ...] | None
     overall_rates: dict[str, float | None] | None
     disparity: float
+    gaps: dict[str, float | None] | None = None
+
+
+_NO_ERRORS = dict.fromkeys(("errors", "error", "error_rates", "overall_rates"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,9 +200,10 @@ class WhatIf:
 
     Notes
     -----
-    A threshold is rounded up to the next node: exact for thresholds on nodes and for scores with few decimals. The
-    repair is a `QuantileRepair` fitted to the rows of the audit, with its ``min_size``. Confidence intervals use
-    the effective number of rows of each group.
+    At the thresholds of the audit, without repair, the figures are those of the audit. Any other threshold is rounded
+    up to the next node: exact for thresholds on nodes and for scores with few decimals. The repair is a
+    `QuantileRepair` fitted to the rows of the audit, with its ``min_size``. Confidence intervals use the effective
+    number of rows of each group.
     """
 
     audit: Audit
@@ -221,36 +226,67 @@ class WhatIf:
             raise ValueError(
                 "The scores cannot be repaired: there is no repair target, groups overlap, or all scores are equal."
             )
-        n_groups, confidence = len(self.reduced.groups), self.audit.settings.confidence
-        tables = [self._decisions(index, cut, part) for index in range(n_groups)]
-        everyone = self._decisions_on_everyone(tables, cut)
-        rates = tuple(share(table.tally("selection_rate"), confidence) for table in tables)
-        indices = list(range(n_groups)) if chosen is None else list(chosen)
+        tables = [self._decisions(index, cut, part) for index in range(len(self.reduced.groups))]
+        asked = {} if part else {at.threshold: number for number, at in enumerate(self.audit.thresholds)}
+        figures = self._counted(tables, cut) if threshold not in asked else self._audited(asked[threshold])
+        rates, confidence = figures["rates"], self.audit.settings.confidence
+        indices = range(len(tables)) if chosen is None else chosen
         judged = [index for index in indices if self.audit.groups[index].judged]
-        judged = judged if len(judged) >= 2 else indices
+        judged = judged if len(judged) >= 2 else list(indices)
         lowest, highest = (pick(judged, key=lambda index: rates[index].value) for pick in (min, max))
         high_is_favourable = self.audit.settings.favourable == "high"
         worse, better = (lowest, highest) if high_is_favourable else (highest, lowest)
-        level = extremes_confidence([rates[index] for index in judged], confidence)
-        extremes = [share(tables[index].tally("selection_rate"), level) for index in (worse, better)]
-        labelled = self.reduced.has_labels
-        totals = {rate: everyone.tally(rate) for rate in ERROR_RATES} if labelled else {}
+        if threshold in asked and len(indices) == len(tables):
+            of_favourable = self.audit.thresholds[asked[threshold]].ratio
+        else:
+            level = extremes_confidence([rates[index] for index in judged], confidence)
+            groups = self.audit.groups
+            extremes = [wilson(rates[at].value, groups[at].effective_rows, level) for at in (worse, better)]
+            of_favourable = ratio(*(extremes if high_is_favourable else map(complement, extremes)))
         return Outcome(
             threshold=threshold,
             amount=part,
-            rates=rates,
-            overall=everyone.tally("selection_rate").value,
-            errors=tuple(table.tally("error_rate").value for table in tables) if labelled else None,
-            error=everyone.tally("error_rate").value if labelled else None,
             lowest=lowest,
             highest=highest,
-            ratio=ratio(*(extremes if high_is_favourable else map(complement, extremes))),
+            ratio=of_favourable,
             worse_off=worse,
             better_off=better,
-            error_rates=tuple(self._error_rates(table) for table in tables) if labelled else None,
-            overall_rates={rate: tally.value if tally.total > 0 else None for rate, tally in totals.items()} or None,
-            disparity=self.disparity(part, chosen=judged),
+            disparity=self.disparity(part, chosen=judged)
+            if part or len(indices) < len(tables)
+            else self.audit.mean_readings[self.audit.settings.pairs_metric].value,
+            **figures,
         )
+
+    def _audited(self, number: int) -> dict[str, Any]:
+        """Return the figures of the audit at one of its thresholds, which are exact between nodes, too."""
+        at = self.audit.thresholds[number]
+        figures: dict[str, Any] = {"rates": at.rates, "overall": at.overall}
+        if not self.reduced.has_labels:
+            return {**figures, **_NO_ERRORS}
+        errors = self.audit.error_rates[number]
+        overall = {rate: None if one is None else one.value for rate, one in errors.overall.items()}
+        return figures | {
+            "errors": tuple(error.value for error in at.errors or ()),
+            "error": overall["error_rate"],
+            "error_rates": tuple({rate: group.rates[rate] for rate in ERROR_RATES} for group in errors.groups),
+            "overall_rates": {rate: overall[rate] for rate in ERROR_RATES},
+            "gaps": {rate: None if gap is None else gap.difference.value for rate, gap in errors.gaps.items()},
+        }
+
+    def _counted(self, tables: list[Decisions], cut: float) -> dict[str, Any]:
+        """Return the figures at any threshold and amount of repair, counted on the bins of the page."""
+        everyone, confidence = self._decisions_on_everyone(tables, cut), self.audit.settings.confidence
+        rates = tuple(share(table.tally("selection_rate"), confidence) for table in tables)
+        figures: dict[str, Any] = {"rates": rates, "overall": everyone.tally("selection_rate").value}
+        if not self.reduced.has_labels:
+            return {**figures, **_NO_ERRORS}
+        totals = {rate: everyone.tally(rate) for rate in ERROR_RATES}
+        return figures | {
+            "errors": tuple(table.tally("error_rate").value for table in tables),
+            "error": everyone.tally("error_rate").value,
+            "error_rates": tuple(self._error_rates(table) for table in tables),
+            "overall_rates": {rate: tally.value if tally.total > 0 else None for rate, tally in totals.items()},
+        }
 
     def next_node(self, cut: float) -> float:
         """Return the first node that is not below the threshold, both on [0, 1]."""

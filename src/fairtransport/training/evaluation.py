@@ -121,6 +121,14 @@ class ScoreEvaluator:
         return self._exact.value_and_gradient(values, pairs.reweighted(np.ones(len(pairs.pairs)))).distances
 
 
+def share_kept(before: float, after: float) -> float:
+    """Return the share of what a model explains of y that a change keeps, from unexplained shares of the variance.
+
+    It is at most 1, and negative where the changed model is worse than a constant; 1 where there was nothing to lose.
+    """
+    return 1.0 if before >= 1.0 else min((1.0 - after) / (1.0 - before), 1.0)
+
+
 def metrics_before_and_after(evaluator: ScoreEvaluator, trained: Floats) -> dict[str, tuple[float, float]]:
     """Return each metric of the initial and of the trained model."""
     response, both = evaluator.response, (evaluator.initial_scores, trained)

@@ -40,7 +40,7 @@ def errors_sentence(audit: AuditData) -> str | None:
             estimate = first.groups[index].rates[rate]
             if estimate is None:
                 return None
-            ends.append(f"{percent(estimate.value)} ({isolated(audit.groups[index].name)})")
+            ends.append(f"{percent(estimate.value)} ({isolated(audit.groups[index].name, among=audit.names)})")
         parts.append(f"{name} positive rates lie between {ends[0]} and {ends[1]}")
     odds = first.equalized_odds
     if odds is None:
@@ -60,7 +60,11 @@ def _residuals_sentence(audit: AuditData, errors: RegressionErrors) -> str | Non
         return None
     ends = {}
     for figure in ("rmse", "mean_residual"):
-        known = [(each.value, isolated(group.name)) for group in judged if (each := group.figures[figure]) is not None]
+        known = [
+            (each.value, isolated(group.name, among=audit.names))
+            for group in judged
+            if (each := group.figures[figure]) is not None
+        ]
         if len(known) < len(judged):
             return None
         low, high = (choose(known, key=lambda pair: pair[0]) for choose in (min, max))

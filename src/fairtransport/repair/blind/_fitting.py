@@ -33,7 +33,7 @@ from fairtransport.repair.blind.group_model import (
 from fairtransport.repair.blind.potentials import LOSSES, Potentials, make_cells, score_nodes, solve_potentials
 from fairtransport.repair.group_checks import separate_groups, stratum_codes
 from fairtransport.strata import count_ranges, make_strata
-from fairtransport.training.held_out import held_out_change
+from fairtransport.training.outcome import held_out_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from fairtransport.repair.blind.potentials import Cells
     from fairtransport.repair.blind.settings import BlindRepair
     from fairtransport.strata import Strata
-    from fairtransport.training.held_out import HeldOutChange
+    from fairtransport.training.outcome import HeldOutChange
 
 # The dual problem of blind repair: out-of-fold predictions, the slack of a limit, and held-out disparities.
 

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 from fairtransport._text import count_word, number_text, one_line, percent, score_text, shorten
 from fairtransport.auditing.proportions import Estimate, critical_values
 from fairtransport.auditing.records import compared_groups, cut_text, points_text, scores_word, threshold_heading
+from fairtransport.auditing.result import plain_values
 from fairtransport.auditing.tables import (
     RATE_NAMES,
     calibration_tables,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from fairtransport._arrays import Floats
     from fairtransport.auditing import Audit, WithinStrata
     from fairtransport.causal import CounterfactualAudit
-    from fairtransport.report._what_if import NodeMasses
+    from fairtransport.report._what_if import NodeMasses, Outcome
 
 
 def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:
@@ -154,9 +155,29 @@ def _audit_data(what_if: WhatIf, name: str, indices: Sequence[int]) -> dict[str,
             }
             for index in indices
         ],
+        "asked": [_outcome_data(what_if.at(at.threshold), indices) for at in audit.thresholds],
         # Overlapping groups do not add up to everyone.
         "everyone": _node_data(reduced.everyone) if audit.histograms.groups.overlapping else None,
     }
+
+
+def _outcome_data(outcome: Outcome, indices: Sequence[int]) -> dict[str, Any]:
+    """Return the figures of the audit at one of its thresholds, from which the script computes nothing anew."""
+    by_group = (outcome.rates, outcome.errors, outcome.error_rates)
+    rates, errors, error_rates = (None if each is None else [each[index] for index in indices] for each in by_group)
+    figures = {
+        "threshold": outcome.threshold,
+        "rates": rates,
+        "overall": outcome.overall,
+        "ratio": outcome.ratio,
+        "errors": errors,
+        "error": outcome.error,
+        "errorRates": error_rates,
+        "overallRates": outcome.overall_rates,
+        "gaps": outcome.gaps,
+    }
+    shown: dict[str, Any] = plain_values(figures)
+    return shown
 
 
 def _node_data(group: NodeMasses) -> dict[str, Any]:
@@ -232,7 +253,8 @@ def collect_method_notes(audit: Audit, what_if: WhatIf) -> list[tuple[str, str]]
     if (grid.low, grid.high) != settings.range:
         charts = f"{number_text(grid.low)} to {number_text(grid.high)}, others at the ends"
     sliders = (
-        f"Computed on this page from counts in {reduced.n_bins:,} bins; a threshold is rounded up to the next edge"
+        f"Computed on this page from counts in {reduced.n_bins:,} bins; a threshold is rounded up to the next edge, "
+        "unless it is one of the audit, where figures are the audit's"
     )
     return [
         ("Rows", f"{audit.rows:,}{', weighted' if settings.weighted else ''}"),

@@ -32,7 +32,9 @@ def render_notebook_cell(audit: Audit) -> str:
     rows = []
     for index in (shown := largest_groups(audit)):
         few = "" if audit.groups[index].judged else " <small>few rows</small>"
-        name = f"{_LINE.format(styles[index])}<bdi>{escape(shorten(audit.groups[index].name, 60))}</bdi>{few}"
+        name = (
+            f"{_LINE.format(styles[index])}<bdi>{escape(shorten(audit.groups[index].name, 60, audit.names))}</bdi>{few}"
+        )
         rows.append([name, *(escape(text) for text, _ in table.brief(table.rows[index]))])
     header = [table.head, *(escape(text) for text, _ in table.brief())]
     left_out = len(audit.groups) - len(shown)

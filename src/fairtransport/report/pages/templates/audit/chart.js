@@ -7,13 +7,14 @@ const LABELS = { positives: 1, negatives: 0 }; // charts of the rows with one la
 const labelled = (group, label) => (label === undefined ? group.below : [group.below[label]]);
 const weightOf = (group, label) => labelled(group, label).reduce((sum, one) => sum + one[one.length - 1], 0);
 
-// Share above a threshold of a group's rows, or of those with a label.
-function shareAbove(group, amount, cut, label) {
-  const at = countBelow(repaired(group, amount), cut);
-  return 1 - labelled(group, label).reduce((sum, one) => sum + one[at], 0) / weightOf(group, label);
+// Share above a threshold of each group's rows, or of those with a label.
+function sharesAbove(audit, threshold, label) {
+  const result = whatIf(audit, threshold, state.amount, chosenIndices());
+  if (label === undefined) return result.rates.map((rate) => rate.value);
+  return result.errorRates.map((rates) => rates[label ? "true_positive_rate" : "false_positive_rate"]?.value);
 }
 
-// The same at POINTS + 1 scores from 0 to 1.
+// The same of a group at POINTS + 1 scores from 0 to 1.
 function curveAbove(group, amount, label) {
   const scores = repaired(group, amount);
   const values = new Float64Array(POINTS + 1);
@@ -139,16 +140,15 @@ class Chart {
   }
 
   drawAbove() {
-    const cut = nextNode(this.audit, toUnit(state.threshold));
+    const shares = sharesAbove(this.audit, state.threshold, this.label);
+    const cx = this.x(toUnit(state.threshold));
     for (const index of this.order()) {
       const group = this.audit.groups[index];
       this.path(index, curveAbove(group, state.amount, this.label), (j) => this.x(j / POINTS), (share) => this.y(share));
     }
     for (const index of this.order()) {
-      const group = this.audit.groups[index];
       if (!GROUPS[index].named) continue;
-      const share = shareAbove(group, state.amount, cut, this.label);
-      add(this.svg, "circle", { class: "dot", cx: this.x(cut), cy: this.y(share), r: 4.5, fill: GROUPS[index].colour });
+      add(this.svg, "circle", { class: "dot", cx, cy: this.y(shares[index]), r: 4.5, fill: GROUPS[index].colour });
     }
   }
 
@@ -214,8 +214,9 @@ class Chart {
     this.guide.setAttribute("x2", x);
     this.guide.setAttribute("visibility", "visible");
     this.readout.replaceChildren();
-    addHtml(this.readout, "p", "", `Above ${scoreText(fromUnit(Math.round(share * 1000) / 1000))}`);
-    const cut = nextNode(this.audit, share);
+    const threshold = fromUnit(Math.round(share * 1000) / 1000);
+    addHtml(this.readout, "p", "", `Above ${scoreText(threshold)}`);
+    const shares = sharesAbove(this.audit, threshold, this.label);
     const indices = chosenIndices().filter((index) => weightOf(this.audit.groups[index], this.label) > 0);
     const shown = indices.filter((index) => indices.length <= 12 || GROUPS[index].named);
     for (const index of shown) {
@@ -223,7 +224,7 @@ class Chart {
       const line = addHtml(this.readout, "div");
       swatch(line, GROUPS[index]);
       addHtml(line, "bdi", "", GROUPS[index].name);
-      addHtml(line, "b", "", percent(shareAbove(group, state.amount, cut, this.label)));
+      addHtml(line, "b", "", percent(shares[index]));
       if (!group.judged) addHtml(line, "span", "few-rows", "few rows");
     }
     if (shown.length < indices.length) addHtml(this.readout, "p", "", `and ${indices.length - shown.length} smaller groups`);

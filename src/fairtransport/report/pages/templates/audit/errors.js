@@ -5,13 +5,15 @@ const rowsOfErrors = [...document.querySelectorAll("#error-rates tbody tr")];
 function updateErrors(result, chosen) {
   for (const row of rowsOfErrors) {
     const { group } = row.dataset;
-    const rates = group === "everyone" ? result.overallRates : result.errorRates[Number(group)];
-    if (group !== "everyone") row.classList.toggle("off", !state.chosen[Number(group)]);
+    const everyone = group === "everyone";
+    const rates = everyone ? result.overallRates : result.errorRates[Number(group)];
+    if (!everyone) row.classList.toggle("off", !state.chosen[Number(group)]);
     for (const cell of row.querySelectorAll("[data-cell]")) {
       const rate = rates[cell.dataset.cell];
-      cell.dataset.value = rate ? rate.value : "";
-      cell.querySelector('[data-part="value"]').textContent = rate ? percent(rate.value) : "\u2013";
-      const interval = rate && group !== "everyone" ? `${percent(rate.low)} to ${percent(rate.high)}` : "";
+      const value = everyone ? rate : rate?.value ?? null;
+      cell.dataset.value = value ?? "";
+      cell.querySelector('[data-part="value"]').textContent = value === null ? "\u2013" : percent(value);
+      const interval = rate && !everyone ? `${percent(rate.low)} to ${percent(rate.high)}` : "";
       cell.querySelector('[data-part="interval"]').textContent = interval;
     }
   }
@@ -20,6 +22,7 @@ function updateErrors(result, chosen) {
 
 // The largest difference of a rate between chosen groups with enough rows for it; null for fewer than two.
 function largestDifference(result, name, chosen) {
+  if (result.gaps) return result.gaps[name];
   const rates = chosen.map((index) => result.errorRates[index][name]).filter((rate) => rate);
   const enough = rates.filter((rate) => rate.size >= DATA.minJudgedRows);
   const values = (enough.length >= 2 ? enough : rates).map((rate) => rate.value);

@@ -110,7 +110,7 @@ function sentence(now, chosen, unrepaired) {
   const name = (index) => {
     const element = document.createElement("bdi");
     const text = GROUPS[index].name;
-    element.textContent = text.length > 60 ? `${text.slice(0, 59)}\u2026` : text;
+    element.textContent = text.length > 60 ? `${text.slice(0, 30)}\u2026${text.slice(-29)}` : text;
     return element;
   };
   if (chosen.length < GROUPS.length) parts.push(`Of the ${chosen.length} chosen groups: `);

@@ -69,6 +69,7 @@ function errorRates(table, design) {
   }));
 }
 
+const valuesOf = (rates) => Object.fromEntries(Object.entries(rates).map(([name, rate]) => [name, rate && rate.value]));
 const complement = (rate) => ({ value: 1 - rate.value, low: 1 - rate.high, high: 1 - rate.low });
 const HIGH_IS_FAVOURABLE = DATA.favourable === "high";
 
@@ -176,14 +177,16 @@ function disparity(audit, amount, chosen) {
   return total / Math.max((chosen.length * (chosen.length - 1)) / 2, 1);
 }
 
-// All results of an audit at a threshold, in units of the scores, and an amount of repair.
+// All results of an audit at a threshold, in units of the scores, and an amount of repair; at a threshold of the audit,
+// without repair, what the audit found.
 function whatIf(audit, threshold, amount, chosen) {
+  const asked = amount ? undefined : audit.asked.find((one) => one.threshold === threshold);
   const cut = nextNode(audit, toUnit(threshold));
   const { labelled } = DATA;
   let above = 0;
   let wrong = 0;
   let weight = 0;
-  const rates = [];
+  let rates = [];
   const errors = [];
   const groupRates = [];
   const everyone = { tn: 0, fp: 0, fn: 0, tp: 0 };
@@ -208,6 +211,7 @@ function whatIf(audit, threshold, amount, chosen) {
     weight = audit.everyone.total;
     if (labelled) Object.assign(everyone, decisions(audit.everyone, audit.everyone.scores, cut));
   }
+  if (asked) rates = asked.rates;
   const enough = chosen.filter((index) => audit.groups[index].judged);
   const judged = enough.length >= 2 ? enough : chosen;
   let [lowest] = judged;
@@ -230,14 +234,19 @@ function whatIf(audit, threshold, amount, chosen) {
     worse,
     better,
     errorRates: labelled ? groupRates : null,
-    overallRates: labelled ? errorRates(everyone, 1) : null,
+    overallRates: labelled ? valuesOf(errorRates(everyone, 1)) : null,
     errors: labelled ? errors : null,
     overall: above / weight,
     error: labelled ? wrong / weight : null,
     lowest,
     highest,
-    ratio: judged.length ? ratioOf(extreme(worse), extreme(better)) : { value: NaN, low: 0, high: Infinity },
-    disparity: all && !amount ? audit.disparity : disparity(audit, amount, judged), // exact, as the audit computed it
     compared: judged.length,
+    ...asked,
+    gaps: all ? asked?.gaps : undefined,
+    ratio: all && asked ? asked.ratio
+      : judged.length ? ratioOf(extreme(worse), extreme(better)) : { value: NaN, low: 0, high: Infinity },
+    get disparity() { // exact, as the audit computed it
+      return all && !amount ? audit.disparity : disparity(audit, amount, judged);
+    },
   };
 }
