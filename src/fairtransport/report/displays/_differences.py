@@ -277,18 +277,17 @@ class CausalEffectsDisplay(Display):
         for node, (x, y) in self.positions_.items():
             strong = node in {audit.sensitive, _SCORE}
             ax.text(
-                x, y, node, ha="center", va="center", fontweight="bold" if strong else "normal", zorder=4,
+                x, y, shorten(node, 24), ha="center", va="center", fontweight="bold" if strong else "normal", zorder=4,
+                parse_math=False,
                 bbox={
                     "boxstyle": "round,pad=0.4", "facecolor": THEME.paper,
                     "edgecolor": THEME.ink if strong else THEME.quiet,
                 },
             )  # fmt: skip
         ax.set(xlim=(-0.3, 2.3), ylim=(-middle - 0.8, top + 0.35))
-        ax.set_title(
-            f"If {effects.group} were {audit.to}: mean score {effects.effects['total'].mean:+.3f}, under this graph",
-            loc="left",
-            fontsize="medium",
-        )
+        group, to = one_line(effects.group), one_line(audit.to)
+        title = f"If {group} were {to}: mean score {effects.effects['total'].mean:+.3f}, under this graph"
+        ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
 
     def _arrow(self, one: str, other: str, *, mean: float | None = None, unit: float = 1.0, bend: float = 0.0) -> None:
         (x0, y0), (x1, y1) = self.positions_[one], self.positions_[other]
