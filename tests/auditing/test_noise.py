@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import beta, binomtest
 from sklearn.metrics import roc_auc_score
 
 from fairtransport import metrics
@@ -66,6 +66,15 @@ def test_norms_are_sums_of_distances(n_groups):
     assert DisparityNorm("x", "pairs").total(curves, widths)[0] == pytest.approx(exact[METRICS[2]])
     to_first = sum(wasserstein(sample, samples[0]) for sample in samples)
     assert DisparityNorm("x", "group", group=0).total(curves, widths)[0] == pytest.approx(to_first)
+
+
+def test_a_small_group_observed_between_two_others_may_lie_outside_them():
+    # The mean of its 31 rows is known to .037: two standard errors above it, the sum over pairs is .17.
+    sizes, shapes = (31, 300, 3000), (2.15, 2.3, 2.0)
+    scores = np.concatenate([beta.ppf((np.arange(n) + 0.5) / n, a, 3) for n, a in zip(sizes, shapes, strict=True)])
+    counted = count_scores(scores, sensitive_features=np.repeat(["a", "b", "c"], sizes))
+    limits = confidence_distributions([stratum_of(counted)], 200, np.random.default_rng(0))[METRICS[2]]
+    assert 0.15 < limits.interval(0.95, 1.0)[1] < 0.2
 
 
 @pytest.mark.parametrize("n", [90, 4000])

@@ -84,6 +84,19 @@ def test_a_forest_needs_scores_of_rows_it_has_not_seen():
     assert disparity["honest"] < disparity["plain"]
 
 
+@pytest.mark.parametrize("amount", [1.0, 0.5])
+def test_a_repair_that_does_not_help_is_not_done(amount, tmp_path):
+    """Two scores in all: their images differ between groups, and so do the ranks of everyone with the lower one."""
+    X, y, group = world(800)
+    model = QuantileRepairClassifier(KNeighborsClassifier(1), amount=amount)
+    with pytest.warns(ft.FairnessWarning, match="does not help") as caught:
+        model.fit(X, y, sensitive_features=group)
+    moved = np.abs(positive(model, X, group) - model.estimator_.predict_proba(X)[:, 1]).max()
+    assert ("plain model is kept" in str(caught[0].message), moved < 1e-12) == (amount == 1.0, amount == 1.0)
+    loaded = ft.load(ft.save(model.repair_, tmp_path / "repair.ft", people_per_point=1))
+    np.testing.assert_allclose(loaded.transform([0.2], sensitive_features=group[:1]) == 0.2, amount == 1.0)
+
+
 def test_cv_uses_out_of_fold_scores_and_predicts_with_all_rows():
     X, y, group = world(300)
     tree, cv = DecisionTreeClassifier(max_depth=4, random_state=0), KFold(4, shuffle=True, random_state=0)

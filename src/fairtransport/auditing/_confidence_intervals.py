@@ -14,11 +14,13 @@ is solved for the true disparity :math:`\theta_b` that would have been observed 
 
 D itself contains noise. The part of it that is not a shift of the scores is shrunk (James and Stein) by the share that
 noise explains. The lower limit is also computed for a sparse direction, with only the deviations of more than two
-standard errors, where noise adds most, and is the smaller of the two. The upper one is also computed for a smooth
-direction, nearly a shift, whose size is the least certain, and lies halfway between its two, of which one covers too
-rarely where true differences are hidden by noise, and the other too often where they are not
-(`benchmarks/coverage.py`). If the observed disparity is below the median under the null hypothesis, the upper limit is
-that of an observation at this median.
+standard errors, where noise adds most, and is the smaller of the two.
+
+A multiple of D moves all groups in proportion, but a small group that is observed between two others may truly lie
+outside them. The upper limit is therefore the larger one of two: that of the :math:`\theta_b`, and that of
+:math:`\|\hat\lambda D - s_b\|`, where :math:`s_b` is the part of the noise that shifts groups, each on its own, and
+:math:`\hat\lambda` the median (`benchmarks/coverage.py`). If the observed disparity is below the median under the null
+hypothesis, the upper limit is that of an observation at this median.
 """
 
 from __future__ import annotations
@@ -72,9 +74,8 @@ def largest_roots(measure: Callable[[Floats], Floats], observed: float, start: F
 _NORMAL = NormalDist()
 _SMALL_P_VALUE = 25  # permutations resolve no p-values much below 1 - confidence divided by this
 _MAX_CURVE_ENTRIES = 1 << 21  # in memory at a time
-_SMOOTHING = 3.0  # shrinkage of the direction of the upper limit, relative to James and Stein's
+_SMOOTHING = 3.0  # shrinkage of a smooth direction, relative to James and Stein's
 _THRESHOLD = 4.0  # deviations of less than two standard errors are left out of the direction of the lower limit
-_UPPER_CORRECTION = 0.8
 _NEGLIGIBLE = 0.02  # share of noise
 _EQUAL = 1e-9  # a disparity that is 0 but for rounding
 _CACHE_ENTRIES = 1 << 16  # of the curves that are solved at a time
@@ -157,13 +158,14 @@ def lower_tail(p_value: float, confidence: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Component:
-    """One norm on one stratum: its observed deviations, and directions of the true ones: direct, smooth and sparse."""
+    """One norm on one stratum: its observed deviations, and directions of the true ones: direct and sparse."""
 
     norm: DisparityNorm
     stratum: Stratum
     widths: Floats
+    shift: Floats
     observed: Floats
-    directions: tuple[Floats, Floats, Floats]
+    directions: tuple[Floats, Floats]
 
     def total(self, curves: Floats) -> Floats:
         return self.stratum.weight * self.norm.total(curves, self.widths)
@@ -172,6 +174,10 @@ class _Component:
         """Return the deviations of replicates from their source."""
         prepare, histograms = self.norm.prepare, self.stratum.histograms
         return self.stratum.noise_factor * (prepare(drawn, histograms) - prepare(source, histograms))
+
+    def shifted(self, curves: Floats) -> Floats:
+        """Return the part of curves that shifts groups; all of it where no score can move."""
+        return _split_shift(curves, self.shift, self.widths)[0] if self.shift @ self.widths > 0 else curves
 
 
 def confidence_distributions(
@@ -182,8 +188,8 @@ def confidence_distributions(
     chunk = max(1, min(n_replicates, _MAX_CURVE_ENTRIES // size))
     chunks = [chunk] * (n_replicates // chunk) + [n_replicates % chunk] * (n_replicates % chunk > 0)
     components: dict[str, list[_Component]] = {}
-    nulls: dict[str, tuple[float, float]] = {}  # the observed disparity, and its median under the null hypothesis
-    parts: defaultdict[str, list[ConfidenceDistribution]] = defaultdict(list)
+    largest: dict[str, float] = {}  # of the observed disparity, and its median under the null hypothesis
+    parts: defaultdict[str, list[tuple[Floats, Floats, Floats]]] = defaultdict(list)
     for n_drawn in chunks:
         draws = [stratum.histograms.bootstrap(rng, n_drawn) for stratum in strata]
         for norms in zip(*(stratum.norms for stratum in strata), strict=True):
@@ -192,36 +198,21 @@ def confidence_distributions(
                 components[name] = [_make_component(*each) for each in zip(norms, strata, draws, strict=True)]
             terms = components[name]
             noise = [term.noise(*draw) for term, draw in zip(terms, draws, strict=True)]
-            direct, smooth, sparse = zip(*(term.directions for term in terms), strict=True)
+            direct, sparse = zip(*(term.directions for term in terms), strict=True)
             observed = sum(float(term.total(term.observed)[0]) for term in terms)
-            if name not in nulls:
-                nulls[name] = observed, float(np.median(_measure(terms, direct, noise, np.zeros(n_drawn))))
+            if name not in largest:
+                largest[name] = max(observed, float(np.median(_measure(terms, direct, noise, np.zeros(n_drawn)))))
             lower = values = _solve(terms, direct, noise, observed)
-            largest = max(nulls[name])
-            upper = values if observed == largest else _solve(terms, direct, noise, largest)
-            if any(one is not other for one, other in zip(direct, smooth, strict=True)):
-                upper = (upper + np.maximum(upper, _solve(terms, smooth, noise, largest))) / 2
-                if significant:
-                    lower = np.minimum(lower, _solve(terms, sparse, noise, observed))
-            parts[name].append(ConfidenceDistribution(values, lower, upper))
-    n_groups = max(len(stratum.histograms.group_shares) for stratum in strata)
-    return {
-        name: _join(each, *nulls[name], correction=_UPPER_CORRECTION if n_groups > 2 else 0.0)
-        for name, each in parts.items()
-    }
-
-
-def _join(
-    parts: Sequence[ConfidenceDistribution], observed: float, null_median: float, *, correction: float
-) -> ConfidenceDistribution:
-    """Join the replicates of several chunks; true groups are spread more evenly than observed ones, with less bias."""
-    values, lower, upper = (
-        np.concatenate([getattr(part, limit) for part in parts]) for limit in ("values", "lower", "upper")
-    )
-    if observed > null_median > 0:
-        bias = max(0.0, observed - float(np.median(values)))
-        upper = upper + correction * (1 - null_median / observed) * bias
-    return ConfidenceDistribution(values, lower, upper)
+            if significant and any(one is not other for one, other in zip(direct, sparse, strict=True)):
+                lower = np.minimum(lower, _solve(terms, sparse, noise, observed))
+            upper = values if observed == largest[name] else _solve(terms, direct, noise, largest[name])
+            scale = sum(float(term.total(direction)[0]) for term, direction in zip(terms, direct, strict=True))
+            multiples = np.full(n_drawn, float(np.median(upper)) / scale if scale > 0 else 0.0)
+            shifts = [-term.shifted(one) for term, one in zip(terms, noise, strict=True)]
+            # Of two sorted samples, the larger values have the larger one of each two quantiles.
+            upper = np.maximum(np.sort(upper), np.sort(_measure(terms, direct, shifts, multiples)))
+            parts[name].append((values, lower, upper))
+    return {name: ConfidenceDistribution(*map(np.concatenate, zip(*each, strict=True))) for name, each in parts.items()}
 
 
 def _make_component(norm: DisparityNorm, stratum: Stratum, draw: tuple[Floats, Floats]) -> _Component:
@@ -229,28 +220,24 @@ def _make_component(norm: DisparityNorm, stratum: Stratum, draw: tuple[Floats, F
     curves = norm.prepare(histograms.curves(), histograms)
     deviations = curves - norm.centre(curves, histograms)
     widths = norm.widths(histograms)
-    component = _Component(norm, stratum, widths, deviations, (deviations,) * 3)
-    noise = component.noise(*draw)
-    if norm.target is None:
-        noise = noise - noise[-1]
     pooled = histograms.curves()[-1, 0]
     # The effect of a small shift of the scores on a curve: largest where scores are dense; constant on quantiles.
     shift = np.ones(widths.size) if norm.kind == "mean" else pooled * (1 - pooled)
+    component = _Component(norm, stratum, widths, shift, deviations, (deviations,) * 2)
+    noise = component.noise(*draw)
+    if norm.target is None:
+        noise = noise - noise[-1]
     if not shift @ widths > 0:
         return component
     shifted, remainder = _split_shift(deviations, shift, widths)
     explained = _explained_share(remainder[:-1], _split_shift(noise[:-1], shift, widths)[1], widths)
-    direction, smooth = (shifted + max(0.0, 1.0 - strength * explained) * remainder for strength in (1.0, _SMOOTHING))
-    if float(component.total(smooth)[0]) <= _EQUAL:
-        smooth = _alternating_shift(len(deviations), histograms.group_shares, shift)
+    sparse = direction = shifted + (1.0 - explained) * remainder
     if float(component.total(direction)[0]) <= _EQUAL:
-        direction = smooth
-    if explained < _NEGLIGIBLE:
-        smooth = direction
-    sparse = _threshold(deviations, noise)
-    if float(component.total(sparse)[0]) <= _EQUAL:
-        sparse = direction
-    return replace(component, directions=(direction, smooth, sparse))
+        sparse = direction = _alternating_shift(len(deviations), histograms.group_shares, shift)
+    if explained >= _NEGLIGIBLE:
+        sparse = _threshold(deviations, noise)
+        sparse = sparse if float(component.total(sparse)[0]) > _EQUAL else direction
+    return replace(component, directions=(direction, sparse))
 
 
 def smooth_direction(deviations: Floats, noise: Floats, shift: Floats, widths: Floats) -> Floats:

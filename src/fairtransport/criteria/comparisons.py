@@ -132,6 +132,15 @@ class Comparisons:
         weights = np.where(empty[self.pairs].any(axis=1), 0.0, self.weights)
         return replace(self, n_rows=len(rows), cells=tuple(cells), weights=weights, row_weights=row_weights)
 
+    def within(self, parts: Ints) -> Comparisons:
+        """Return the same comparisons within each part of the rows; ``parts`` are numbered from 0."""
+        n_parts = int(parts.max()) + 1
+        cells = [cell[parts[cell] == part] for part in range(n_parts) for cell in self.cells]
+        pairs = np.concatenate([self.pairs + part * len(self.cells) for part in range(n_parts)])
+        filled = np.array([cell.size > 0 for cell in cells])[pairs].all(axis=1)
+        weights = np.tile(self.weights, n_parts) * filled
+        return Comparisons(self.n_rows, tuple(cells), pairs, weights, row_weights=self.row_weights)
+
     def reweighted(self, weights: Floats) -> Comparisons:
         """Return the same pairs with other weights."""
         return replace(self, weights=np.asarray(weights, dtype=np.float64))

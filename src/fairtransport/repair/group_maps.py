@@ -636,6 +636,12 @@ class GroupMaps:
         """Return the maps of counted rows."""
         return cls.from_rows(CountedRows(histograms), options.on(histograms.grid))
 
+    def identities(self, low: float, high: float) -> GroupMaps:
+        """Return maps of the same groups that change no score within a range."""
+        ends = np.array([low, high])
+        rows = tuple(np.maximum(1, size // np.array([2, 2])) for size in self.group_sizes)
+        return replace(self, maps=(QuantileMap(ends, ends).prepare(),) * len(rows), rows_at_knots=rows)
+
     def with_identity_maps(self, groups: Groups, grid: Grid) -> GroupMaps:
         """Return the maps with those of new groups, whose scores are not changed."""
         n_new = len(groups) - len(self.groups)

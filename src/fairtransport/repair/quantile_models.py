@@ -108,13 +108,11 @@ class _QuantileRepairModel(RepairedModel):
         """Set ``information_kept_`` by repairs of rows whose scores their maps have not seen, and warn of harm."""
         repaired, cells = scores.astype(np.float64), group_cells(groups)
         classes = labels if self._classifies else np.zeros(scores.size)
-        n_folds = 2 if needs_labels(repair.criterion) else _FOLDS  # maps within labels take long
-        fold = deal_rows(scores, classes, cells, n_folds, np.random.default_rng(0))
-        fold[np.bincount(cells)[cells] == 1] = -1  # a row alone has its map
+        half = deal_rows(scores, classes, cells, 2, np.random.default_rng(0))
         policy = check_policy(repair.groups)
-        repair.set_params(groups=replace(policy, min_size=max(policy.min_size * (n_folds - 1) // n_folds, 1)))
-        for number in range(fold.max() + 1):
-            others, held_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        repair.set_params(groups=replace(policy, min_size=max(policy.min_size // 2, 1)))
+        for number in (0, 1):
+            others, held_out = np.flatnonzero(half != number), np.flatnonzero(half == number)
             part = None if weights is None else weights[others]
             if np.ptp(scores[others]) == 0 or (part is not None and not part.all()):
                 return
@@ -129,8 +127,11 @@ class _QuantileRepairModel(RepairedModel):
         change = held_out_change(
             scores, repaired, labels.astype(np.float64), pairs, classifies=self._classifies, is_full=self.amount == 1.0,
             rows="rows that its maps have not seen" if self.cv is None else "rows that it was not fitted to",
-            min_size=policy.min_size,
+            min_size=policy.min_size, parts=half,
         )  # fmt: skip
+        if change.is_harm and self.amount == 1.0:  # a smaller amount is one that was chosen
+            change = change.undone()
+            self.repair_.use_maps(self.repair_.group_maps().identities(*self.repair_.range_))
         self.information_kept_ = change.information_kept
         change.warn("The repair", "More rows, or fewer and larger groups (small='pool'), let maps be estimated better.")
 

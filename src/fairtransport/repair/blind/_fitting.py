@@ -143,10 +143,8 @@ class Problem:
             best = each, self.solve(each, start)
         return *best, self.disparity(self.moved(best[1])) <= limit
 
-    def repair_held_out(self, potentials: Potentials, slack: Floats, rng: np.random.Generator) -> Floats:
+    def repair_held_out(self, potentials: Potentials, slack: Floats, half: Ints) -> Floats:
         """Return repaired predictions, each half of the rows with potentials from the other half."""
-        nobody = np.zeros(self.predicted.size, dtype=np.int64)
-        half = deal_rows(self.predicted, nobody, nobody, 2, rng)
         scores = np.empty(self.predicted.size)
         for rows, others in ((np.flatnonzero(half == one), np.flatnonzero(half != one)) for one in (0, 1)):
             part = self.solve(slack, potentials, others) if potentials.slopes.any() else potentials
@@ -303,7 +301,6 @@ class Solution:
     report: GroupModelReport
     reached: bool
     change: HeldOutChange
-    is_undone: bool
 
     def warn(self, max_disparity: float | None) -> None:
         """Warn where blind repair is not what it seems, or a limit was not reached."""
@@ -329,7 +326,7 @@ class Solution:
             )
         elif report.is_predictable and max_disparity is None:
             advice = "Repair with the group at hand (QuantileRepairClassifier, QuantileRepairRegressor) goes further."
-            self.change.warn("Blind repair", f"The plain model is kept. {advice}" if self.is_undone else advice)
+            self.change.warn("Blind repair", advice)
 
 
 def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:
@@ -457,24 +454,24 @@ class CrossFit:
             scores, other = self._held_out(wider, each)
             if other.error[1] <= change.error[1] and other.rank_disparity[1] <= change.rank_disparity[1]:
                 potentials, held_out, change = wider, scores, other
-        undone = change.is_harm and is_automatic
-        if undone:
-            potentials, held_out = problem.unmoved, problem.predicted
+        if change.is_harm and is_automatic:
+            potentials, held_out, change = problem.unmoved, problem.predicted, change.undone()
         report = GroupModelReport(
             n_rows=problem.predicted.size, n_groups=len(self.groups), information=self.information,
             calibration_error=self.calibration_error, disparity_before=problem.disparity(problem.predicted),
             disparity=problem.disparity(held_out), is_predictable=self.is_predictable,
             noise_floor=problem.noise_floor(held_out, np.random.default_rng(self.seed)),
-            information_kept=1.0 if undone else change.information_kept,
+            information_kept=change.information_kept,
         )  # fmt: skip
-        return Solution(potentials, report, reached, change, undone)
+        return Solution(potentials, report, reached, change)
 
     def _held_out(self, potentials: Potentials, slack: Floats) -> tuple[Floats, HeldOutChange]:
         """Return repaired predictions of rows that their potentials have not seen, and what became of them."""
-        problem = self.problem
-        scores = problem.repair_held_out(potentials, slack, np.random.default_rng(self.seed))
+        problem, nobody = self.problem, np.zeros(self.outcomes.size, dtype=np.int64)
+        half = deal_rows(problem.predicted, nobody, nobody, 2, np.random.default_rng(self.seed))
+        scores = problem.repair_held_out(potentials, slack, half)
         return scores, held_out_change(
-            problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip,
+            problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip, parts=half,
             decisions=problem.loss == "zero_one",
         )  # fmt: skip
 
