@@ -393,6 +393,7 @@ def held_out_change(
     Groups with fewer than ``min_size`` rows are left out of disparities where two are larger: audits do not judge them.
     Where maps of each of the ``parts`` are those of the others, groups are compared within them: what one part has more
     of than chance, maps of the others have less of, so that all rows together look as those that maps were fitted to.
+    Chance then shows what two samples show, that of a part and that of its maps.
     """
     judged = pairs.weights * (pairs.sizes >= min_size)[pairs.pairs].all(axis=1)
     pairs = pairs.reweighted(judged) if judged.any() else pairs
@@ -406,6 +407,8 @@ def held_out_change(
     mean = float(shares @ change)
     compared = [(s > 0.5).astype(np.float64) if decisions else s for s in (before, after)]
     plain, changed = (parity_evidence(pooled_ranks(s, pairs.row_weights), pairs) for s in compared)
+    if parts is not None:
+        changed = replace(changed, floor=float(np.sqrt(2.0)) * changed.floor)
     return HeldOutChange(
         error=(float(shares @ each[0]), float(shares @ each[1])),
         error_noise=float(np.sqrt(shares**2 @ (change - mean) ** 2)),

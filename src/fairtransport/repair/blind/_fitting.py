@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 _SHUFFLES = 20  # permutations for the noise floor
 _MOST_SOLUTIONS = 7  # of the search for a slack
 _NO_LIMIT = 0.5  # a slack at which hardly anything is moved
-_WIDER, _MOST_WIDER = 1.7, 6  # steps of an automatic slack to where half of what the model explains is kept
+_WIDER, _MOST_WIDER = 2.0, 6  # steps of an automatic slack to where half of what the model explains is kept
 _EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
 
 
