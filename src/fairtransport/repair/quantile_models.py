@@ -237,7 +237,8 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
         where the scores of new rows do not. None: those of the fitted classifier on the rows of ``fit``. ``"auto"`` is
         None for a fitted estimator and for a linear one with at least 50 rows for each weight, otherwise 5.
     amount : float, default=1.0
-        How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``.
+        How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``. A full repair
+        that does not help on held-out rows is not done, with a warning.
 
     Attributes
     ----------

@@ -161,7 +161,9 @@ class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
     slack : "auto" or float, default="auto"
         Difference that the repair leaves between the share of each group above any score and a common one, so that
         two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
-        rows; 0 is full parity on the training rows.
+        rows, or more, up to where half of what the model explains is kept. A number below what chance shows is widened
+        to it where held-out rows then have less error and less disparity; otherwise 0 is full parity on the training
+        rows.
     cv : int, splitter or iterable of splits, default=5
         Folds by which both models are cross-fitted: the map is learned from predictions of rows that the models were
         not trained on. Predictions come from models fitted on all rows.
