@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 
 from fairtransport._columns import say_columns
-from fairtransport._labels import TASKS, positive_label
+from fairtransport._labels import TASKS, label_text, positive_label
 from fairtransport._validation import OTHER_RANGES, check_choice
 from fairtransport.groups import GroupPolicy, check_policy, make_groups, missing_values_error
 from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
@@ -358,6 +358,7 @@ class TableCounts:
     strata_columns: tuple[str, ...] = ()
     cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     residuals: ResidualSums | None = None
+    positive: str | None = None
 
     @property
     def rows(self) -> int:
@@ -430,7 +431,7 @@ def count_table(
     if policy.missing == "error" and set_aside.get("no group"):
         raise missing_values_error(f"{set_aside['no group']} rows of {say_columns(columns.sensitive_features)}")
     made = _groups(kept.keys("g", columns.sensitive_features), "sensitive_features", policy)
-    positive = None if columns.label is None else _positive(kept, columns.label, pos_label)
+    positive, positive_name = (None, None) if columns.label is None else _positive(kept, columns.label, pos_label)
 
     def count(at: Any = slice(None)) -> GroupHistograms:
         weights, squares = (None if values is None else values[at] for values in (kept.weights, kept.squares))
@@ -455,7 +456,7 @@ def count_table(
     if is_regression:
         roles = named.renamed(table.keys)
         residuals = _residuals(table, roles, named, histograms, policy)
-    return TableCounts(histograms, by_stratum, set_aside, weight, named.strata, points, residuals)
+    return TableCounts(histograms, by_stratum, set_aside, weight, named.strata, points, residuals, positive_name)
 
 
 def _residuals(
@@ -514,9 +515,9 @@ def _groups(keys: dict[str, Any], role: str, policy: GroupPolicy) -> Groups:
     return groups
 
 
-def _positive(entries: _Entries, name: str, pos_label: Any) -> Bools:
-    """Return which entries have the positive label."""
+def _positive(entries: _Entries, name: str, pos_label: Any) -> tuple[Bools, str]:
+    """Return which entries have the positive label, and its name."""
     by_label = make_groups({name: entries.frame["label"].to_native()}, GroupPolicy(max_groups=MOST_ENTRIES))
     labels = list(by_label.labels)
     positive = positive_label(labels, pos_label, source=f"Column {name!r}")
-    return by_label.codes == (labels.index(positive) if positive in labels else -1)
+    return by_label.codes == (labels.index(positive) if positive in labels else -1), label_text(positive)
