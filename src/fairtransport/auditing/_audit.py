@@ -336,7 +336,7 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
         residuals=counts.residuals,
         **options,
     )
-    return audit.with_provenance(positive=counts.positive, strata_cuts=counts.cuts)
+    return audit.with_provenance(positive=counts.positive_name, strata_cuts=counts.cuts)
 
 
 def _check_groups(counts: TableCounts) -> None:
