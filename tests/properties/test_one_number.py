@@ -34,7 +34,7 @@ def audits(draw):
     options = {"sensitive_features": {"group": group}, "favourable": draw(st.sampled_from(["high", "low"]))}
     if draw(st.booleans()):
         options["sensitive_features"]["sex"] = rng.choice(["f", "m"], group.size)
-    if draw(st.booleans()):
+    if max(sizes) > 130 and draw(st.booleans()):  # half of which is more than 30, so that some group is left
         options["groups"] = GroupPolicy(small="pool", min_size=draw(st.sampled_from([5, 30])))
     if draw(st.booleans()):
         options["sample_weight"] = rng.integers(1, 4, group.size)
@@ -194,6 +194,11 @@ def check_distances(shown):
         heads = shown.tables["Farthest apart"][0]
         distance = "Distance" if "Distance" in heads else "Between ranks"
         assert column(shown.tables["Farthest apart"], distance)[0] == three_digits(farthest)
+    assert f" {three_digits(farthest)}" in next(part for part in shown.text.split("Farthest apart: ")[1:2])
+    assert three_digits(shown.values["farthest"]["distance"]) == three_digits(farthest)
+    largest = shown.values["largest_distance"]
+    assert gate(audit, "largest") == f"{largest['value']:.4g}"
+    assert f"{points_text(largest['value'])} points" in words_of(shown.html)
 
 
 def check_errors(shown):

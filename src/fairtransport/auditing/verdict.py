@@ -161,7 +161,7 @@ def _status(audit: AuditData, *, enough: bool, different: bool, matters: bool | 
 def _reason(group: GroupSummary, least: int) -> str:
     rows = f"{group.rows:,} {'row' if group.rows == 1 else 'rows'}"
     if group.effective_rows < min(0.99 * group.rows, least) or group.effective_rows < least <= group.rows:
-        return f"{rows} with weights that are worth {math.floor(10 * group.effective_rows) / 10:g}"
+        return f"{rows} with weights that are worth {math.floor(group.effective_rows):,}"
     return rows
 
 
