@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from html import unescape
 from itertools import combinations
 from typing import NamedTuple
@@ -15,7 +16,7 @@ import fairtransport as ft
 from fairtransport._text import percent, plain, three_digits
 from fairtransport.auditing import Inference
 from fairtransport.auditing.records import compared_groups, distance_text, points_text
-from fairtransport.auditing.tables import EMPTY, RATE_NAMES
+from fairtransport.auditing.tables import EMPTY, RATE_NAMES, Column
 from fairtransport.cli._limits import ABOVE, BELOW, Limit
 from fairtransport.groups import GroupPolicy
 
@@ -192,6 +193,11 @@ def check_distances(shown):
     name = "Between pairs, mean" if audit.settings.bounded else "Rank disparity, mean"
     row = next(row for row in shown.metrics if row[0].startswith(name))
     assert [row[1], row[3]] == [distance_text(audit, one, metric) for one in (mean.value, corrected["value"])]
+    low, high = corrected["low"], corrected["high"]
+    assert 0 <= low <= corrected["value"] <= high <= 1
+    assert row[2] == Column("", partial(distance_text, audit, metric=metric)).text((low, high))
+    if audit.within is None:
+        assert f"interval {points_text(low)} to {points_text(high)}" in words_of(shown.html)
     judged = audit.within or audit
     assert f"disparity {judged.mean_readings[metric].value:.3f}," in repr(audit)
     assert f"{points_text(judged.mean_pairwise_distance.value)} points" in words_of(shown.html)
