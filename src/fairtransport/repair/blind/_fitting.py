@@ -301,6 +301,7 @@ class Solution:
     report: GroupModelReport
     reached: bool
     change: HeldOutChange
+    is_widened: bool = False  # an automatic slack, to where half of what the model explains is kept
 
     def warn(self, max_disparity: float | None) -> None:
         """Warn where blind repair is not what it seems, or a limit was not reached."""
@@ -326,7 +327,17 @@ class Solution:
             )
         elif report.is_predictable and max_disparity is None:
             advice = "Repair with the group at hand (QuantileRepairClassifier, QuantileRepairRegressor) goes further."
-            self.change.warn("Blind repair", advice)
+            if self.is_widened:
+                change = self.change
+                warn_caller(
+                    "Blind repair ends where half of what the plain model explains is kept: on "
+                    f"{change.evidence.n_rows:,} {change.rows}, the mean rank disparity between groups goes from "
+                    f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}. A number as slack goes further. "
+                    f"{advice}",
+                    FairnessWarning,
+                )
+            else:
+                self.change.warn("Blind repair", advice)
 
 
 def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:
@@ -440,7 +451,8 @@ class CrossFit:
         problem, is_automatic = self.problem, max_disparity is None and isinstance(slack, str)
         each, potentials, reached = problem.choose(slack, max_disparity, start)
         held_out, change = self._held_out(potentials, each)
-        if is_automatic and not change.is_harm and change.information_kept < MIN_INFORMATION:
+        is_widened = is_automatic and not change.is_harm and change.information_kept < MIN_INFORMATION
+        if is_widened:
             for _ in range(_MOST_WIDER):  # a number is obeyed, however little it keeps
                 each = _WIDER * each
                 held_out, change = self._held_out(potentials, each)
@@ -463,7 +475,7 @@ class CrossFit:
             noise_floor=problem.noise_floor(held_out, np.random.default_rng(self.seed)),
             information_kept=change.information_kept,
         )  # fmt: skip
-        return Solution(potentials, report, reached, change)
+        return Solution(potentials, report, reached, change, is_widened and not change.is_undone)
 
     def _held_out(self, potentials: Potentials, slack: Floats) -> tuple[Floats, HeldOutChange]:
         """Return repaired predictions of rows that their potentials have not seen, and what became of them."""
