@@ -332,7 +332,7 @@ class Solution:
                 warn_caller(
                     "Blind repair ends where half of what the plain model explains is kept: on "
                     f"{change.evidence.n_rows:,} {change.rows}, the mean rank disparity between groups goes from "
-                    f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}. A number as slack goes further. "
+                    f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}. A number as slack goes on. "
                     f"{advice}",
                     FairnessWarning,
                 )
