@@ -267,7 +267,8 @@ def content_keys(X: Any) -> Floats:
     """Return a number for each row that its features decide: a fixed random projection of their columns."""
     rng = np.random.default_rng(0)
     if sparse.issparse(X):
-        return np.asarray(X.tocsr() @ rng.normal(size=X.shape[1]), dtype=np.float64)
+        largest = np.maximum(abs(X.tocsr()).max(axis=0).toarray().ravel(), 1e-300)
+        return np.asarray(X.tocsr() @ (rng.normal(size=X.shape[1]) / largest), dtype=np.float64)
     keys = np.zeros(n_rows(X))
     for block in _blocks(X):
         for column in np.where(np.isfinite(block), block, 0.0).T:  # each alone: the same bits in any order of rows
