@@ -272,17 +272,8 @@ _ERROR_HEADERS = {405: {"Allow": "POST"}, 408: {"Connection": "close"}, 413: {"C
 def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> Starlette:
     """Return an ASGI application that scores rows with one model; ``fairtransport serve`` runs it.
 
-    Parameters
-    ----------
-    settings : ServerSettings
-    shared : SharedCounts, optional
-        For one of several processes.
-
-    Returns
-    -------
-    starlette.applications.Starlette
-        With the paths ``/score``, ``/openapi.json``, ``/docs/``, ``/healthz``, ``/readyz`` and ``/metrics``; with a
-        store also ``/live/``.
+    Its paths are ``/score``, ``/openapi.json``, ``/docs/``, ``/healthz``, ``/readyz`` and ``/metrics``; with a store
+    also ``/live/``. ``shared`` is for one of several processes.
     """
     requests = RequestCounts(shared)
     scoring: FileScoring | AdjustedScoring

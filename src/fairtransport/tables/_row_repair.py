@@ -343,7 +343,7 @@ class RepairLookup:
     @property
     def names(self) -> list[str]:
         """Names of the columns ``bin``, ``start``, ``base`` and ``slope``; none is that of a column of groups."""
-        return [_free_name(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
+        return [free_name(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
 
     def values(self) -> dict[str, list[Any]]:
         """Return the value of each group in each column of the groups."""
@@ -446,7 +446,7 @@ class RepairLookup:
         return write_atomically(path, content.getvalue())
 
 
-def _free_name(name: str, others: Collection[str]) -> str:
+def free_name(name: str, others: Collection[str]) -> str:
     """Return a name that no other column has."""
     while name in others:
         name += "_"

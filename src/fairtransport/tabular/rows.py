@@ -119,23 +119,11 @@ class SetAside:
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """Encoded rows of a raw table.
+    """Encoded rows of a raw table: features, labels (1 is the positive one, or numbers), groups as text and strata.
 
-    Parameters
-    ----------
-    kept : ndarray of bool
-        Which rows of the table these are; the others have no label or no known group.
-    X : csr_matrix
-        Encoded features.
-    labels : ndarray
-        1 for the positive label and 0 for the other, or the numbers to predict; empty where labels were not read.
-    sensitive_features, strata : dict of str to ndarray
-        The sensitive columns, as text, and the columns of the strata; None without any.
-    set_aside : dict of str to int
-        Rows of the table that are not among these, by reason.
+    ``set_aside`` has the number of other rows by reason: no label, no known group.
     """
 
-    kept: Bools
     X: Any
     labels: NDArray[Any]
     sensitive_features: dict[str, NDArray[Any]]
