@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import socket
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from fairtransport.metrics import noise_floor, pairwise_disparity
 from fairtransport.persistence import make_keys
 from fairtransport.serving._answers import Answer
 from fairtransport.serving._counters import SCORE_BINS, RequestCounts, ScoreCounts, SharedCounts
+from fairtransport.serving._sockets import listen
 from fairtransport.tabular.rows import ReasonKind, RowReason
 
 
@@ -68,6 +70,13 @@ def test_small_groups_are_not_shown(client, rows, name):
     assert "fairtransport_disparity " not in text
     ask(served, [{**rows[1][0], "job": "cook", "sex": "M"}])
     assert 'group="M"' in served.get("/metrics").text
+
+
+def test_answers_on_kept_connections_do_not_wait_for_an_acknowledgement():
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted = listener.accept()[0]
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        accepted.close()
 
 
 def test_processes_share_their_counts_and_go_on_after_a_kill(tmp_path):

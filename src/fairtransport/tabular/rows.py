@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from fairtransport.tabular.column_plans import ColumnRules, LeftOut, has_numeric_type, plan_column
+from fairtransport.tabular.column_plans import (
+    RARE_OR_UNSEEN,
+    UNREADABLE,
+    UNSEEN,
+    ColumnRules,
+    LeftOut,
+    has_numeric_type,
+    plan_column,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,6 +59,14 @@ class ReasonKind(StrEnum):
     OTHER = "other"
 
 
+#: Kinds of cells that are replaced, so that a row has a score nevertheless, and what such a cell has.
+REPLACED = {
+    UNREADABLE: "no readable number or date, treated as missing",
+    UNSEEN: "a category that training did not see",
+    RARE_OR_UNSEEN: "a category that was rare in training, or not there",
+}
+
+
 class RowReason(str):
     """Why a row has no score, without any value of the row, and the kind of that reason."""
 
@@ -71,9 +87,8 @@ def name_columns(kind: ReasonKind, columns: Iterable[str]) -> RowReason:
 
 def unreadable_cell(column: str, kind: str) -> RowReason:
     """Return the reason that a cell is not of the kind of its column, a number or a date."""
-    return RowReason(
-        f"column {column!r} is not a {kind}", ReasonKind.NOT_A_NUMBER if kind == "number" else ReasonKind.NOT_READABLE
-    )
+    of_kind = ReasonKind.NOT_A_NUMBER if kind == "number" else ReasonKind.NOT_READABLE
+    return RowReason(f"column {column!r} is not a {kind}", of_kind)
 
 
 class SetAside:
@@ -155,17 +170,13 @@ class RowScores:
     @property
     def counts(self) -> dict[str, dict[str, int]]:
         """How many cells were replaced, by kind and column."""
-        return count_cells(self.replaced)
+        return by_kind({key: rows.size for key, rows in self.replaced.items()})
 
 
-def count_cells(replaced: Replaced, start: int = 0, stop: float = np.inf) -> dict[str, dict[str, int]]:
-    """Return how many cells of some rows were replaced, by kind and column."""
-    counts: dict[str, dict[str, int]] = {}
-    for (kind, column), rows in replaced.items():
-        n_cells = int(np.count_nonzero((rows >= start) & (rows < stop)))
-        if n_cells:
-            counts.setdefault(kind, {})[column] = n_cells
-    return counts
+def by_kind(cells: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Return numbers of replaced cells by kind and then by column, without zeros."""
+    kinds = dict.fromkeys(kind for (kind, _), number in cells.items() if number)
+    return {kind: {name: number for (one, name), number in cells.items() if one == kind and number} for kind in kinds}
 
 
 def count_rows(set_aside: dict[ReasonKind, Bools]) -> dict[str, int]:
