@@ -15,6 +15,7 @@ from fairtransport.persistence import make_keys
 from fairtransport.serving._answers import Answer
 from fairtransport.serving._counters import SCORE_BINS, RequestCounts, ScoreCounts, SharedCounts
 from fairtransport.serving._sockets import listen
+from fairtransport.serving.bodies import FORMATS
 from fairtransport.tabular.rows import ReasonKind, RowReason
 
 
@@ -105,7 +106,9 @@ def test_the_example_of_the_description_is_scored(client, name):
     served = client(name)
     document = served.get("/openapi.json").json()
     assert document["openapi"].startswith("3.1")
-    body = document["paths"]["/score"]["post"]["requestBody"]["content"]["application/json"]
+    bodies = document["paths"]["/score"]["post"]["requestBody"]["content"]
+    body = bodies["application/json"]
+    assert {*bodies} == {*FORMATS}
     assert None not in ask(served, body["example"]).json()["scores"]
     row = document["components"]["schemas"]["Row"]
     assert set(row["required"]) <= set(row["properties"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path  # noqa: TC003 - typer reads it
@@ -354,7 +356,7 @@ def run_audit(
             counts, provenance, effects = measure_effects(files, plan, paths)
         else:
             counts, provenance = plan.count(files)
-    provenance = replace(provenance, title=title, command=shared.command_line())
+    provenance = replace(provenance, title=title, command=shlex.join(["fairtransport", *sys.argv[1:]]))
     result = plan.audit(counts, provenance, by=by)
     _report(result, html, markdown, output, effects)
     audits = {None: result} if by is None else result.audits
