@@ -100,7 +100,7 @@ def measure_effects(
     files: list[str], plan: AuditPlan, options: EffectOptions
 ) -> tuple[TableCounts, Provenance, CounterfactualAudit]:
     """Score the rows of files, count the scores for their audit, and measure the effects of paths."""
-    from fairtransport.tables._row_repair import free_name  # noqa: PLC0415
+    from fairtransport.tables.column_roles import free_name  # noqa: PLC0415
     from fairtransport.tabular.file_scoring import collect_file  # noqa: PLC0415
 
     inference = plan.drawing["inference"]
