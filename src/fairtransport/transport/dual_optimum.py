@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fairtransport._arrays import Floats
     from fairtransport.transport.dual import DualProblem
 
-
 #: Ridge of the coefficients: smooths the distance below about this value.
 DUAL_RIDGE = 0.03
 
