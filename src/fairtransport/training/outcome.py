@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -286,37 +286,92 @@ class HeldOutChange:
     error: tuple[float, float]
     error_noise: float  # one standard error of the change
     rank_disparity: tuple[float, float]
-    evidence: ParityEvidence  # of the changed scores, in ranks
+    plain: ParityEvidence  # of the plain scores, in ranks
+    evidence: ParityEvidence  # of the changed scores, or of the plain ones where the change was undone
     information_kept: float
     is_full: bool
     rows: str
     error_name: str
+    n_models: int = 1
+    is_undone: bool = False
+
+    def undone(self) -> HeldOutChange:
+        """Return what is known where the plain model is kept."""
+        return replace(self, evidence=self.plain, information_kept=1.0, is_undone=True)
+
+    @property
+    def _error_rose(self) -> bool:
+        """Whether the error rose by more than one standard error."""
+        return self.error[1] - self.error[0] > self.error_noise
 
     @property
     def is_harm(self) -> bool:
-        """Whether groups did not come closer, while the error rose by more than one standard error or they parted."""
+        """Whether groups did not come closer, while the error rose or they parted."""
         before, after = self.rank_disparity
-        error_rose = self.error[1] - self.error[0] > self.error_noise
-        return after >= before and (error_rose or after - before > self.evidence.floor)
+        return after >= before and (self._error_rose or after - before > self.evidence.floor)
+
+    @property
+    def helps(self) -> bool:
+        """Whether groups came closer; where the error rose, by more than chance alone shows."""
+        before, after = self.rank_disparity
+        return before - after > (self.evidence.floor / np.sqrt(self.n_models) if self._error_rose else 0.0)
+
+    @property
+    def is_above_chance(self) -> bool:
+        """Whether the disparity is above 1.5 times its noise floor.
+
+        Rows in n parts, each scored by a model of its own, show n times the squared noise of all rows.
+        """
+        factor = np.sqrt((_ABOVE_FLOOR**2 - 1.0) / self.n_models + 1.0)
+        return self.evidence.shows_difference and self.rank_disparity[1] > factor * self.evidence.floor
 
     def warn(self, owner: str, advice: str) -> None:
-        """Warn where error and disparity are no better than before, or where more than chance is left."""
+        """Warn as the notice says."""
+        for message, category in self.notice(owner, advice).warnings:
+            warn_caller(message, category)
+
+    def notice(self, owner: str, advice: str) -> Notice:
+        """Say where error and disparity are no better than before, or where more than chance is left."""
         (error, error_after), (before, after), found = self.error, self.rank_disparity, self.evidence
+        limit = f" (at most {found.limit:.3f} with 95 % confidence; chance alone shows {found.floor:.3f})"
+        shown, kept = ("", f". The plain model is kept{limit}") if self.is_undone else (limit, "")
         figures = (
-            f"on {found.n_rows:,} {self.rows}, the mean rank disparity between groups goes from "
-            f"{before:.3f} to {after:.3f} (at most {found.limit:.3f} with 95 % confidence; chance alone shows "
-            f"{found.floor:.3f}), and the {self.error_name} from {error:.3f} to {error_after:.3f}"
+            f"on {found.n_rows:,} {self.rows}, the mean rank disparity between groups goes from {before:.3f} to "
+            f"{after:.3f}{shown}, and the {self.error_name} from {error:.3f} to {error_after:.3f}{kept}"
         )
-        if self.is_harm:
-            warn_caller(f"{owner} does not help: {figures}. {advice}", FairnessWarning)
-        elif self.is_full and after > _ABOVE_FLOOR * found.floor and found.shows_difference:
-            warn_caller(f"{owner} leaves more than chance: {figures}. {advice}", FairnessWarning)
+        if self.is_harm or self.is_undone:
+            text = "does not help"
+        elif self.is_full and self.is_above_chance:
+            text = "leaves more than chance"
         elif self.information_kept < MIN_INFORMATION:
-            warn_caller(
-                f"{owner} keeps {max(self.information_kept, 0.0):.0%} of what the plain model explains: {figures}. An "
-                "amount below 1 keeps more.",
-                FairnessWarning,
+            text = f"keeps {max(self.information_kept, 0.0):.0%} of what the plain model explains"
+            advice = "An amount below 1 keeps more."
+        else:
+            return Notice()
+        return Notice(f"{owner.lower()} {text}", ((f"{owner} {text}: {figures}. {advice}".strip(), FairnessWarning),))
+
+
+def describe_change(
+    outcome: Notice, change: HeldOutChange, owner: str, advice: str, *, states_limit: bool = True
+) -> Notice:
+    """Add to an outcome what held-out rows show: harm, and where nothing was said of it yet, what is left."""
+    is_said = any(category is FairnessWarning for _, category in outcome.warnings)
+    notice, found = change.notice(owner, advice), change.evidence
+    points = f"{100 * found.rate_limit:.1f} percentage points"
+    if is_said and not (change.is_harm or change.is_undone):
+        return outcome
+    if not notice.text and change.is_full and states_limit:
+        notice = Notice(f"groups differ by at most {points} (95 % confidence)")
+        if not found.shows_parity:
+            message = (
+                f"Parity cannot be shown: the mean rank disparity of {found.n_rows:,} {change.rows} is "
+                f"{found.disparity:.3f} (chance alone shows {found.floor:.3f}), and that of new rows may be up to "
+                f"{found.limit:.3f} with 95 % confidence. More rows, or fewer and larger groups (small='pool'), show "
+                "more."
             )
+            notice = Notice(f"held-out rows cannot exclude a difference of {points}", ((message, FairnessWarning),))
+    text = f"{outcome.text}; {notice.text}" if notice.text and not change.is_undone else outcome.text
+    return Notice(text, (*outcome.warnings, *notice.warnings))
 
 
 def held_out_change(
@@ -329,6 +384,7 @@ def held_out_change(
     is_full: bool = True,
     rows: str = "rows that it was not fitted to",
     min_size: int = 30,
+    n_models: int = 1,
 ) -> HeldOutChange:
     """Compare two scores of the same rows; ``outcomes`` are 0 and 1, or numbers.
 
@@ -348,9 +404,11 @@ def held_out_change(
         error=(float(shares @ each[0]), float(shares @ each[1])),
         error_noise=float(np.sqrt(shares**2 @ (change - mean) ** 2)),
         rank_disparity=(plain.disparity, changed.disparity),
+        plain=plain,
         evidence=changed,
         information_kept=share_kept(*squared),
         is_full=is_full,
         rows=rows,
         error_name="error rate" if classifies else "unexplained share of the variance of y",
+        n_models=n_models,
     )
