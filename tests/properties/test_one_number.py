@@ -36,7 +36,7 @@ def audits(draw):
     options = {"sensitive_features": {"group": group}, "favourable": draw(st.sampled_from(["high", "low"]))}
     if draw(st.booleans()):
         options["sensitive_features"]["sex"] = rng.choice(["f", "m"], group.size)
-    if draw(st.booleans()):
+    if max(sizes) > 130 and draw(st.booleans()):  # half of which is more than 30, so that some group is left
         options["groups"] = GroupPolicy(small="pool", min_size=draw(st.sampled_from([5, 30])))
     if draw(st.booleans()):
         options["sample_weight"] = rng.integers(1, 4, group.size)
@@ -214,6 +214,10 @@ def check_distances(shown):
         heads = shown.tables["Farthest apart"][0]
         distance = "Distance" if "Distance" in heads else "Between ranks"
         assert column(shown.tables["Farthest apart"], distance)[0] == three_digits(farthest)
+    assert f" {three_digits(farthest)}" in " ".join(shown.text.split()).split("Farthest apart: ")[1]
+    assert three_digits(shown.values["farthest"]["distance"]) == three_digits(farthest)
+    assert gate(audit, "largest") == f"{shown.values['largest_distance']['value']:.4g}"
+    assert f"{points_text(judged.largest_distance.value)} points" in words_of(shown.html)
 
 
 def check_errors(shown):

@@ -17,7 +17,7 @@ from fairtransport.auditing._confidence_intervals import (
     make_norms,
 )
 from fairtransport.auditing._evidence import EVERYONE, MAX_NODES, coarsen
-from fairtransport.auditing.proportions import Estimate
+from fairtransport.auditing.proportions import SMALLEST, Estimate
 from fairtransport.auditing.records import PairSummary, Reading
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _MAX_ENTRIES = 1 << 14  # nodes times groups times strata
 _MIN_NODES = 16
-_SMALLEST = 1e-9  # a lower limit that excludes 0
 
 
 def make_stratum(
@@ -123,7 +122,7 @@ def _estimate(
     ends = distribution.interval(confidence, p_value)
     low, high = (min(most, _shift_positive(limit, binning_error)) for limit in ends)
     if p_value <= 1 - confidence:
-        low = max(low, _SMALLEST)
+        low = max(low, SMALLEST)
     high = max(low, high)
     return Estimate(min(max(low, _shift_positive(distribution.median, binning_error)), high), low, high)
 

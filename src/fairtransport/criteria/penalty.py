@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
-from fairtransport.transport.dual_optimum import DUAL_RIDGE, maximize_dual
 from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
 from fairtransport.transport.slices import ascending_order, slice_means
@@ -157,6 +156,9 @@ def _shares(order: Ints, weights: Floats | None) -> Floats:
 
 # The continuous penalty: regularized transport by its dual, with potentials in Fourier features.
 
+#: Ridge of the coefficients: smooths the distance below about this value.
+DUAL_RIDGE = 0.03
+
 _TOLERANCE, _MAX_ITER = 1e-9, 60
 _NEGLIGIBLE = 1e-4  # of the largest singular value: directions of the features that scores cannot tell apart
 
@@ -164,7 +166,7 @@ _NEGLIGIBLE = 1e-4  # of the largest singular value: directions of the features 
 class ContinuousPenalty(TransportPenalty):
     """Regularized transport distances, by their dual in Fourier features.
 
-    For each pair the dual objective (`fairtransport.transport.dual_optimum`) is maximised by Newton's method from the
+    For each pair the dual objective (`transport.kernels.dual_newton`) is maximised by Newton's method from the
     last solution, and the gradient follows by the envelope theorem. ``ridge``, of the dual coefficients, makes the
     distance smooth where two samples agree. The regularized distance of a sample to itself is not zero; half of it is
     subtracted for both samples (the debiased divergence). With the L2 regularizer and opposite duals it is zero.
@@ -209,39 +211,26 @@ class ContinuousPenalty(TransportPenalty):
     def _compare_rows(
         self, points: Sequence[Floats], masses: Sequence[Floats], pairs: Ints, weights: Floats
     ) -> SampleTerms:
-        slopes = [np.zeros(sample.size) for sample in points]
-        distances = np.zeros(len(pairs))
-        alone = {}
-        if self.debiased:
-            for a in np.unique(pairs):
-                x, p = points[a][None], masses[a][None]
-                alone[a] = maximize_dual(
-                    self.problem, x, x, x_mass=p, y_mass=p, ridge=self._own_ridge, same=not self.problem.opposite
-                )
-        for number, (a, b) in enumerate(pairs):
-            joint = maximize_dual(
-                self.problem, points[a][None], points[b][None], x_mass=masses[a][None], y_mass=masses[b][None],
-                ridge=self.ridge,
-            )  # fmt: skip
-            distances[number] = joint.values[0]
-            for sample, joint_slopes in ((a, joint.x_slopes[0]), (b, joint.y_slopes[0])):
-                slopes[sample] += weights[number] * joint_slopes
-                if self.debiased:
-                    distances[number] -= 0.5 * alone[sample].values[0]
-                    slopes[sample] -= 0.5 * weights[number] * (alone[sample].x_slopes[0] + alone[sample].y_slopes[0])
-        return SampleTerms(float(weights @ distances), slopes, distances)
+        size = max(sample.size for sample in points)  # shorter ones are filled up with points that have no mass
+        table, shares = (np.zeros((len(points), size)) for _ in range(2))
+        for row, share, sample, mass in zip(table, shares, points, masses, strict=True):
+            row[: sample.size], share[: sample.size] = sample, mass
+        terms = self._compare(table, shares, pairs, weights)
+        return terms._replace(slopes=[row[: p.size] for row, p in zip(terms.slopes, points, strict=True)])
 
     def _compare_slices(self, table: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
+        return self._compare(table, np.full(table.shape, 1.0 / table.shape[1]), pairs, weights)
+
+    def _compare(self, table: Floats, masses: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
         features, tie = self.problem.features, OPPOSITE if self.problem.opposite else FREE
         psi, rise = features.value_and_slope(table)
         if self._basis is None:
-            self._basis = _directions(psi.reshape(-1, psi.shape[-1]))
+            self._basis = _directions(psi[masses > 0.0])
         psi, rise = psi @ self._basis, rise @ self._basis
         width = self._basis.shape[1] * (1 if self.problem.opposite else 2)
         if not np.array_equal(pairs, self.pairs) or self.coefficients.shape[1] != width:
             self.pairs, self.coefficients = pairs.copy(), np.zeros((len(pairs), width))
             self._own = np.zeros((len(table), self._basis.shape[1]))
-        masses = np.full(table.shape, 1.0 / table.shape[1])
         slopes, distances = np.zeros_like(table), np.zeros(len(pairs))
         samples = Samples(table, masses, psi, rise)
         newton = Newton(self.problem.strength, self.problem.regularizer.code, tie, self.ridge, _TOLERANCE, _MAX_ITER)
