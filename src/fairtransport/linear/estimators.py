@@ -42,7 +42,8 @@ class TransportClassifier(GroupedClassifierMixin, TransportModel):
         Weight of the penalty, where the log-loss has weight 1. It has no unit: at 1 the whole disparity of the initial
         model counts as much as its whole gain in log-loss over a constant; at 0 there is no penalty. ``"auto"`` takes
         the smallest weight at which the rank disparity of the training rows is at its noise floor, or beyond which it
-        no longer falls, but keeps at least half of the initial model's information; ``outcome_`` says which. With
+        no longer falls, but keeps at least half of the initial model's information; or 0, the initial model, where
+        groups come no closer on rows that it was not fitted to. ``outcome_`` says which. With
         ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
     max_disparity : float, optional
         Take the smallest weight at which the criterion's disparity of the training rows is at most this, instead: the
@@ -92,7 +93,8 @@ class TransportClassifier(GroupedClassifierMixin, TransportModel):
     outcome_ : str
         How training ended, in words.
     information_kept_ : float
-        Share of the initial model's gain in log-loss over a constant that the trained model has.
+        Share of what the initial model explains of the variance of y, on rows that models were not fitted to where
+        there are fewer than 50 for each column, that the trained model explains.
     before_after_ : dict
         ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (the criterion's)
         and ``rank_disparity``, both means over pairs of groups, of the training rows by the initial and by the trained
@@ -278,8 +280,6 @@ class TransportRegressor(GroupedRegressorMixin, TransportModel):
         ``mean_squared_error``, ``r2``, ``spread`` (standard deviation of the predictions), ``disparity`` (the
         criterion's, in units of y), ``standardized_disparity`` (in standard deviations of y) and ``rank_disparity``,
         all means over pairs of groups, of the training rows by the initial and by the trained model.
-    information_kept_ : float
-        Share of the initial model's gain in squared error over a constant that the trained model has.
     path_ : dict of ndarray
         As that of `TransportClassifier`, with ``mean_squared_error``.
     history_ : dict of ndarray

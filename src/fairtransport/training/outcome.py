@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,14 +12,17 @@ from fairtransport.criteria.criterion import criterion_text, needs_labels
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.training.evaluation import share_kept
-from fairtransport.training.weight_path import MIN_INFORMATION
+from fairtransport.training.responses import ScoredClasses
+from fairtransport.training.weight_path import AT_FLOOR, MIN_INFORMATION
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from fairtransport._arrays import Floats
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.criterion import ComparedStrata
-    from fairtransport.training.evaluation import ScoreMetrics
+    from fairtransport.training.evaluation import ScoreEvaluator, ScoreMetrics
     from fairtransport.training.responses import ScoredResponse
 
 _MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
@@ -104,32 +107,60 @@ def describe_weight(
     max_disparity: float | None,
     remedy: str,
     rows: str = "training rows",
+    change: HeldOutChange | None = None,
 ) -> Notice:
     """Describe how training ended, why its weight was chosen, and what parity cost."""
     text, warnings = ending.text, [*ending.warnings, *losses.warnings]
     if reason:
+        if change is not None and not change.evidence.excludes_difference:
+            reason = reason.replace(AT_FLOOR, "the rank disparity is no more than chance shows")
+        reason = reason.format(kept=max(metrics.information_kept, 0.0))
         text = f"{reason} (parity_weight {parity_weight:.3g}); {text}"
-        if not reached:
+        if not reached and (change is None or max_disparity is not None):
             warnings += _warnings_of_disparity(metrics, reason, max_disparity, remedy=remedy, rows=rows)
-    return Notice(f"{text}; {losses.text}" if losses.text else text, tuple(warnings))
+    return Notice(text if losses.text in text else f"{text}; {losses.text}", tuple(warnings))
 
 
-def notices_of_losses(information_kept: float, figures: Figures, excess: float, response: ScoredResponse) -> Notice:
-    """Describe what parity cost: nearly constant scores, lost information, or scores that only shrank."""
+def describe_change(outcome: Notice, change: HeldOutChange, owner: str, advice: str, *, seeks_parity: bool) -> Notice:
+    """Add to an outcome what rows show about parity, with a warning where it is not what was sought."""
+    found, notice = change.evidence, change.notice(owner, advice)
+    if seeks_parity and not notice.warnings and not found.shows_parity:
+        message = (
+            f"Parity cannot be shown: {change.figures}. The smallest group has {found.smallest_group:,} rows. More "
+            "rows, or fewer and larger groups (small='pool'), show more."
+        )
+        notice = Notice(warnings=((message, FairnessWarning),))
+    limit = f"groups differ by at most {100 * found.rate_limit:.1f} percentage points (95 % confidence)"
+    return Notice(f"{outcome.text}; {limit}", (*outcome.warnings, *notice.warnings))
+
+
+def notices_of_losses(
+    information_kept: float, figures: Figures, excess: float, response: ScoredResponse, already: Collection[str] = ()
+) -> Notice:
+    """Describe what parity cost: nearly constant scores, lost information, or scores that only shrank.
+
+    What is ``already`` set is not advised.
+    """
     spread = figures["spread"]
     if spread[1] < _CONSTANT * spread[0]:
         remark = "the scores are nearly constant"
     elif information_kept < MIN_INFORMATION:
         remark = f"{max(information_kept, 0.0):.0%} of the initial model's information is left"
     else:
-        return _notice_of_shrinkage(figures, excess, response.shrinkage_remedies)
+        return _notice_of_shrinkage(figures, excess, _allowed(response.shrinkage_remedies, already))
     before, after = figures[response.quality_name]
+    remedies = ("a smaller parity_weight or amount", "parity_weight='auto'", *response.aware_remedies)
     message = (
         f"Parity cost most of the model: {remark}; the {response.quality_text} fell from {before:.3f} to {after:.3f}. "
-        "These features allow no more at this weight. Use a smaller parity_weight or amount, parity_weight='auto', "
-        f"repair with the group at hand ({response.repair}, {response.aware_option}), or another criterion."
+        f"These features allow no more at this weight. Use {_allowed((*remedies, 'another criterion'), already)}."
     )
     return Notice(remark, ((message, FairnessWarning),))
+
+
+def _allowed(remedies: Sequence[str], already: Collection[str]) -> str:
+    """Return remedies that are not yet set, in words."""
+    *others, last = (each for each in remedies if not any(setting in each for setting in already))
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _notice_of_shrinkage(figures: Figures, excess: float, remedies: str) -> Notice:
@@ -144,19 +175,6 @@ def _notice_of_shrinkage(figures: Figures, excess: float, remedies: str) -> Noti
         f"before (rank disparity {ranks[0]:.3f} to {ranks[1]:.3f}). Use {remedies}."
     )
     return Notice("scores were squeezed more than their order was equalised", ((message, FairnessWarning),))
-
-
-def notice_of_group_weights(information_kept: float, response: ScoredResponse) -> Notice:
-    """Describe weights for each group that lose the information without any parity: there are too few rows."""
-    if information_kept >= MIN_INFORMATION:
-        return Notice()
-    share = f"{max(information_kept, 0.0):.0%}"
-    remark = f"weights for each group keep {share} of the initial model's information on rows left out"
-    message = (
-        f"There are too few rows for group_specific=True: {remark}. Use shared weights, or repair with the group at "
-        f"hand ({response.repair})."
-    )
-    return Notice(remark, ((message, FairnessWarning),))
 
 
 def _warnings_of_disparity(
@@ -227,11 +245,10 @@ def parity_evidence(scores: Floats, comparisons: Comparisons) -> ParityEvidence:
     scores, the noise of a group of n rows is that of a Brownian bridge B, :math:`B(F) / \sqrt{n}`; permuted groups
     differ by the same amount. The limit of selection rates is that of the same mean for ranks.
     """
-    exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
     ranks = pooled_ranks(scores, comparisons.row_weights)
-    total = float(comparisons.weights.sum())
-    disparity, of_ranks = (exact.value_and_gradient(values, comparisons).value / total for values in (scores, ranks))
-    noise, noise_of_ranks = _noise(_quantile_steps(scores, comparisons.row_weights), comparisons) / total
+    disparity, of_ranks = (_mean_distance(values, comparisons) for values in (scores, ranks))
+    steps = _quantile_steps(scores, comparisons.row_weights)
+    noise, noise_of_ranks = _noise(steps, comparisons) / comparisons.weights.sum()
     varies = bool(np.ptp(scores) > 0.0)
     rates = of_ranks + float(np.quantile(noise_of_ranks, 1.0 - _LEVEL))
     return ParityEvidence(
@@ -243,6 +260,12 @@ def parity_evidence(scores: Floats, comparisons: Comparisons) -> ParityEvidence:
         n_rows=len(scores),
         smallest_group=min(cell.size for cell in comparisons.cells),
     )
+
+
+def _mean_distance(scores: Floats, comparisons: Comparisons) -> float:
+    """Return the mean Wasserstein-1 distance over pairs."""
+    exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
+    return exact.value_and_gradient(scores, comparisons).value / float(comparisons.weights.sum())
 
 
 def _quantile_steps(scores: Floats, row_weights: Floats | None) -> Floats:
@@ -273,6 +296,7 @@ def _noise(widths: Floats, comparisons: Comparisons) -> Floats:
 
 # Do no harm: plain and changed scores of rows that neither model was fitted to.
 
+HELD_OUT, TRAINED_ON = "rows that it was not fitted to", "rows that it was fitted to"
 _ABOVE_FLOOR = 1.5  # times the disparity that chance shows: what is left is said
 
 
@@ -293,30 +317,46 @@ class HeldOutChange:
     error_name: str
 
     @property
+    def is_closer(self) -> bool:
+        """Whether groups came closer to each other."""
+        return self.rank_disparity[1] < self.rank_disparity[0]
+
+    @property
     def is_harm(self) -> bool:
         """Whether groups did not come closer, while the error rose by more than one standard error or they parted."""
         before, after = self.rank_disparity
         error_rose = self.error[1] - self.error[0] > self.error_noise
-        return after >= before and (error_rose or after - before > self.evidence.floor)
+        return not self.is_closer and (error_rose or after - before > self.evidence.floor)
 
-    def warn(self, owner: str, advice: str) -> None:
-        """Warn where error and disparity are no better than before, or where more than chance is left."""
+    @property
+    def figures(self) -> str:
+        """What became of disparity and error, in words."""
         (error, error_after), (before, after), found = self.error, self.rank_disparity, self.evidence
-        figures = (
+        return (
             f"on {found.n_rows:,} {self.rows}, the mean rank disparity between groups goes from "
             f"{before:.3f} to {after:.3f} (at most {found.limit:.3f} with 95 % confidence; chance alone shows "
             f"{found.floor:.3f}), and the {self.error_name} from {error:.3f} to {error_after:.3f}"
         )
+
+    def notice(self, owner: str, advice: str) -> Notice:
+        """Describe error and disparity that are no better than before, or disparity beyond chance that is left."""
+        found = self.evidence
         if self.is_harm:
-            warn_caller(f"{owner} does not help: {figures}. {advice}", FairnessWarning)
-        elif self.is_full and after > _ABOVE_FLOOR * found.floor and found.shows_difference:
-            warn_caller(f"{owner} leaves more than chance: {figures}. {advice}", FairnessWarning)
-        elif self.information_kept < MIN_INFORMATION:
-            warn_caller(
-                f"{owner} keeps {max(self.information_kept, 0.0):.0%} of what the plain model explains: {figures}. An "
-                "amount below 1 keeps more.",
-                FairnessWarning,
-            )
+            remark = "does not help"
+        elif self.is_full and found.disparity > _ABOVE_FLOOR * found.floor and not found.excludes_difference:
+            remark = f"{'leaves' if found.shows_difference else 'may leave'} more than chance"
+        else:
+            return Notice()
+        return Notice(remark, ((f"{owner} {remark}: {self.figures}. {advice}", FairnessWarning),))
+
+    def warn(self, owner: str, advice: str) -> None:
+        """Warn of what `notice` says, or of little that was kept."""
+        warnings = self.notice(owner, advice).warnings
+        if not warnings and self.information_kept < MIN_INFORMATION:
+            kept = f"keeps {max(self.information_kept, 0.0):.0%} of what the plain model explains"
+            warnings = ((f"{owner} {kept}: {self.figures}. An amount below 1 keeps more.", FairnessWarning),)
+        for message, category in warnings:
+            warn_caller(message, category)
 
 
 def held_out_change(
@@ -327,7 +367,7 @@ def held_out_change(
     *,
     classifies: bool,
     is_full: bool = True,
-    rows: str = "rows that it was not fitted to",
+    rows: str = HELD_OUT,
     min_size: int = 30,
 ) -> HeldOutChange:
     """Compare two scores of the same rows; ``outcomes`` are 0 and 1, or numbers.
@@ -343,14 +383,24 @@ def held_out_change(
     each = [(s > 0.5) != (outcomes > 0.5) if classifies else (s - outcomes) ** 2 / variance for s in (before, after)]
     change = each[1].astype(float) - each[0]
     mean = float(shares @ change)
-    plain, changed = (parity_evidence(pooled_ranks(s, pairs.row_weights), pairs) for s in (before, after))
+    plain, changed = (pooled_ranks(scores, pairs.row_weights) for scores in (before, after))
+    evidence = parity_evidence(changed, pairs)
     return HeldOutChange(
         error=(float(shares @ each[0]), float(shares @ each[1])),
         error_noise=float(np.sqrt(shares**2 @ (change - mean) ** 2)),
-        rank_disparity=(plain.disparity, changed.disparity),
-        evidence=changed,
+        rank_disparity=(_mean_distance(plain, pairs), evidence.disparity),
+        evidence=evidence,
         information_kept=share_kept(*squared),
         is_full=is_full,
         rows=rows,
         error_name="error rate" if classifies else "unexplained share of the variance of y",
     )
+
+
+def evaluated_change(evaluator: ScoreEvaluator, scores: Floats, **options: Any) -> HeldOutChange:
+    """Compare scores of an evaluator's rows with those of its initial model, as `held_out_change` does."""
+    response = evaluator.response
+    return held_out_change(
+        response.as_outcomes(evaluator.initial_scores), response.as_outcomes(scores), evaluator.outcomes,
+        evaluator.comparisons.criterion, classifies=isinstance(response, ScoredClasses), **options,
+    )  # fmt: skip
