@@ -59,7 +59,7 @@ def test_without_parity_it_is_the_library(trees, data, new_data):
     "options", [{"distance": "discrete"}, {"target": "barycenter"}, {"smooth_groups": False}], ids=str
 )
 def test_other_kinds_and_targets_reduce_the_disparity(trees, data, options):
-    assert disparity(fitted(trees, data, parity_weight=0.6, **options), data) < 0.7 * disparity(
+    assert disparity(fitted(trees, data, parity_weight=0.5, **options), data) < 0.7 * disparity(
         fitted(trees, data, parity_weight=0.0), data
     )
 
@@ -155,12 +155,12 @@ def test_the_fitted_model_belongs_to_the_library_and_contains_no_groups(trees, d
 def test_no_penalty_if_groups_differ_by_chance_only(data):
     rng = np.random.default_rng(5)
     model = TransportBoostingClassifier(LIGHT, random_state=0)
-    with pytest.warns(ft.FairnessWarning, match=r"Parity cannot be shown: .* The smallest group has 576 rows\."):
+    with pytest.warns(ft.FairnessWarning, match=r"Parity cannot be shown: .* disparity of 1,200 rows"):
         model.fit(data.X, data.y, sensitive_features=rng.integers(2, size=data.n))
     assert model.unit_ == 0.0
     assert model.outcome_.startswith(
         "the groups of the initial model differ no more than by chance; nothing was moved; ran all 30 rounds; "
-        "held-out rows cannot exclude a difference of 6"
+        "held-out rows cannot exclude a difference of 7"
     )
     assert model.parity_weight_ == 0.0
 

@@ -78,7 +78,7 @@ def test_early_stopping_is_on_the_distances_within_labels(trees):
 
 def probabilities_of(trees, X, codes, *, criterion="demographic_parity", labels=None):
     rows = TrainingData(X, np.zeros(len(X), int) if labels is None else labels, make_groups(codes))
-    return estimate_group_probabilities(library_of(trees, "classification"), rows, rows.compare(criterion), 0)
+    return estimate_group_probabilities(library_of(trees, "classification"), rows, rows.compare(criterion))
 
 
 @BOTH

@@ -43,7 +43,7 @@ def test_audits_in_files_and_files_of_scores_give_the_same_comparison(run, here)
 
 
 def test_an_audit_names_what_it_is_about(run, here):
-    path = audited(run, "s", "audit.json", "--label", "y", "--pos-label", "1", "--title", "March", "--seed", 7)
+    path = audited(run, "s", "audit.json", "--label", "y", "--title", "March", "--seed", 7)
     provenance = Audit.from_json(path).provenance
     assert provenance.title == "March"
     assert [file.name for file in provenance.files] == ["scores.csv"]
@@ -52,6 +52,7 @@ def test_an_audit_names_what_it_is_about(run, here):
     assert provenance.files[0].sha256 == hashlib.sha256(Path("scores.csv").read_bytes()).hexdigest()
     assert provenance.columns == {"score": ("s",), "sensitive_features": ("race",), "label": ("y",)}
     assert (provenance.rows, provenance.positive, provenance.seed) == (800, "1", 7)
+    assert "Positive label: 1." in run("compare", "audit.json", "audit.json").stdout
     assert provenance.date is not None
     assert provenance.versions["fairtransport"] == ft.__version__
 

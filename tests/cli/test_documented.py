@@ -12,11 +12,13 @@ import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
 from tests.worlds import score_table
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import fairtransport as ft
 from fairtransport.auditing import Inference
 from fairtransport.cli.app import app
+from fairtransport.cli.train import MethodOptions, make_estimator
 from fairtransport.paper.finding import Claim, Finding
 from fairtransport.paper.reproduction import Reproduction
 from fairtransport.tabular import TableModel
@@ -159,6 +161,30 @@ def test_every_command_is_on_the_page(run):
     assert len(commands) >= 7
     for name in commands:
         assert f"fairtransport {name} " in page, name
+
+
+DEFAULT = re.compile(r"`--([a-z-]+)(?: ([\w.]+))?` \(default\)")
+
+
+def test_every_default_on_the_page_is_that_of_the_command():
+    page, commands = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8"), get_command(app).commands
+    assert not re.search("default", DEFAULT.sub("", page))  # none is named in another form
+    for section in re.split(r"^## ", page, flags=re.MULTILINE):
+        name = section.partition("\n")[0]
+        for option, value in DEFAULT.findall(section):
+            known = [commands[name]] if name in commands else commands.values()
+            options = [one for command in known for one in command.params if f"--{option}" in one.opts]
+            if not value:  # the other side of a flag
+                options = [one for one in commands[name].params if f"--{option}" in one.secondary_opts]
+                assert not options[0].default, option
+            elif option == "parity-weight":  # without it the estimators' own
+                made = [
+                    make_estimator(MethodOptions(method), None, task="classification", verbose=False)
+                    for method in ("cot", "dot", "trees")
+                ]
+                assert {one.parity_weight for one in made} == {value}
+            else:
+                assert {str(one.default) for one in options} == {value}, option
 
 
 def test_the_page_lists_the_exit_statuses_of_the_help(run):

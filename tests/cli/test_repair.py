@@ -187,6 +187,7 @@ def test_labels_are_used_to_fit_and_figures_are_those_of_the_criterion(here, run
         assert after == pytest.approx(distances(out, "s_repaired", label=label), abs=1e-3)
     assert figures["after"]["pairwise_disparity_label_1"]["value"] < distances(out, "s", label=1) / 2
     assert "Pairs, positive label" in result.output
+    assert (figures["positive"], "Positive label of y: 1." in result.output) == ("1", True)
 
 
 def test_repair_within_strata_and_its_sql(here, run):

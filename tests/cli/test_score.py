@@ -99,8 +99,10 @@ def test_missing_values_and_new_categories_are_counted(run, here, raw_people):
     frame.write_csv("odd.csv")
     result = call(run, "--json", files=["odd.csv"])
     shown = json.loads(result.stdout)
-    assert (shown["scored"], shown["unreadable"], shown["unseen_category"]) == (10, 1, 2)
-    assert "Treated as missing: 1 cell" in call(run, "--force", files=["odd.csv"]).stdout
+    assert (shown["scored"], shown["replaced"]) == (9, {"unseen category": {"region": 1}})
+    text = call(run, "--force", files=["odd.csv"]).stdout
+    assert "Without a score: 1 row, column 'hours' is not a number." in text
+    assert "Not seen in training: the category of 1 cell of column 'region'." in text
 
 
 def test_standard_input_and_output(run, here, raw_people):

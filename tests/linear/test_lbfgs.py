@@ -295,7 +295,7 @@ def test_attributes_say_what_happened():
     assert model.coef_.shape == (1, 5)
     assert model.intercept_.shape == (1,)
     np.testing.assert_array_equal(model.common_coef_, model.coef_[0])
-    assert model.outcome_.startswith(f"converged after {model.n_iter_} iterations; groups differ by at most ")
+    assert model.outcome_ == f"converged after {model.n_iter_} iterations"
     assert model.parity_weight_ == 1.0
     assert model.history_["update"].tolist() == list(range(1, model.n_iter_ + 1))
     assert model.groups_.names == ("a", "b")

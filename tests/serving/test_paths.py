@@ -11,6 +11,7 @@ from tests.serving.conftest import people
 import fairtransport as ft
 from fairtransport.metrics import noise_floor, pairwise_disparity
 from fairtransport.persistence import make_keys
+from fairtransport.serving._answers import Answer
 from fairtransport.serving._counters import SCORE_BINS, RequestCounts, ScoreCounts, SharedCounts
 from fairtransport.tabular.rows import ReasonKind, RowReason
 
@@ -73,13 +74,15 @@ def test_processes_share_their_counts_and_go_on_after_a_kill(tmp_path):
     first, second = (RequestCounts(SharedCounts(tmp_path, 2, index)) for index in range(2))
     first.add(200, 0.01)
     second.add(200, 0.02)
-    second.add_rows(7, [RowReason("no group in 'sex'", ReasonKind.NO_GROUP)])
+    reasons = {2: RowReason("no group in 'sex'", ReasonKind.NO_GROUP)}
+    second.add_answer(Answer(np.zeros(7), reasons, "v", {"unreadable": {"a": 2}}))
     again = RequestCounts(SharedCounts(tmp_path, 2, 1))  # in place of the second
     again.add(599, 100.0)
     total = first.total()
     assert total["statuses"].sum() == total["latencies"].sum() == 3
     assert total["statuses"][-1] == 1
     assert total["sums"].tolist() == pytest.approx([100.03, 7])
+    assert (total["reasons"].sum(), total["replaced"].tolist()) == (1, [2, 0, 0])
     counts = [ScoreCounts("FM", SharedCounts(tmp_path, 2, index), "v") for index in range(2)]
     for one in counts:
         one.add(np.array([0.0, 1.0, 0.5]), np.array([[0], [1], [2]]))  # the last belongs to no group

@@ -93,6 +93,24 @@ def test_a_row_that_cannot_be_scored_has_a_reason_and_the_others_a_score(client,
     assert "CANARY" not in str(reasons)
 
 
+@pytest.mark.parametrize("adjusting", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_in_a_column_of_numbers_and_unseen_categories_are_told(client, rows, tmp_path, kind, adjusting):
+    served = client("table.ft", **({"store": tmp_path / "store"} if adjusting else {}))
+    people = [{**row, "age": str(row["age"]), "job": "cook"} for row in rows[1][:6]]
+    people[1]["age"], people[2]["age"], people[3]["job"], people[4]["job"] = "CANARY", "1_000", "CANARY", "CANARY"
+    response = ask(served, body_of(people, kind), KINDS[kind])
+    content = response.json()
+    reason = "column 'age' is not a number"
+    assert content["rejected"] == [{"row": 1, "reason": reason}, {"row": 2, "reason": reason}]
+    assert content["replaced"] == {"unseen category": {"job": 2}}
+    assert json.loads(response.headers["X-Replaced-Cells"]) == {"unseen category": 2}
+    metrics = served.get("/metrics").text
+    assert 'fairtransport_replaced_cells_total{kind="unseen category"} 2.0' in metrics
+    assert 'fairtransport_rejected_rows_total{reason="not a number"} 2.0' in metrics
+    assert "CANARY" not in response.text + metrics
+
+
 def test_many_rows_that_the_model_cannot_score_take_a_bounded_number_of_calls(client, rows, monkeypatch, capfd):
     real, calls = ft.TransportClassifier.predict_proba, []
 

@@ -122,6 +122,14 @@ def test_lines_that_cannot_be_scored_are_rejected_with_their_reason(tmp_path):
         found = [json.loads(line)["score"] for line in out.read_text().splitlines()]
         scorer = RowScorer(ft.load(tmp_path / "model.ft"), unknown_group=policy)
         np.testing.assert_allclose(found, np.delete(scorer.score_rows(spoiled).scores, 2), rtol=1e-12)
+    ft.save(MODELS["aware table"](), tmp_path / "model.ft", people_per_point=1)
+    write_rows(rows, spoiled.assign(job=["secret", *spoiled["job"][1:]]))
+    result = run(tmp_path, *common, "--out", tmp_path / "table.jsonl")
+    assert (tmp_path / "table.jsonl.rejected.jsonl").read_text() == (tmp_path / "out.jsonl.rejected.jsonl").read_text()
+    assert "column 'job' has categories that training did not see" in result.stderr
+    assert "3 lines rejected" in result.stderr
+    assert "1 cell unlike those of training" in result.stderr
+    assert "secret" not in result.stderr
 
 
 def test_rows_of_no_known_group_teach_nothing():

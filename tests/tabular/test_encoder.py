@@ -132,7 +132,7 @@ def test_rare_words_share_a_column_and_new_ones_join_them():
     assert encoder.get_feature_names_out().tolist() == ["job=cook", "job=smith", "job other"]
     new = {"job": ["never seen", None, " cook "]}
     assert encoder.transform(new).tolist() == [[0, 0, 1], [0, 0, 1], [1, 0, 0]]
-    assert encoder.transform_counted(new)[1] == {"unreadable": 0, "unseen category": 0, "rare or unseen category": 1}
+    assert [*encoder.transform_noted(new)[1]] == [("rare or unseen category", "job")]
     few = TableEncoder(max_categories=1).fit(table)
     assert few.get_feature_names_out().tolist() == ["job=cook", "job other"]
 
@@ -142,9 +142,9 @@ def test_a_few_odd_cells_are_taken_for_missing_and_counted():
     cells[3], cells[77] = "about 20", "unknown"
     encoder = TableEncoder().fit({"hours": cells})
     assert (encoder.plans_[0].kind, encoder.unreadable_) == ("number", {"hours": 2})
-    matrix, counts = encoder.transform_counted({"hours": ["12", "dozen", "inf", None]})
+    matrix, replaced = encoder.transform_noted({"hours": ["12", "dozen", "inf", None]})
     assert matrix[1:, 0].tolist() == [0.0, 0.0, 0.0]
-    assert counts["unreadable"] == 1
+    assert replaced["unreadable", "hours"].tolist() == [False, True, False, False]
 
 
 def test_codes_are_words():

@@ -171,6 +171,29 @@ def test_strata_are_needed_where_a_repair_was_fitted_within_them():
     assert {2, 3} <= {*result.reasons}
 
 
+def test_cells_of_another_kind_have_a_reason_and_unseen_ones_are_counted():
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(FRAME["age"], "D")
+    table = TABLE.assign(hired=Y, member=FRAME["age"] > 40, day=days)
+    repair = ft.QuantileRepairClassifier(LogisticRegression(max_iter=1000))
+    scorer = RowScorer(TableModel(repair, label="hired", sensitive_features=["member"], aware=True).fit(table))
+    rows = {name: [*table[name][:1].astype(object)] * 8 for name in table}
+    rows["age"][1], rows["day"][2], rows["job"][3] = "secret", "secret", "secret"
+    flag = int(rows["member"][0])
+    rows["member"][4:] = [flag, float(flag), str(flag), str(bool(flag)).upper()]
+    result = scorer.score_rows(rows)
+    assert result.reasons == {1: "column 'age' is not a number", 2: "column 'day' is not a date"}
+    assert [reason.kind for reason in result.reasons.values()] == ["not a number", "not readable"]
+    assert (result.counts, result.replaced["unseen category", "job"].tolist()) == ({"unseen category": {"job": 1}}, [3])
+    assert len({*result.scores[[0, 4, 5, 6, 7]]}) == 1  # a boolean in any writing
+    pipeline = RowScorer(make_pipeline(encoder(handle_unknown="ignore"), LogisticRegression()).fit(FRAME, Y))
+    assert pipeline.score_rows(rows).counts == {"unseen category": {"job": 1}}
+    table.loc[7, "age"] = None
+    odd = table.astype({"age": object})
+    odd.loc[7, "age"] = "many"  # such a cell was missing in training, and is so now
+    kept = TableModel(LogisticRegression(max_iter=1000), label="hired", sensitive_features=["sex"]).fit(odd)
+    assert kept.score_rows(rows).counts["unreadable"] == {"age": 1}
+
+
 def test_a_table_model_predicts():
     table = TABLE.assign(hired=np.where(Y == 1, "yes", "no"))
     model = TableModel(LogisticRegression(max_iter=1000), label="hired", sensitive_features=["sex"]).fit(table)

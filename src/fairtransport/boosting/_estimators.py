@@ -24,13 +24,7 @@ from fairtransport.boosting._libraries import default_estimator, library_of
 from fairtransport.boosting._objective import learner_distance, make_loss
 from fairtransport.boosting._search import HeldOutRows, RoundSearch, train
 from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
-from fairtransport.boosting._training_data import (
-    as_selectable,
-    check_eval_set,
-    check_shape,
-    check_target,
-    check_training_data,
-)
+from fairtransport.boosting._training_data import check_eval_set, check_shape, check_target, check_training_data
 from fairtransport.criteria import DemographicParity
 from fairtransport.criteria.criterion import EACH_OTHER, as_criterion, criterion_name, needs_labels
 from fairtransport.groups import UNKNOWN_GROUPS, GroupPolicy, Groups, check_policy
@@ -39,11 +33,10 @@ from fairtransport.strata import Strata, make_strata
 from fairtransport.training.evaluation import as_parameters_say, spread_points
 from fairtransport.training.outcome import (
     Notice,
+    describe_change,
     describe_criterion,
-    describe_evidence,
     describe_weight,
     notices_of_losses,
-    parity_evidence,
     within_chance,
 )
 from fairtransport.training.weight_path import check_budget
@@ -136,8 +129,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         """Train towards the criterion."""
         self._check_parameters(strata)
         owner = type(self).__name__
-        seeds = [int(seed) for seed in check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)]
-        library = self._library(seeds[0])
+        library = self._library()
         response = self._response_class.of(y, sample_weight, library, owner)
         X = as_features(X)
         rows = check_training_data(
@@ -148,6 +140,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         library.check_settings()
         check_target(self.target, rows.groups)
         rows.weights = response.row_weights(library, rows)
+        rows = rows.in_canonical_order()
         known_strata = None if rows.strata is None else Strata.from_spec(rows.strata.to_spec())
         eval_rows = check_eval_set(eval_set, rows, response.read)
         if eval_rows is not None:
@@ -157,12 +150,13 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         criterion = self._criterion_in_training()
         penalty = PenaltySettings(criterion, self.target, self.distance, self.scale, self.smooth_groups)
         with config_context(enable_metadata_routing=False):  # the inner estimators are passed their options directly
-            held_out = self._held_out_rows(library, rows, eval_rows, seeds[1])
+            held_out = self._held_out_rows(library, rows, eval_rows)
             weight = None if isinstance(self.parity_weight, str) else float(self.parity_weight)
             choice = None
             if held_out is not None:
-                choice = RoundSearch(library, penalty, held_out, response, seeds[2]).choose(weight, self.max_disparity)
-            training = train(library, penalty, rows, choice, parity_weight=weight, response=response, seed=seeds[2])
+                search = RoundSearch(library, penalty, held_out, response)
+                choice = search.choose(weight, self.max_disparity, check_policy(self.groups).min_size)
+            training = train(library, penalty, rows, choice, parity_weight=weight, response=response)
         self.__dict__.update(response.attributes | training.attributes)
         self.groups_, self.group_sizes_ = Groups.from_spec(rows.groups.to_spec()), rows.groups.counts
         self.strata_ = known_strata
@@ -185,13 +179,10 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
     ) -> Notice:
         """Describe rounds, weight, what parity cost and what was not reached, in the words of the linear estimators."""
         remedy = f"Repair (repair=QuantileRepair(), or {response.repair})"
-        evidence, is_automatic = None, isinstance(self.parity_weight, str)
-        seeks_parity = is_automatic and self.max_disparity is None and self.repair is None
-        if seeks_parity and training.compared.is_everywhere:
-            evidence = parity_evidence(training.scores, training.evaluator.comparisons.criterion)
+        change = training.change
         if training.is_within_chance and self.parity_weight_ == 0.0:
             start = within_chance()
-            if evidence is not None and evidence.shows_difference:  # the test of training rows is the stricter one
+            if change is not None and change.evidence.shows_difference:  # the test of training rows is the stricter one
                 differ = "groups of the training rows differ too little to be distinguished from chance"
                 start = f"{differ}; nothing was moved"
             outcome = Notice(f"{start}; {ending}")
@@ -204,31 +195,34 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             outcome = describe_weight(
                 Notice(ending), losses,
                 parity_weight=self.parity_weight_, metrics=training.metrics, reason=training.reason,
-                reached=training.reached, max_disparity=self.max_disparity, remedy=remedy, rows=rows,
+                reached=training.reached or self.max_disparity is None, max_disparity=self.max_disparity,
+                remedy=remedy, rows=rows,
             )  # fmt: skip
-        if evidence is not None:
-            outcome = describe_evidence(outcome, evidence, response, reached=training.reached, remedy=remedy, rows=rows)
+        if change is not None:
+            is_full = isinstance(self.parity_weight, str) and self.max_disparity is self.repair is None
+            advice = f"{remedy} with the group at hand goes further." if self.repair is None else ""
+            outcome = describe_change(outcome, replace(change, is_full=is_full), "Training for parity", advice)
         return describe_criterion(outcome, self.criterion, training.compared)
 
-    def _library(self, seed: int) -> Library:
+    def _library(self) -> Library:
         """Return the library of the estimator, with a clone of it that has a seed."""
-        estimator = default_estimator(self.task, seed) if self.estimator is None else self.estimator
+        estimator = default_estimator(self.task) if self.estimator is None else self.estimator
         library = library_of(estimator, self.task)
         library.estimator = clone(estimator)
         if self.random_state is not None and estimator.get_params().get("random_state", 0) is None:
-            library.estimator.set_params(random_state=seed)
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            library.estimator.set_params(random_state=int(seed))
         return library
 
     def _held_out_rows(
-        self, library: Library, rows: TrainingData, eval_rows: TrainingData | None, seed: int
+        self, library: Library, rows: TrainingData, eval_rows: TrainingData | None
     ) -> HeldOutRows | None:
         """Return the rows on which rounds and weight are chosen; None where both are given."""
-        rows = replace(rows, X=as_selectable(rows.X))
         if eval_rows is not None:
-            return HeldOutRows.given(rows, replace(eval_rows, X=as_selectable(eval_rows.X)))
+            return HeldOutRows.given(rows, eval_rows.in_canonical_order())
         if library.patience is None and not isinstance(self.parity_weight, str):
             return None
-        return HeldOutRows.of(rows, self.validation_fraction, np.random.default_rng(seed))
+        return HeldOutRows.of(rows, self.validation_fraction)
 
     def _fit_repair(self, predictions: Floats, rows: TrainingData) -> QuantileRepair:
         repair = clone(self.repair).set_params(range=self._range, groups=self.groups)

@@ -26,6 +26,7 @@ from fairtransport.boosting._constants import (
     FEWEST_LEAVES,
     GROUP_LEARNING_RATE,
     GROUP_ROUNDS,
+    LEAF_ROWS,
     MOST_LEAVES,
     PATIENCE,
     POISSON_STEP,
@@ -83,6 +84,7 @@ class _Library:
     default_rate: ClassVar[float]
     neutral_params: ClassVar[dict[str, Any]]
     logistic_params: ClassVar[dict[str, Any]]
+    reproducible_params: ClassVar[dict[str, Any]] = {}
     losses: ClassVar[Mapping[str | None, str]]
 
     def __init__(self, estimator: Any, task: str, patience: int | None = None) -> None:
@@ -161,12 +163,15 @@ class _Library:
         the user gave no estimator.
         """
         n_rows, unset = rows.groups.n_rows, self.unset_params()
-        chosen = self.settings_by_size(n_rows, getattr(rows.X, "shape", (0, 0))[1])
+        rate = 0.5 if self.is_regression else float(np.mean(rows.labels))
+        chosen = self.settings_by_size(n_rows, getattr(rows.X, "shape", (0, 0))[1], 4.0 * rate * (1.0 - rate))
         if not is_default:
             open_names = {name for names in (set(ROUNDS), self.size_params) if names <= unset for name in names}
             chosen = {name: value for name, value in chosen.items() if name in open_names}
         if n_rows <= FEW_ROWS and "n_jobs" in unset:
             chosen["n_jobs"] = 1
+        if not any(name in self.estimator.get_params() for name in self.reproducible_params):
+            chosen |= self.reproducible_params
         sized = type(self)(clone(self.estimator).set_params(**chosen), self.task)
         if isinstance(n_iter_no_change, int):
             sized.patience = n_iter_no_change
@@ -174,12 +179,16 @@ class _Library:
             sized.patience = math.ceil(PATIENCE / sized.learning_rate)
         return sized
 
-    def settings_by_size(self, n_rows: int, n_columns: int) -> dict[str, Any]:
-        """Return settings of the trees for a table of this size: each sees half of the columns if there are enough."""
-        leaves = min(max(round(math.sqrt(n_rows / ROWS_OF_LEAVES)), FEWEST_LEAVES), MOST_LEAVES)
+    def settings_by_size(self, n_rows: int, n_columns: int, balance: float) -> dict[str, Any]:
+        """Return settings of the trees for a table of this size: each sees half of the columns if there are enough.
+
+        ``balance`` is the variance of the labels, 1 for equally frequent ones: what a row shows about a rate.
+        """
+        leaves = min(max(round(math.sqrt(balance * n_rows / ROWS_OF_LEAVES)), FEWEST_LEAVES), MOST_LEAVES)
         name = self.tree_size[0]
         size = leaves if name == "num_leaves" else round(math.log2(leaves))
-        return {**ROUNDS, name: size, "colsample_bytree": COLUMN_SHARE if n_columns > FEW_COLUMNS else 1.0}
+        chosen = {**ROUNDS, name: size, "colsample_bytree": COLUMN_SHARE if n_columns > FEW_COLUMNS else 1.0}
+        return chosen | ({"min_child_samples": round(LEAF_ROWS / balance)} if name == "num_leaves" else {})
 
     def check_features(self, X: Any) -> None:
         """Raise TypeError for features that the library cannot read and does not refuse."""
@@ -239,6 +248,7 @@ class LightGBM(_Library):
     default_rate = 0.1
     neutral_params: ClassVar = {"objective": None, "class_weight": None}
     logistic_params: ClassVar = {"objective": "binary"}
+    reproducible_params: ClassVar = {"deterministic": True, "force_col_wise": True}  # not what is faster at the moment
     losses: ClassVar = {
         "regression": "squared_error",
         None: "squared_error",
@@ -495,9 +505,9 @@ _LIBRARIES: tuple[type[Library], ...] = (LightGBM, XGBoost)
 _REPAIR = {"classification": "QuantileRepairClassifier", "regression": "QuantileRepairRegressor"}
 
 
-def default_estimator(task: str, random_state: int | None) -> Any:
-    """Return LightGBM's estimator."""
-    return LightGBM.estimator_class(task)(random_state=random_state, verbose=-1)
+def default_estimator(task: str) -> Any:
+    """Return LightGBM's estimator, with one seed for everybody."""
+    return LightGBM.estimator_class(task)(random_state=0, verbose=-1)
 
 
 def library_of(estimator: Any, task: str) -> Library:

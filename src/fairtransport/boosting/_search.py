@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,12 @@ from fairtransport.boosting._constants import (
 )
 from fairtransport.boosting._libraries import TrainingRun
 from fairtransport.boosting._settings import RoundSchedule
+from fairtransport.boosting._training_data import deal
 from fairtransport.criteria.criterion import weigh_by_reliability
 from fairtransport.criteria.penalty import DiscretePenalty
+from fairtransport.strata import make_strata
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after
+from fairtransport.training.outcome import held_out_change
 from fairtransport.training.weight_path import AutomaticWeight, WeightPath
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from fairtransport.boosting._training_data import TrainingData
     from fairtransport.criteria.criterion import ComparedStrata
     from fairtransport.training.evaluation import ScoreMetrics
+    from fairtransport.training.outcome import HeldOutChange
 
 # Early stopping on the objective: the loss plus the penalty at its full weight, on held-out rows.
 
@@ -83,6 +87,7 @@ class Choice:
     has_differences: bool = True
     reason: str = ""
     reached: bool = True
+    change: HeldOutChange | None = None
 
 
 def training_run(library: Library, rows: TrainingData) -> TrainingRun:
@@ -104,6 +109,18 @@ def make_evaluator(
     return ScoreEvaluator(response, rows.labels.astype(np.float64), shares, comparisons, plain)
 
 
+@dataclass(frozen=True, eq=False)
+class PartsEvaluator(ScoreEvaluator):
+    """Evaluates scores by the models of several parts: each one's errors differ, and cancel where rows are pooled."""
+
+    within_parts: ScoreEvaluator
+
+    def evaluate(self, scores: Floats) -> ScoreMetrics:
+        """Return the metrics of all rows, but how far one model's disparity exceeds chance, if that is farther."""
+        metrics = super().evaluate(scores)
+        return replace(metrics, excess=max(metrics.excess, self.within_parts.evaluate(scores).excess))
+
+
 class RoundSearch:
     """Boosters of all parts of a table, trained side by side and evaluated on the rows that they do not see.
 
@@ -116,10 +133,8 @@ class RoundSearch:
         penalty: PenaltySettings,
         held_out: HeldOutRows,
         response: BoostedClasses | BoostedNumbers,
-        seed: int,
     ) -> None:
-        self._library, self._penalty, self._held_out = library, penalty, held_out
-        self._response, self._seed = response, seed
+        self._library, self._penalty, self._held_out, self._response = library, penalty, held_out, response
         self._n_rows = held_out.n_rows
         self._tables = [
             library.open_table(training_run(library, training), validation.X) for training, validation in held_out.parts
@@ -153,8 +168,28 @@ class RoundSearch:
     @cached_property
     def evaluator(self) -> ScoreEvaluator:
         """Evaluates scores of the held-out rows against those of the plain models."""
-        plain = self._library.loss.predictions(self.plain_margins)
-        return make_evaluator(self._response, self._penalty, self._held_out.rows, plain)
+        rows, plain = self._held_out.rows, self._library.loss.predictions(self.plain_margins)
+        pooled = make_evaluator(self._response, self._penalty, rows, plain)
+        if not self._is_in_parts:
+            return pooled
+        part = np.repeat(np.arange(len(self._tables)), [held_out.groups.n_rows for _, held_out in self._held_out.parts])
+        rows = replace(rows, strata=make_strata(part.astype(str), n_groups=len(rows.groups)))
+        return PartsEvaluator(**vars(pooled), within_parts=make_evaluator(self._response, self._penalty, rows, plain))
+
+    @property
+    def _is_in_parts(self) -> bool:
+        return len(self._tables) > 1 and self._held_out.rows.strata is None
+
+    def _change(self, scores: Floats, min_size: int) -> HeldOutChange | None:
+        """Return what became of the held-out rows; None where they were trained on."""
+        if not self._held_out.is_new:
+            return None
+        evaluator, n_models = self.evaluator, len(self._tables) if self._is_in_parts else 1
+        judged = evaluator.within_parts if isinstance(evaluator, PartsEvaluator) else evaluator
+        return held_out_change(
+            evaluator.initial_scores, scores, evaluator.outcomes, judged.comparisons.criterion,
+            classifies=not self._library.is_regression, min_size=min_size // n_models, n_models=n_models,
+        )  # fmt: skip
 
     @property
     def has_differences(self) -> bool:
@@ -164,7 +199,7 @@ class RoundSearch:
     @cached_property
     def _probabilities(self) -> list[NDArray[np.float32] | None]:
         return [
-            self._penalty.group_probabilities(self._library, rows, reference, self._seed)
+            self._penalty.group_probabilities(self._library, rows, reference)
             for (rows, _), reference in zip(self._held_out.parts, self._references, strict=True)
         ]
 
@@ -231,8 +266,11 @@ class RoundSearch:
                 break
         return FairRounds(schedule, best.number, _history(records)), library.loss.predictions(chosen)
 
-    def choose(self, parity_weight: float | None, max_disparity: float | None) -> Choice:
-        """Train with a given weight, or with the one that a rule chooses on a path of weights."""
+    def choose(self, parity_weight: float | None, max_disparity: float | None, min_size: int) -> Choice:
+        """Train with a given weight, or with the one that a rule chooses on a path of weights, if it helps.
+
+        Groups with fewer than ``min_size`` rows are not judged.
+        """
         scores: dict[float, Floats] = {}
 
         def fit(weight: float, previous: Any) -> tuple[FairRounds, Floats]:
@@ -246,9 +284,16 @@ class RoundSearch:
             point, reason, reached = path.at(0.0), "", True
         else:
             point, reason, reached = AutomaticWeight(max_disparity, WEIGHTS).choose(path)
+        change = self._change(scores[point.weight], min_size)
+        if change is not None and parity_weight is max_disparity is None:
+            if point.weight > 0.0 and not change.helps:
+                point, change = path.at(0.0), change.undone()
+                reason, reached = "training for parity does not help: the plain model is kept", False
+            elif not change.evidence.shows_parity:
+                reason = reason.replace("at its noise floor", "near its noise floor")
         return Choice(
             self.plain_rounds, point.weight, point.result, scores[point.weight], path, self.has_differences, reason,
-            reached,
+            reached, change,
         )  # fmt: skip
 
 
@@ -273,13 +318,18 @@ class HeldOutRows:
     n_rows: int
     name: str = "held-out rows"
 
+    @property
+    def is_new(self) -> bool:
+        """Whether no model of a part was trained on the rows that it is evaluated on."""
+        return all(training is not held_out for training, held_out in self.parts)
+
     @classmethod
-    def of(cls, rows: TrainingData, share: float | None, rng: np.random.Generator) -> HeldOutRows:
-        """Split the rows, stratified by group and label, or by group and whether y is above its mean."""
+    def of(cls, rows: TrainingData, share: float | None) -> HeldOutRows:
+        """Split rows in canonical order, stratified by group and label, or group and whether y is above its mean."""
         n_rows = rows.groups.n_rows
         n_folds = (N_PARTS_OF_LARGE if n_rows > LARGE_TABLE else N_FOLDS) if share is None else max(2, round(1 / share))
         once = share is not None or n_rows > LARGE_TABLE
-        folds = _folds(rows, n_folds, rng)
+        folds = _folds(rows, n_folds)
         numbers = (0,) if once else range(n_folds)
         splits = [(np.flatnonzero(folds != number), np.flatnonzero(folds == number)) for number in numbers]
         enough = all(
@@ -296,12 +346,9 @@ class HeldOutRows:
         return cls(((rows, held_out),), held_out, rows.groups.n_rows)
 
 
-def _folds(rows: TrainingData, n_folds: int, rng: np.random.Generator) -> Ints:
+def _folds(rows: TrainingData, n_folds: int) -> Ints:
     """Return the fold of each row; -1 for rows of groups that are too small to be split."""
-    high = rows.labels > np.mean(rows.labels)
-    order = np.lexsort((rng.random(len(high)), high, group_cells(rows.groups)))
-    folds = np.empty(len(high), dtype=np.int64)
-    folds[order] = np.arange(len(high)) % n_folds
+    folds = deal(2 * group_cells(rows.groups) + (rows.labels > np.mean(rows.labels)), n_folds)
     for members in rows.groups.rows:
         if members.size < n_folds:
             folds[members] = -1
@@ -334,6 +381,7 @@ class Training:
     scores: Floats
     metrics: ScoreMetrics
     compared: ComparedStrata
+    change: HeldOutChange | None
 
 
 def train(
@@ -344,7 +392,6 @@ def train(
     *,
     parity_weight: float | None,
     response: BoostedClasses | BoostedNumbers,
-    seed: int,
 ) -> Training:
     """Train on all rows."""
     run = training_run(library, rows)
@@ -363,7 +410,7 @@ def train(
             library, rows, reference,
             parity_weight=weight,
             schedule=choice.rounds.schedule,
-            group_probabilities=penalty.group_probabilities(library, rows, reference, seed),
+            group_probabilities=penalty.group_probabilities(library, rows, reference),
         )  # fmt: skip
         model = library.fit_objective(run, n_rounds, objective)
         margins = library.margins(model, rows.X)
@@ -397,4 +444,5 @@ def train(
         scores=scores,
         metrics=metrics,
         compared=reference.compared.resolved,
+        change=choice.change,
     )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 
 from fairtransport._labels import real_targets, two_classes
 from fairtransport._sklearn import take_rows
@@ -29,7 +27,7 @@ from fairtransport.boosting._objective import (
     moments,
     prediction_divisor,
 )
-from fairtransport.boosting._training_data import hard_probabilities
+from fairtransport.boosting._training_data import deal, hard_probabilities
 from fairtransport.criteria.criterion import needs_labels
 from fairtransport.training.responses import ScoredClasses, ScoredNumbers, ScoredResponse
 
@@ -108,12 +106,12 @@ class PenaltySettings:
         return PlainReference(factor, divisor, weighed, compared, targets)
 
     def group_probabilities(
-        self, library: Library, rows: TrainingData, reference: PlainReference, seed: int
+        self, library: Library, rows: TrainingData, reference: PlainReference
     ) -> NDArray[np.float32] | None:
         """Return the probabilities of the groups given the features, or None where rows count for their group."""
         if not self.smooth_groups:
             return None
-        return estimate_group_probabilities(library, rows, reference.compared, seed)
+        return estimate_group_probabilities(library, rows, reference.compared)
 
     def objective(
         self,
@@ -148,35 +146,31 @@ class PenaltySettings:
 # cross-fitting: no model predicts rows that it was trained on.
 
 
-def estimate_group_probabilities(
-    library: Library, rows: TrainingData, compared: ComparedRows, seed: int
-) -> NDArray[np.float32]:
+def estimate_group_probabilities(library: Library, rows: TrainingData, compared: ComparedRows) -> NDArray[np.float32]:
     """Estimate the probability of each group given a row's features and, where they matter, its label and stratum."""
     parts = compared.resolved.compared
     labels = sorted({part.label for part in parts if part.label is not None})
     if not labels:
-        probabilities = _cross_fitted(library, rows, seed)
+        probabilities = _cross_fitted(library, rows)
     else:
         probabilities = np.zeros((rows.groups.n_rows, len(rows.groups)), dtype=np.float32)
         for label in labels:
             of_label = np.flatnonzero(rows.labels == label)
-            probabilities[of_label] = _cross_fitted(library, rows.select(of_label), seed)
+            probabilities[of_label] = _cross_fitted(library, rows.select(of_label))
     if labels or parts[0].stratum is not None:
         _match_totals(probabilities, rows, compared)
     return probabilities
 
 
-def _cross_fitted(library: Library, rows: TrainingData, seed: int) -> NDArray[np.float32]:
+def _cross_fitted(library: Library, rows: TrainingData) -> NDArray[np.float32]:
     groups, weights = rows.groups, rows.weights
     if groups.counts.max() < GROUP_FOLDS:  # too few rows for the folds
         return hard_probabilities(groups)
     probabilities = np.zeros((groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last column is "in no group"
-    folds = StratifiedKFold(GROUP_FOLDS, shuffle=True, random_state=seed)
     for codes in groups.memberships:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-            splits = list(folds.split(np.zeros(len(codes)), codes))
-        for training, held_out in splits:
+        folds = deal(codes, GROUP_FOLDS)
+        for fold in range(GROUP_FOLDS):
+            training, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
             known, labels = np.unique(codes[training], return_inverse=True)
             if len(known) == 1:
                 probabilities[held_out, known[0]] = 1.0

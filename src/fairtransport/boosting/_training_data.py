@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import narwhals as nw
 import numpy as np
 from numba import config
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from fairtransport._columns import short_type
-from fairtransport._sklearn import as_features, n_rows, take_rows
+from fairtransport._sklearn import as_features, group_cells, n_rows, take_rows
 from fairtransport._validation import check_length, check_weights
 from fairtransport.criteria.criterion import (
     ComparedStrata,
@@ -128,9 +130,51 @@ class TrainingData:
         strata = None if self.strata is None else self.strata.select(rows)
         return TrainingData(take_rows(self.X, rows), self.labels[rows], self.groups.select(rows), weights, strata)
 
+    def in_canonical_order(self) -> TrainingData:
+        """Return the rows in an order that depends on their content only, and is as good as random.
+
+        Rows that differ in their group or stratum alone are in the order of the other rows of these.
+        """
+        self.X = as_selectable(self.X)
+        keys = _row_keys(self.X)
+        cells = group_cells(self.groups)
+        if self.strata is not None:
+            cells = cells * (len(self.strata.codes) + 1) + self.strata.codes
+        _, cells = np.unique(cells, return_inverse=True)
+        totals = np.zeros(cells.max(initial=0) + 1, dtype=np.uint64)
+        np.add.at(totals, cells, keys)
+        weights = np.ones(len(keys)) if self.weights is None else self.weights
+        return self.select(np.lexsort((totals[cells], weights, self.labels, keys)))
+
     def compare(self, criterion: str | Criterion) -> ComparedRows:
         """Return where a criterion compares the groups of these rows."""
         return compare_rows(criterion, self.groups, labels=self.labels, strata=self.strata, row_weights=self.weights)
+
+
+def _row_keys(X: Any) -> NDArray[np.uint64]:
+    """Return a hash of each row's values, which is the same for each type of table."""
+    factors = np.random.default_rng(0).integers(1 << 63, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
+    if issparse(X):
+        return _mixed(csr_array((_bits(X.data), X.indices, X.indptr), shape=X.shape) @ factors)
+    table = nw.from_native(X, pass_through=True, eager_only=True)
+    columns = table.iter_columns() if isinstance(table, nw.DataFrame) else np.asarray(X).T
+    return _mixed(sum(_bits(column) * factor for column, factor in zip(columns, factors, strict=True)))
+
+
+def _bits(column: Any) -> NDArray[np.uint64]:
+    """Return 64 bits for each number or text, 0 for the number 0."""
+    values = np.asarray(column)
+    if values.dtype.kind in "biuf":
+        numbers = values.astype(np.float64) + 0.0  # no negative zero
+        numbers[np.isnan(numbers)] = np.nan
+        return _mixed(numbers.view(np.uint64))
+    texts = [str(value) for value in values.tolist()]
+    known = {text: hashlib.blake2b(text.encode(), digest_size=8).digest() for text in set(texts)}
+    return np.frombuffer(b"".join(known[text] for text in texts), dtype=np.uint64)
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return (bits ^ (bits >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
 
 
 def check_shape(X: Any, n_features: int | None = None, *, owner: str) -> None:
@@ -215,6 +259,14 @@ def check_eval_set(
         check_length(range(length), size=n_rows(X), name=f"{name} of eval_set")
     groups.require()
     return TrainingData(X, labels, groups, strata=strata)
+
+
+def deal(cells: Ints, n_folds: int) -> Ints:
+    """Return a fold for each of the rows in canonical order: those of a cell are dealt in turn."""
+    _, first, codes = np.unique(cells, return_index=True, return_inverse=True)
+    folds = np.empty(len(cells), dtype=np.int64)
+    folds[np.argsort(first[codes], kind="stable")] = np.arange(len(cells)) % n_folds  # names of groups do not decide
+    return folds
 
 
 # The training rows of an objective: one pass counts their scores in cells, another looks up their derivatives.

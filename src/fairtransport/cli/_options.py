@@ -72,7 +72,7 @@ _SHARED = {
     ),
     "features": option("COLUMNS", "Columns of the features, if the model was fitted without column names."),
     "label": option("COLUMN", "Column with the labels: two classes, such as 0 and 1, or numbers (see --task)."),
-    "pos_label": option("LABEL", "Label that counts as positive [default: the larger one]."),
+    "pos_label": option("LABEL", "Label that counts as positive; needed unless 0/1, false/true, no/yes or -1/1."),
     "task": choice(
         "classification|regression",
         "Whether the labels are two classes or numbers [default: recognised from the labels].",

@@ -219,6 +219,7 @@ def run_repair(
     set_aside = dict(repair.set_aside_) if fit_on else {}
     summary = {
         "criterion": criterion,
+        "positive": None if done.positive is None else str(done.positive),
         "rows": done.counts,
         "not_learned_from": set_aside,
         "fitted_to_these_rows": not fit_on,
@@ -232,6 +233,8 @@ def run_repair(
     if output.write_json(summary):
         return
     _show(figures, done, set_aside, n_groups=len(repair.groups_), fitted_here=not fit_on)
+    if done.positive is not None:
+        print_sentence(f"Positive label of {label}: {done.positive}.")
     for sentence in describe_repair(repair):
         print_sentence(f"{sentence}.")
     output.print_paths({"Written": out, "SQL": sql, "Lookup table": lookup})

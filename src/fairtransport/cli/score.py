@@ -111,12 +111,13 @@ def run_score(
                 on_progress=tell,
             )
     listed = rejected if result.set_aside else None
+    cells = sorted(result.replaced.items())
     summary = {
         "rows": result.rows,
         "scored": result.scored,
         **({} if result.positive is None else {"positive": result.positive}),
         "set_aside": result.set_aside,
-        **{name.replace(" ", "_"): number for name, number in result.counts.items()},
+        "replaced": {kind: {name: n for (one, name), n in cells if one == kind} for (kind, _), _ in cells},
         "rejected": None if listed is None else str(listed),
         "warnings": warnings,
         "written": out,
@@ -184,7 +185,7 @@ def _nameless_file() -> Iterator[tuple[Any, str]]:
         yield file, str(descriptors / str(file.fileno()))
 
 
-# What a table may have that is not as in training: its name among the counts, and the sentence about so many cells.
+# What a cell may have that is not as in training: the sentence about so many cells of a column.
 _CELLS = {
     "unreadable": "Treated as missing: {} without a readable number or date.",
     "unseen category": "Not seen in training: the category of {}.",
@@ -197,7 +198,6 @@ def _summary(result: FileScores, warnings: list[str]) -> Iterator[str]:
     yield f"{result.scored:,} of {result.rows:,} rows have a score.{decided}"
     for reason, rows in result.set_aside.items():
         yield f"Without a score: {count_of(rows, 'row')}, {reason}."
-    for kind, sentence in _CELLS.items():
-        if result.counts.get(kind):
-            yield sentence.format(count_of(result.counts[kind], "cell"))
+    for (kind, name), n_cells in sorted(result.replaced.items()):
+        yield _CELLS[kind].format(f"{count_of(n_cells, 'cell')} of column {name!r}")
     yield from (f"Note: {text}" for text in warnings)

@@ -26,7 +26,7 @@ from fairtransport._validation import describe_error
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import handling, print_stderr
 from fairtransport.cli._limits import EXCEEDED
-from fairtransport.cli._output import check_paths, standard_output
+from fairtransport.cli._output import check_paths, count_of, standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -328,7 +328,8 @@ def run_stream(
         without = adjuster.rows_without_group
         unknown = f" ({without:,} without a known group)" if without else ""
         counts = f"{adjuster.rows:,} rows scored{unknown}, {run.rejected:,} lines rejected{where}"
-        print_stderr(f"done: {counts}, {adjuster.alarms} alarms")
+        cells = f", {count_of(run.replaced.total(), 'cell')} unlike those of training" if run.replaced else ""
+        print_stderr(f"done: {counts}{cells}, {adjuster.alarms} alarms")
         if stop.by == signal.SIGINT:
             raise typer.Exit(130)
 

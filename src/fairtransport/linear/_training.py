@@ -33,8 +33,6 @@ from fairtransport.linear.sgd_problem import TrainingProblem
 from fairtransport.strata import Strata
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after, spread_points
 from fairtransport.training.outcome import (
-    HELD_OUT,
-    TRAINED_ON,
     Notice,
     describe_change,
     describe_criterion,
@@ -94,6 +92,7 @@ class _CrossFit:
     def __init__(self, problem: ParityProblem) -> None:
         self._fold_of_row = _fold_positions(problem.rows) % N_FOLDS
         self._folds = [_Fold(problem, self._fold_of_row == fold) for fold in range(N_FOLDS)]
+        self.pairs = problem.evaluator.comparisons.criterion.within(self._fold_of_row)
         self.evaluator = replace(problem.evaluator, initial_scores=self._held_out(lambda fold: fold.initial_scores))
 
     def scores(self, weight: float, start: Floats | None = None) -> Floats:
@@ -304,23 +303,26 @@ class _PathRun:
 
         An automatic weight that would do harm is not used: the plain model is the answer.
         """
-        problem, point = self._problem, trained.point
+        problem, point, options = self._problem, trained.point, self._problem.options
         if problem.comparisons.strata.compared[0].stratum is not None:
             return trained  # chance is not the same in each stratum
-        evaluator, scores, rows = problem.evaluator, problem.loss.scores(point.result.parameters), TRAINED_ON
+        is_free = options.parity_weight is options.max_disparity is None
+        evaluator, scores = problem.evaluator, problem.loss.scores(point.result.parameters)
+        rest: dict[str, Any] = {"is_full": is_free, "min_size": options.groups.min_size}
         is_moved = not np.array_equal(scores, evaluator.initial_scores)
         if is_moved and problem.is_memorised:
-            evaluator, rows = self.cross_fit.evaluator, HELD_OUT
-            scores = self.cross_fit.scores(point.weight, point.result.parameters)
-        options = problem.options
-        seeks_parity = options.parity_weight != 0.0 and options.max_disparity is None
-        change = evaluated_change(evaluator, scores, is_full=seeks_parity, rows=rows, min_size=options.groups.min_size)
-        if is_moved and seeks_parity and options.parity_weight is None and not change.is_closer:
-            metrics = replace(evaluator.evaluate(evaluator.initial_scores), information_kept=1.0)
-            point = PathPoint(0.0, LbfgsResult(problem.start, True, 0, []), metrics)
-            trained = replace(trained, reason=UNDONE)
+            evaluator, scores = self.cross_fit.evaluator, self.cross_fit.scores(point.weight, point.result.parameters)
+            rest |= {"pairs": self.cross_fit.pairs, "n_models": N_FOLDS, "min_size": options.groups.min_size // N_FOLDS}
         else:
-            point = replace(point, metrics=replace(point.metrics, information_kept=change.information_kept))
+            rest["rows"] = "rows that it was fitted to"
+        change = evaluated_change(evaluator, scores, **rest)
+        if is_moved and is_free and not change.helps:
+            change = change.undone()
+            point = PathPoint(
+                0.0, LbfgsResult(problem.start, True, 0, []), evaluator.evaluate(evaluator.initial_scores)
+            )
+            trained = replace(trained, reason=UNDONE)
+        point = replace(point, metrics=replace(point.metrics, information_kept=change.information_kept))
         trained.path.put(point)
         return replace(trained, point=point, change=change)
 
@@ -431,12 +433,9 @@ def _outcome(trained: _Trained, problem: ParityProblem, figures: dict[str, tuple
     if change is None:
         return outcome
     advice = f"{remedy} with the group at hand goes further."
-    if change.is_harm:
-        others = "Shared weights" if options.group_specific else "Own weights for each group (group_specific=True)"
-        kept_plain = "The plain model is kept. " if trained.reason == UNDONE else ""
-        advice = f"{kept_plain}{others} or repair ({response.repair}) may do better."
-    seeks_parity = options.parity_weight is None and options.max_disparity is None
-    return describe_change(outcome, change, "Training", advice, seeks_parity=seeks_parity)
+    if not change.helps and options.group_specific:
+        advice = f"Shared weights or repair ({response.repair}) may do better."
+    return describe_change(outcome, change, "Training for parity", advice)
 
 
 # Fourth stage of ``fit``: the stochastic solver, which moves each group, label and stratum to a fixed target.

@@ -106,6 +106,7 @@ class FileRepair:
     after: GroupHistograms
     held_out: tuple[GroupHistograms, ...] = ()
     strata: tuple[str, ...] = ()
+    positive: Any = None  # the label that counts as positive
 
     def by_stratum(self, histograms: GroupHistograms) -> CountedCells:
         """Split histograms of cells by stratum."""
@@ -155,9 +156,9 @@ def repair_file(
             sums.add(kept, codes[kept], before, after, used)
             if on_progress is not None:
                 on_progress(table.share())
-        folds, total = sums.histograms(pos_label)  # invalid labels raise before the file appears
+        folds, total, positive = sums.histograms(pos_label)  # invalid labels raise before the file appears
     held_out = _cross_fitted_histograms(folds, repair, columns.strata) if cross_fit else ()
-    return FileRepair(counts, reduce(add, folds), total, held_out, columns.strata)
+    return FileRepair(counts, reduce(add, folds), total, held_out, columns.strata, positive)
 
 
 class _BatchRepairer:
@@ -257,19 +258,19 @@ class _HistogramSums:
             positive_label(self._labels, source=f"Column {self._columns.label!r}")  # raises
         return _value_codes(column, self._labels)
 
-    def histograms(self, pos_label: Any) -> tuple[list[GroupHistograms], GroupHistograms]:
-        """Return the histograms of each fold before repair, and of all rows after it."""
+    def histograms(self, pos_label: Any) -> tuple[list[GroupHistograms], GroupHistograms, Any]:
+        """Return the histograms of each fold before repair, and of all rows after it, and the positive label."""
         summed = [one for one in self._sums if one is not None]
         if not summed or not summed[-1].rows.any():
             raise ValueError("No row gets a repaired score: none has both a score and a group that the fit has seen.")
         *folds, after = summed
         if self._columns.label is None or not self._labels:
-            return folds, after
+            return folds, after, None
         ordered = make_groups({self._columns.label: self._labels}).labels
         positive = positive_label(ordered, pos_label, source=f"Column {self._columns.label!r}")
         if positive == self._labels[0]:  # it was counted as the negative one
-            return [*map(_swap_classes, folds)], _swap_classes(after)
-        return folds, after
+            return [*map(_swap_classes, folds)], _swap_classes(after), positive
+        return folds, after, positive
 
 
 def _swap_classes(histograms: GroupHistograms) -> GroupHistograms:

@@ -38,7 +38,7 @@ from fairtransport.stream import ContinualAdjuster, StoreError
 from fairtransport.stream.input import input_schema_for
 from fairtransport.stream.loop import MissingGroups, adjust_batch
 from fairtransport.tabular.cells import RowCells, join_cells
-from fairtransport.tabular.rows import RowReason
+from fairtransport.tabular.rows import RowReason, count_cells
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fairtransport.serving.settings import ServerSettings
     from fairtransport.stream import AdjustmentReport
     from fairtransport.stream.input import InputBatch
+    from fairtransport.tabular.rows import Replaced
 
 # Answers that were given, by the keys of their requests, so that a request that is sent again gets the same answer.
 
@@ -61,7 +62,7 @@ class LoggedAnswer(NamedTuple):
 
     def line(self) -> bytes:
         answer = self.answer
-        given = {"version": answer.version, "scores": answer.scores_or_none(), "reasons": answer.reasons}
+        given = {**vars(answer), "scores": answer.scores_or_none()}
         text = json.dumps({**self._asdict(), "answer": given}, allow_nan=False, separators=(",", ":")).encode()
         return b"%08x %b\n" % (zlib.crc32(text), text)
 
@@ -116,10 +117,10 @@ def read_answers(path: Path) -> list[LoggedAnswer]:
     return answers
 
 
-def _restored(version: str, scores: list[float | None], reasons: dict[str, str]) -> Answer:
+def _restored(version: str, scores: list[float | None], reasons: dict[str, str], replaced: Any = None) -> Answer:
     # Its rows were counted by kind when it was first given.
     kinds = {int(row): RowReason(reason) for row, reason in reasons.items()}
-    return Answer(np.array(scores, dtype=np.float64), kinds, version)
+    return Answer(np.array(scores, dtype=np.float64), kinds, version, replaced or {})
 
 
 _MAX_BATCHES = 20  # between two checkpoints
@@ -258,13 +259,13 @@ class AdjustedScoring:
 
     def _commit(self, chosen: list[_Waiting]) -> list[Answer]:
         """Score and adjust, then store; return an answer for each request."""
-        scores, reasons = self._adjust(join_cells([waiting.rows for waiting in chosen], self.model.wanted))
+        scores, reasons, replaced = self._adjust(join_cells([waiting.rows for waiting in chosen], self.model.wanted))
         version = f"{self.model.version}+{self._adjuster.batches}"
         answers, start = [], 0
         for waiting in chosen:
             stop = start + waiting.rows.n_rows
             own = {row - start: reason for row, reason in reasons.items() if start <= row < stop}
-            answers.append(Answer(scores[start:stop], own, version))
+            answers.append(Answer(scores[start:stop], own, version, count_cells(replaced, start, stop)))
             start = stop
         logged = [
             LoggedAnswer(waiting.key, waiting.check, self._adjuster.batches, answer)
@@ -275,13 +276,14 @@ class AdjustedScoring:
         self._adjuster.checkpoint()
         with self._arrived:
             self._log.confirm(logged)
-        for waiting, answer in zip(chosen, answers, strict=True):
-            self._requests.add_rows(waiting.rows.n_rows, answer.reasons.values())
+        for answer in answers:
+            self._requests.add_answer(answer)
         return answers
 
-    def _adjust(self, rows: RowCells) -> tuple[Any, dict[int, RowReason]]:
-        """Return the scores of rows, and the reason of each that has none."""
+    def _adjust(self, rows: RowCells) -> tuple[Any, dict[int, RowReason], Replaced]:
+        """Return the scores of rows, the reason of each that has none, and the cells that were replaced."""
         scores, reasons = np.full(rows.n_rows, np.nan), dict(rows.rejected)
+        replaced: Replaced = {}
         for start in range(0, rows.kept.size, self._settings.batch):
             numbers = rows.kept[start : start + self._settings.batch]
             columns = {name: column[start : start + numbers.size] for name, column in rows.columns.items()}
@@ -289,6 +291,8 @@ class AdjustedScoring:
                 self._adjuster, self._schema.read(RowCells(numbers.size, columns)), self._report_on
             )
             reasons |= {int(numbers[row]): reason for row, reason in batch.rejected}
+            for key, cells in batch.replaced.items():
+                replaced[key] = np.append(replaced.get(key, cells[:0]), numbers[cells])
             if report is None:
                 continue
             scores[numbers[batch.accepted]] = report.scores
@@ -299,7 +303,7 @@ class AdjustedScoring:
                 _LOG.warning("%s", warning)
             if self.served[1] is not None:
                 self.served[1].add(report.scores, self._codes(batch))
-        return scores, reasons
+        return scores, reasons, replaced
 
     def _codes(self, batch: InputBatch) -> Any:
         """Return the groups of each row; new groups are not counted."""

@@ -29,6 +29,7 @@ class Answer:
     scores: Floats
     reasons: dict[int, RowReason] = field(default_factory=dict)
     version: str = ""
+    replaced: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def scores_or_none(self) -> list[float | None]:
         scores: list[float | None] = self.scores.tolist()
@@ -56,12 +57,16 @@ def answer_format(accept: str) -> str:
 def make_response(answer: Answer, file_format: str) -> Response:
     """Return the response in one of the formats that `answer_format` returns."""
     media_type = next(kind for kind, name in FORMATS.items() if name == file_format)
-    return Response(_WRITERS[file_format](answer), headers={"X-Model-Version": answer.version}, media_type=media_type)
+    headers = {"X-Model-Version": answer.version}
+    if answer.replaced:
+        headers["X-Replaced-Cells"] = json.dumps({kind: sum(cells.values()) for kind, cells in answer.replaced.items()})
+    return Response(_WRITERS[file_format](answer), headers=headers, media_type=media_type)
 
 
 def _json(answer: Answer) -> str:
     content: dict[str, Any] = {"model": answer.version, "scores": answer.scores_or_none()}
     content["rejected"] = [{"row": row, "reason": reason} for row, reason in sorted(answer.reasons.items())]
+    content["replaced"] = answer.replaced
     return json.dumps(content, allow_nan=False, separators=(",", ":"))
 
 

@@ -17,11 +17,11 @@ import numpy as np
 from fairtransport.tabular.rows import ReasonKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from fairtransport._arrays import Floats, Ints
-    from fairtransport.tabular.rows import RowReason
+    from fairtransport.serving._answers import Answer
 
 
 #: Upper bounds, in seconds, of the histogram of latencies; the last one is infinite.
@@ -78,14 +78,12 @@ class RequestCounts:
         self._by_latency[int(self._bounds.searchsorted(seconds))] += 1.0
         self._sums[0] += seconds
 
-    def add_rows(self, n_rows: int, reasons: Iterable[RowReason]) -> None:
-        self._sums[1] += n_rows
-        for reason in reasons:
+    def add_answer(self, answer: Answer) -> None:
+        self._sums[1] += answer.scores.size
+        for reason in answer.reasons.values():
             self._by_reason[REASONS.index(reason.kind)] += 1.0
-
-    def add_replaced(self, counts: Mapping[str, int]) -> None:
-        for index, kind in enumerate(REPLACED):
-            self._replaced[index] += counts.get(kind, 0)
+        for kind, cells in answer.replaced.items():
+            self._replaced[REPLACED.index(kind)] += sum(cells.values())
 
     def total(self) -> dict[str, Floats]:
         """Return the counts of all processes."""

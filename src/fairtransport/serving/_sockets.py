@@ -21,7 +21,9 @@ def listen(host: str, port: int) -> socket.socket:
         raise ValueError(f"port must be from 1 to 65535, or 0 for a free port; got {port}.")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        # Connections inherit it: an answer in two parts would wait for the client's delayed acknowledgement.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except PermissionError as error:
         raise PermissionError(
             error.errno, f"Port {port} is not permitted for this user; choose one above 1023, or 0 for a free port"
@@ -34,6 +36,7 @@ def listen(host: str, port: int) -> socket.socket:
         else:
             raise
         raise OSError(error.errno, message) from error
+    return listening
 
 
 def is_loopback(host: str) -> bool:

@@ -102,18 +102,19 @@ class FileScoring:
     def _score(self, body: bytes, file_format: str) -> Answer:
         model, counts = self.served
         rows = read_rows(body, file_format, model.wanted, self._settings.max_rows)
-        scores, reasons = np.full(rows.n_rows, np.nan), rows.rejected
+        scores, reasons, replaced = np.full(rows.n_rows, np.nan), rows.rejected, {}
         if rows.kept.size:
             result = model.scorer.score_rows(rows.columns)
             scores[rows.kept] = result.scores
             reasons = {**reasons, **{int(rows.kept[row]): reason for row, reason in result.reasons.items()}}
-            self._requests.add_replaced(result.counts)
+            replaced = result.counts
             codes = None if counts is None else model.group_codes(rows.columns)
             if counts is not None and codes is not None:
                 scored = ~np.isnan(result.scores)
                 counts.add(result.scores[scored], codes[scored])
-        self._requests.add_rows(rows.n_rows, reasons.values())
-        return Answer(scores, reasons, model.version)
+        answer = Answer(scores, reasons, model.version, replaced)
+        self._requests.add_answer(answer)
+        return answer
 
     def close(self) -> None:
         """Do nothing: there is nothing to store."""

@@ -114,8 +114,13 @@ def _scores_schema(model: ServedModel) -> dict[str, Any]:
                 "description": "One for each row, in their order; null for a row that has none.",
             },
             "rejected": {"type": "array", "items": rejected, "description": "Rows without a score, and why."},
+            "replaced": {
+                "type": "object",
+                "additionalProperties": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+                "description": "Cells taken for others, such as unseen categories: their number, by kind and column.",
+            },
         },
-        "required": ["model", "scores", "rejected"],
+        "required": ["model", "scores", "rejected", "replaced"],
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,13 @@ _MIN_LINES = 100  # before the share of rejected lines is checked
 _PATIENCE = 5.0  # seconds for lines that are in a file already
 
 
+_REPLACED = {
+    "unreadable": "cells without a readable number or date; they are treated as missing",
+    "unseen category": "categories that training did not see; the model scores them as none of those it knows",
+    "rare or unseen category": "categories that were rare or not there in training; the model scores them as rare ones",
+}
+
+
 class TooManyRejectedError(ValueError):
     """More lines were rejected than the run allows."""
 
@@ -147,6 +155,7 @@ class StreamRun:
     ) -> None:
         self.adjuster, self.source, self.options, self.reporter = adjuster, source, options, reporter
         self.rejected = 0
+        self.replaced: Counter[tuple[str, str]] = Counter()  # cells of this run, by kind and column
         self._topic = topic
         self._reader = BatchReader(source, schema, options.column, options.format, options.delimiter)
         self._missing_groups = MissingGroups(schema)
@@ -289,6 +298,10 @@ class StreamRun:
             self._write_scored(batch, report.scores)
         if self._topic is not None:
             self._topic.end_batch()
+        for (kind, name), rows in batch.replaced.items():
+            if (kind, name) not in self.replaced:
+                self._warn(f"column {name!r} has {_REPLACED[kind]}")
+            self.replaced[kind, name] += rows.size
         if report is not None:
             self._warn(self._missing_groups.check_first_batch(report, *self._reader.further_columns))
             self.reporter.report_batch(report, lines=self.source.lines, rejected=self.rejected)

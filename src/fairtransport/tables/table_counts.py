@@ -358,6 +358,7 @@ class TableCounts:
     strata_columns: tuple[str, ...] = ()
     cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     residuals: ResidualSums | None = None
+    positive: Any = None  # the label that counts as positive
 
     @property
     def rows(self) -> int:
@@ -430,7 +431,7 @@ def count_table(
     if policy.missing == "error" and set_aside.get("no group"):
         raise missing_values_error(f"{set_aside['no group']} rows of {say_columns(columns.sensitive_features)}")
     made = _groups(kept.keys("g", columns.sensitive_features), "sensitive_features", policy)
-    positive = None if columns.label is None else _positive(kept, columns.label, pos_label)
+    positive, is_positive = (None, None) if columns.label is None else _positive(kept, columns.label, pos_label)
 
     def count(at: Any = slice(None)) -> GroupHistograms:
         weights, squares = (None if values is None else values[at] for values in (kept.weights, kept.squares))
@@ -441,7 +442,7 @@ def count_table(
             masses=kept.rows[at] if weights is None else weights,
             squares=squares,
             rows=kept.rows[at],
-            labels=None if positive is None else positive[at],
+            labels=None if is_positive is None else is_positive[at],
         )
 
     by_stratum: Mapping[str, GroupHistograms] = {}
@@ -455,7 +456,7 @@ def count_table(
     if is_regression:
         roles = named.renamed(table.keys)
         residuals = _residuals(table, roles, named, histograms, policy)
-    return TableCounts(histograms, by_stratum, set_aside, weight, named.strata, points, residuals)
+    return TableCounts(histograms, by_stratum, set_aside, weight, named.strata, points, residuals, positive)
 
 
 def _residuals(
@@ -514,9 +515,9 @@ def _groups(keys: dict[str, Any], role: str, policy: GroupPolicy) -> Groups:
     return groups
 
 
-def _positive(entries: _Entries, name: str, pos_label: Any) -> Bools:
-    """Return which entries have the positive label."""
+def _positive(entries: _Entries, name: str, pos_label: Any) -> tuple[Any, Bools]:
+    """Return the positive label, and which entries have it."""
     by_label = make_groups({name: entries.frame["label"].to_native()}, GroupPolicy(max_groups=MOST_ENTRIES))
     labels = list(by_label.labels)
     positive = positive_label(labels, pos_label, source=f"Column {name!r}")
-    return by_label.codes == (labels.index(positive) if positive in labels else -1)
+    return positive, by_label.codes == (labels.index(positive) if positive in labels else -1)

@@ -13,21 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice, check_count, check_flag
-from fairtransport.tabular.column_plans import (
-    RARE_OR_UNSEEN,
-    UNREADABLE,
-    UNSEEN,
-    ColumnRules,
-    LeftOut,
-    plan_column,
-    read_table,
-)
+from fairtransport.tabular.column_plans import ColumnRules, LeftOut, plan_column, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from fairtransport._arrays import Bools
     from fairtransport.tabular.column_plans import ColumnPlan
 
 
@@ -135,30 +128,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """Return the encoded rows, an array or a CSR matrix, of a table with the columns that are used, by name."""
-        return self.transform_counted(X)[0]
+        return self.transform_noted(X)[0]
 
-    def transform_counted(self, X: Any) -> tuple[Any, dict[str, int]]:
-        """Return the encoded rows, and counts of cells that were treated as missing or as unseen categories."""
+    def transform_noted(self, X: Any) -> tuple[Any, dict[tuple[str, str], Bools]]:
+        """Return the encoded rows, and where cells were replaced, by kind (unreadable, unseen) and column."""
         check_is_fitted(self)
         self._rules()
         columns = self._columns(X, reset=False)
         absent = [plan.name for plan in self.plans_ if plan.name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
-        counts = dict.fromkeys((UNREADABLE, UNSEEN, RARE_OR_UNSEEN), 0)
-        values, indices, start = [], [], 0
+        replaced, values, indices, start = {}, [], [], 0
         for plan in self.plans_:
-            column_values, column_indices, column_counts = plan.entries(columns[plan.name], self.decimal)
+            column_values, column_indices, kind, rows = plan.entries(columns[plan.name], self.decimal)
             values.append(column_values)
             indices.append(column_indices + start)
             start += plan.width
-            for kind, n_cells in column_counts.items():
-                counts[kind] += n_cells
+            if rows.any():
+                replaced[kind, plan.name] = rows
         cells = np.hstack(values)  # of each row the same number
         ends = np.arange(0, cells.size + 1, cells.shape[1])
         matrix = csr_matrix((cells.ravel(), np.hstack(indices).ravel(), ends), shape=(len(cells), start))
         matrix.eliminate_zeros()
-        return (matrix if self.sparse_output else matrix.toarray()), counts
+        return (matrix if self.sparse_output else matrix.toarray()), replaced
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002
         """Return the names of the encoded columns, such as ``age``, ``age missing``, ``job=cook``, ``joined month``."""

@@ -214,8 +214,8 @@ class TableModel(BaseEstimator):
     >>> model.columns, model.needs_groups_
     (['hours', 'job'], False)
     >>> result = model.score_rows({"job": ["a", "new"], "hours": ["31", None]})
-    >>> result.scores.shape, result.counts["unseen category"]
-    ((2,), 1)
+    >>> result.scores.shape, result.counts
+    ((2,), {'unseen category': {'job': 1}})
     """
 
     def __init__(

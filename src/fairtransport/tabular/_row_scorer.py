@@ -17,7 +17,14 @@ from fairtransport._validation import check_choice
 from fairtransport.groups import UNKNOWN_GROUPS
 from fairtransport.repair import QuantileRepair, TableRepair
 from fairtransport.tables.column_roles import suggest_names
-from fairtransport.tabular.column_plans import encode_text, group_values, match_column, read_table
+from fairtransport.tabular.column_plans import (
+    UNREADABLE,
+    encode_text,
+    group_values,
+    known_texts,
+    match_column,
+    read_table,
+)
 from fairtransport.tabular.input_columns import FeatureReader, InputColumn, feature_columns, feature_names
 from fairtransport.tabular.rows import (
     ReasonKind,
@@ -27,6 +34,7 @@ from fairtransport.tabular.rows import (
     failure_reason,
     name_columns,
     separate_failures,
+    unreadable_cell,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +54,7 @@ class InputRows:
     """Rows of a raw table as a model takes them: which rows these are, their features, groups and strata.
 
     ``X`` is None without any row; groups and strata have the values that the model knows, and are empty if they were
-    not read. ``set_aside`` has the other rows with their reasons, ``counts`` are those of `RowScores`.
+    not read. ``set_aside`` has the other rows with their reasons, and the cells of these that were replaced.
     """
 
     kept: Ints
@@ -54,7 +62,6 @@ class InputRows:
     sensitive_features: dict[str, NDArray[Any]]
     strata: dict[str, NDArray[Any]]
     set_aside: SetAside
-    counts: dict[str, int]
 
     def select(self, rows: Sequence[int]) -> tuple[Any, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
         """Return features, groups and strata of some of the rows."""
@@ -126,7 +133,7 @@ class RowScorer:
         if isinstance(model, RowScorer):
             model = model.estimator_
         _check_model(model)
-        self._encoder = getattr(model, "encoder_", None)  # of a `TableModel`
+        self._encoder: Any = getattr(model, "encoder_", None)  # of a `TableModel`
         if self._encoder is not None and decimal is not None:
             model = model.with_decimal(decimal)
             self._encoder = model.encoder_
@@ -210,7 +217,7 @@ class RowScorer:
             infinite = ~np.isfinite(scores)
             scores[infinite] = np.nan
             set_aside.add(infinite, RowReason("the score is not a finite number", ReasonKind.NOT_A_NUMBER))
-        return RowScores(scores, set_aside.reasons, rows.counts)
+        return RowScores(scores, set_aside.reasons, set_aside.replaced)
 
     def read(self, table: Any, *, groups: bool = False, new_groups: bool = False) -> InputRows:
         """Return the rows of a table as the model takes them.
@@ -244,14 +251,25 @@ class RowScorer:
                 if not new_groups:
                     set_aside.add(unknown, name_columns(ReasonKind.UNKNOWN_GROUP, self.group_columns))
         strata = self._read_strata(columns, set_aside)
-        kept = set_aside.kept
-        X, counts = None, {}
+        kept, X = set_aside.kept, None
         if kept.size and self._encoder is not None:
-            chosen = {name: take_rows(columns[name], kept) for name in self._encoder.names}
-            X, counts = self._encoder.transform_counted(chosen)
+            X, kept = self._encode(columns, set_aside)
         elif kept.size:
             X = self._features.features(values, kept)
-        return InputRows(kept, X, take_rows(known, kept), take_rows(strata, kept), set_aside, counts)
+        return InputRows(kept, X, take_rows(known, kept), take_rows(strata, kept), set_aside)
+
+    def _encode(self, columns: Mapping[str, Any], set_aside: SetAside) -> tuple[Any, Ints]:
+        """Return the encoded rows, and which these are; those with text in a column of numbers are set aside."""
+        read, encoder = set_aside.kept, self._encoder
+        X, replaced = encoder.transform_noted({name: take_rows(columns[name], read) for name in encoder.names})
+        for (kind, name), rows in replaced.items():
+            if kind != UNREADABLE or name in encoder.unreadable_:  # in training such cells were missing
+                set_aside.note(read[rows], kind, name)
+            else:
+                is_date = any(plan.kind == "date" for plan in encoder.plans_ if plan.name == name)
+                set_aside.add(read[rows], unreadable_cell(name, "date" if is_date else "number"))
+        kept = set_aside.kept
+        return X if kept.size == read.size else take_rows(X, np.searchsorted(read, kept)), kept
 
     def check_columns(self, names: Collection[str], *, of: str = "table") -> None:
         """Raise ValueError, with their names, unless a table (``of``) with these columns has all that are needed."""
@@ -274,6 +292,7 @@ class RowScorer:
             column = columns[here] if here in columns else np.full(n_rows, None)
             if self._encoder is not None:
                 words, codes = encode_text(column, here)
+                words = known_texts(words, group_values(self.groups, index))  # type: ignore[arg-type]
                 groups[name], gaps = np.array([*words, "missing"], dtype=object)[codes], codes < 0
             else:
                 groups[name], gaps, _ = match_column(column, here, group_values(self.groups, index))  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ import numpy as np
 from fairtransport._columns import by_name, distinct_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MISSING = frozenset({"", "?", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "-"})
 #: Formats of dates; "" is ISO 8601. Where several fit, the first is used.
 DATE_PATTERNS = ("", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
+_BOOLEANS = {"0": "false", "0.0": "false", "1": "true", "1.0": "true"}
+_KNOWN_BOOLEANS = frozenset({"false", "true", "missing"})
 _ISO = re.compile(r"\d{4}-\d\d-\d\d")
 _LEADING_ZERO = re.compile(r"[+-]?0\d")  # such as 01234
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -109,10 +111,15 @@ def encode_text(column: Any, name: str) -> tuple[list[str], Ints]:
     return known, text_codes(words, known, codes)
 
 
+def known_texts(words: Sequence[Any], known: Iterable[Any]) -> list[Any]:
+    """Return texts as a model knows them: where it knows false and true only, 0 and 1 are these."""
+    return [_BOOLEANS.get(word, word) for word in words] if {*known} <= _KNOWN_BOOLEANS else [*words]
+
+
 def text_codes(words: list[str | None], known: list[str], codes: Ints, *, unknown: int = -1) -> Any:
     """Return the index of each row's text in ``known``; -1 where it is missing, ``unknown`` where it is not there."""
     indices = {word: index for index, word in enumerate(known)}
-    table = [-1 if word is None else indices.get(word, unknown) for word in words]
+    table = [-1 if word is None else indices.get(word, unknown) for word in known_texts(words, known)]
     return np.array([*table, -1], dtype=np.int64)[codes]
 
 
@@ -215,7 +222,7 @@ def _parse_distinct(column: Any, name: str, read: Callable[[Any], float | None])
     return table[codes], unreadable[codes]
 
 
-#: Kinds of cells that are counted. A plan keeps no text that few people have, so where rare categories share a column
+#: Kinds of cells that are replaced. A plan keeps no text that few people have, so where rare categories share a column
 #: it cannot tell one of them from a category that training did not see.
 UNREADABLE, UNSEEN, RARE_OR_UNSEEN = "unreadable", "unseen category", "rare or unseen category"
 
@@ -265,8 +272,8 @@ class ColumnPlan:
         """Number of encoded columns."""
         return len(self.parts) + len(self.words) + self.other + self.missing
 
-    def entries(self, column: Any, decimal: str) -> tuple[Floats, Ints, dict[str, int]]:
-        """Return values and column indices of the entries of each row, the same number in each, and counts of cells."""
+    def entries(self, column: Any, decimal: str) -> tuple[Floats, Ints, str, Bools]:
+        """Return values and column indices of the entries of each row, and the kind and rows of replaced cells."""
         if self.kind == "words":
             return self._word_entries(column)
         floats, unreadable = (
@@ -280,9 +287,9 @@ class ColumnPlan:
         if self.missing:
             values = np.column_stack((values, np.isnan(floats)))
         indices = np.broadcast_to(np.arange(self.width), (len(floats), self.width))
-        return values, indices, {UNREADABLE: int(np.count_nonzero(unreadable))}
+        return values, indices, UNREADABLE, unreadable
 
-    def _word_entries(self, column: Any) -> tuple[Floats, Ints, dict[str, int]]:
+    def _word_entries(self, column: Any) -> tuple[Floats, Ints, str, Bools]:
         values, codes = distinct_values(column, self.name)
         n_words = len(self.words)
         unknown = n_words + 1
@@ -292,8 +299,8 @@ class ColumnPlan:
         has_column = ~(new | missing) | self.other
         if self.missing:
             indices, has_column = np.where(missing, self.width - 1, indices), has_column | missing
-        counts = {RARE_OR_UNSEEN if self.other else UNSEEN: int(np.count_nonzero(new))}
-        return has_column.astype(np.float64)[:, None], np.where(has_column, indices, 0)[:, None], counts
+        kind = RARE_OR_UNSEEN if self.other else UNSEEN
+        return has_column.astype(np.float64)[:, None], np.where(has_column, indices, 0)[:, None], kind, new
 
 
 def plan_column(name: str, column: Any, rules: ColumnRules, *, categorical: bool) -> tuple[ColumnPlan, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ class FileScores:
     scored: int = 0
     positive: int | None = None
     set_aside: dict[str, int] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
+    replaced: Counter[tuple[str, str]] = field(default_factory=Counter)  # cells, by kind and column
 
 
 def score_file(
@@ -73,8 +74,7 @@ def score_file(
                 done.set_aside[reason] = done.set_aside.get(reason, 0) + 1
                 if on_set_aside is not None:
                     on_set_aside(done.rows + row + 1, reason)
-            for kind, cells in result.counts.items():
-                done.counts[kind] = done.counts.get(kind, 0) + cells
+            done.replaced.update({key: cells.size for key, cells in result.replaced.items()})
             done.rows += missing.size
             done.scored += int(missing.size - np.count_nonzero(missing))
             write(arrow.RecordBatch.from_arrays([*rows.columns, *added], schema=schema))

@@ -13,8 +13,8 @@ from sklearn.utils import get_tags
 
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import take_rows
-from fairtransport.tabular.column_plans import known_categories, match_column, parse_numbers
-from fairtransport.tabular.rows import ReasonKind, RowReason
+from fairtransport.tabular.column_plans import UNSEEN, known_categories, match_column, parse_numbers
+from fairtransport.tabular.rows import ReasonKind, RowReason, unreadable_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -193,16 +193,17 @@ class FeatureReader:
         if column.kind == "number":
             values = self.numbers(cells, name, set_aside)
             missing = np.isnan(values)
-            if column.categories is not None and not column.allows_unknown:
-                known = np.array([float(value) for value in column.categories if value == value])  # noqa: PLR0124
-                set_aside.add(~missing & ~np.isin(values, known), new)
+            known = [float(value) for value in column.categories or () if value == value]  # noqa: PLR0124
+            unknown = ~missing & ~np.isin(values, known)
         else:
             marker = None if column.categories is not None and None in column.categories else np.nan
             values, missing, unknown = match_column(cells, name, column.categories, marker)
             if column.is_category:
                 values[unknown] = marker  # as the library itself treats it
-            elif not column.allows_unknown:
-                set_aside.add(unknown, new)
+        if column.categories is not None and (column.is_category or column.allows_unknown):
+            set_aside.note(unknown, UNSEEN, name)
+        elif column.categories is not None:
+            set_aside.add(unknown, new)
         if not column.allows_missing:
             set_aside.add(missing, RowReason(f"column {name!r} has no value", ReasonKind.MISSING_VALUE))
         return values
@@ -210,7 +211,7 @@ class FeatureReader:
     def numbers(self, cells: Any, name: str, set_aside: SetAside) -> Floats:
         """Return a column as numbers; rows with something else are set aside."""
         values, unreadable = parse_numbers(cells, name, self.decimal)
-        set_aside.add(unreadable, RowReason(f"column {name!r} is not a number", ReasonKind.NOT_A_NUMBER))
+        set_aside.add(unreadable, unreadable_cell(name, "number"))
         return values
 
     def features(self, values: dict[str, NDArray[Any]], rows: Ints) -> Any:

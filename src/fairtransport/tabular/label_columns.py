@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._labels import positive_label, task_of_numbers
-from fairtransport.tabular.column_plans import encode_text, normalize_text, number_parser, parse_numbers
+from fairtransport.tabular.column_plans import encode_text, known_texts, normalize_text, number_parser, parse_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def read_classes(column: Any, name: str, classes: NDArray[Any]) -> tuple[Ints, Bools]:
     """Return 1 where a row has the positive label, the second, and whether it has a label; other labels raise."""
     words, codes = encode_text(column, name)
+    words = known_texts(words, classes.tolist())
     n_unknown = len({*words} - {*classes.tolist()})
     if n_unknown:
         raise ValueError(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from fairtransport._arrays import Bools, Floats, Ints
 
+    Replaced = dict[tuple[str, str], Ints]  # rows by kind and column
+
 
 def find_numeric(
     columns: dict[str, Any], names: Sequence[str], *, categorical: Collection[str], decimal: str
@@ -67,11 +69,19 @@ def name_columns(kind: ReasonKind, columns: Iterable[str]) -> RowReason:
     return RowReason(f"{kind} in {', '.join(map(repr, columns))}", kind)
 
 
+def unreadable_cell(column: str, kind: str) -> RowReason:
+    """Return the reason that a cell is not of the kind of its column, a number or a date."""
+    return RowReason(
+        f"column {column!r} is not a {kind}", ReasonKind.NOT_A_NUMBER if kind == "number" else ReasonKind.NOT_READABLE
+    )
+
+
 class SetAside:
-    """Rows that cannot be scored, each with its first reason."""
+    """Rows that cannot be scored, each with its first reason, and what cells of the others were replaced."""
 
     def __init__(self, n_rows: int) -> None:
         self._reasons: list[RowReason] = []
+        self._replaced: Replaced = {}
         self._codes = np.full(n_rows, -1, dtype=np.int64)
         self.size = n_rows
 
@@ -83,10 +93,22 @@ class SetAside:
             self._codes[chosen] = len(self._reasons)
             self._reasons.append(reason)
 
+    def note(self, rows: NDArray[Any], kind: str, column: str) -> None:
+        """Note of which rows, as a mask or as indices, a cell was replaced."""
+        chosen = np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
+        if chosen.size:
+            self._replaced[kind, column] = chosen
+
     @property
     def kept(self) -> Ints:
         """The other rows, ascending."""
         return np.flatnonzero(self._codes < 0)
+
+    @property
+    def replaced(self) -> Replaced:
+        """The rows that are kept and have a cell that was replaced, by kind and column."""
+        kept = {key: rows[self._codes[rows] < 0] for key, rows in self._replaced.items()}
+        return {key: rows for key, rows in kept.items() if rows.size}
 
     @property
     def reasons(self) -> dict[int, RowReason]:
@@ -131,15 +153,31 @@ class RowScores:
         Probabilities of the positive label, or a regressor's predictions; NaN where a row has no score.
     reasons : dict of int to str
         Why a row has no score, by its number from 0; without any value of the row.
-    counts : dict of str to int
-        Of a `TableModel`, cells that its encoder replaced. ``unreadable``: not a number or date, treated as missing.
-        ``unseen category``: one that training did not see. ``rare or unseen category``: the same where rare categories
-        share an indicator column; a model keeps no rare texts, so these are not distinguished.
+    replaced : dict of (str, str) to ndarray of int
+        Rows with a cell that the model takes for another, by kind and column. ``unseen category``: one that training
+        did not see. ``rare or unseen category``: the same where rare categories share an indicator column; a model
+        keeps no rare texts, so these are not distinguished. ``unreadable``: not a number or date, treated as missing,
+        in a column that had such cells in training; in any other column the row has no score.
     """
 
     scores: Floats
     reasons: dict[int, RowReason] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
+    replaced: Replaced = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """How many cells were replaced, by kind and column."""
+        return count_cells(self.replaced)
+
+
+def count_cells(replaced: Replaced, start: int = 0, stop: float = np.inf) -> dict[str, dict[str, int]]:
+    """Return how many cells of some rows were replaced, by kind and column."""
+    counts: dict[str, dict[str, int]] = {}
+    for (kind, column), rows in replaced.items():
+        n_cells = int(np.count_nonzero((rows >= start) & (rows < stop)))
+        if n_cells:
+            counts.setdefault(kind, {})[column] = n_cells
+    return counts
 
 
 def count_rows(set_aside: dict[ReasonKind, Bools]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.training.evaluation import share_kept
 from fairtransport.training.responses import ScoredClasses
-from fairtransport.training.weight_path import AT_FLOOR, MIN_INFORMATION
+from fairtransport.training.weight_path import MIN_INFORMATION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -68,34 +68,6 @@ def within_chance(ending: str = "nothing was moved") -> str:
     return f"the groups of the initial model differ no more than by chance; {ending}"
 
 
-def describe_evidence(
-    outcome: Notice, evidence: ParityEvidence, response: ScoredResponse, *, reached: bool, remedy: str, rows: str
-) -> Notice:
-    """Add to the outcome of an automatic weight what rows show about parity, where nothing was said of it."""
-    if any(category is FairnessWarning for _, category in outcome.warnings):
-        return outcome
-    disparity, floor, limit = (response.score_unit * x for x in (evidence.disparity, evidence.floor, evidence.limit))
-    figures = f"the disparity of {evidence.n_rows:,} {rows} is {disparity:.3g}, its noise floor {floor:.3g}"
-    points = f"{100 * evidence.rate_limit:.1f} percentage points"
-    advice = f"The smallest group has {evidence.smallest_group:,} rows. Audit the model on new rows."
-    if evidence.shows_difference:
-        text = f"groups of the {rows} differ by more than chance"
-        message = (
-            f"Groups differ by more than chance: {figures} (p = {evidence.p_value:.2g}). All pairs of groups count the "
-            f"same in it, also those of small groups. {advice} {remedy} with the group at hand goes further."
-        )
-    elif evidence.shows_parity and (reached or evidence.excludes_difference):
-        return Notice(f"{outcome.text}; groups differ by at most {points} (95 % confidence)", outcome.warnings)
-    else:
-        text = f"{rows} cannot exclude a difference of {points}"
-        message = (
-            f"Parity cannot be shown: {figures}, and that of new rows may be up to {limit:.3g} with 95 % confidence, "
-            f"{points} at equal shares selected. {advice} More rows, or fewer and larger groups (small='pool'), show "
-            "more."
-        )
-    return Notice(f"{outcome.text}; {text}", (*outcome.warnings, (message, FairnessWarning)))
-
-
 def describe_weight(
     ending: Notice,
     losses: Notice,
@@ -113,25 +85,12 @@ def describe_weight(
     text, warnings = ending.text, [*ending.warnings, *losses.warnings]
     if reason:
         if change is not None and not change.evidence.excludes_difference:
-            reason = reason.replace(AT_FLOOR, "the rank disparity is no more than chance shows")
+            reason = reason.replace("at its noise floor", "near its noise floor")
         reason = reason.format(kept=max(metrics.information_kept, 0.0))
         text = f"{reason} (parity_weight {parity_weight:.3g}); {text}"
         if not reached and (change is None or max_disparity is not None):
             warnings += _warnings_of_disparity(metrics, reason, max_disparity, remedy=remedy, rows=rows)
     return Notice(text if losses.text in text else f"{text}; {losses.text}", tuple(warnings))
-
-
-def describe_change(outcome: Notice, change: HeldOutChange, owner: str, advice: str, *, seeks_parity: bool) -> Notice:
-    """Add to an outcome what rows show about parity, with a warning where it is not what was sought."""
-    found, notice = change.evidence, change.notice(owner, advice)
-    if seeks_parity and not notice.warnings and not found.shows_parity:
-        message = (
-            f"Parity cannot be shown: {change.figures}. The smallest group has {found.smallest_group:,} rows. More "
-            "rows, or fewer and larger groups (small='pool'), show more."
-        )
-        notice = Notice(warnings=((message, FairnessWarning),))
-    limit = f"groups differ by at most {100 * found.rate_limit:.1f} percentage points (95 % confidence)"
-    return Notice(f"{outcome.text}; {limit}", (*outcome.warnings, *notice.warnings))
 
 
 def notices_of_losses(
@@ -245,10 +204,11 @@ def parity_evidence(scores: Floats, comparisons: Comparisons) -> ParityEvidence:
     scores, the noise of a group of n rows is that of a Brownian bridge B, :math:`B(F) / \sqrt{n}`; permuted groups
     differ by the same amount. The limit of selection rates is that of the same mean for ranks.
     """
+    exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
     ranks = pooled_ranks(scores, comparisons.row_weights)
-    disparity, of_ranks = (_mean_distance(values, comparisons) for values in (scores, ranks))
-    steps = _quantile_steps(scores, comparisons.row_weights)
-    noise, noise_of_ranks = _noise(steps, comparisons) / comparisons.weights.sum()
+    total = float(comparisons.weights.sum())
+    disparity, of_ranks = (exact.value_and_gradient(values, comparisons).value / total for values in (scores, ranks))
+    noise, noise_of_ranks = _noise(_quantile_steps(scores, comparisons.row_weights), comparisons) / total
     varies = bool(np.ptp(scores) > 0.0)
     rates = of_ranks + float(np.quantile(noise_of_ranks, 1.0 - _LEVEL))
     return ParityEvidence(
@@ -260,12 +220,6 @@ def parity_evidence(scores: Floats, comparisons: Comparisons) -> ParityEvidence:
         n_rows=len(scores),
         smallest_group=min(cell.size for cell in comparisons.cells),
     )
-
-
-def _mean_distance(scores: Floats, comparisons: Comparisons) -> float:
-    """Return the mean Wasserstein-1 distance over pairs."""
-    exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
-    return exact.value_and_gradient(scores, comparisons).value / float(comparisons.weights.sum())
 
 
 def _quantile_steps(scores: Floats, row_weights: Floats | None) -> Floats:
@@ -296,7 +250,6 @@ def _noise(widths: Floats, comparisons: Comparisons) -> Floats:
 
 # Do no harm: plain and changed scores of rows that neither model was fitted to.
 
-HELD_OUT, TRAINED_ON = "rows that it was not fitted to", "rows that it was fitted to"
 _ABOVE_FLOOR = 1.5  # times the disparity that chance shows: what is left is said
 
 
@@ -310,53 +263,90 @@ class HeldOutChange:
     error: tuple[float, float]
     error_noise: float  # one standard error of the change
     rank_disparity: tuple[float, float]
-    evidence: ParityEvidence  # of the changed scores, in ranks
+    plain: ParityEvidence  # of the plain scores, in ranks
+    evidence: ParityEvidence  # of the changed scores, or of the plain ones where the change was undone
     information_kept: float
     is_full: bool
     rows: str
     error_name: str
+    n_models: int = 1
+    is_undone: bool = False
+
+    def undone(self) -> HeldOutChange:
+        """Return what is known where the plain model is kept."""
+        return replace(self, evidence=self.plain, information_kept=1.0, is_undone=True)
 
     @property
-    def is_closer(self) -> bool:
-        """Whether groups came closer to each other."""
-        return self.rank_disparity[1] < self.rank_disparity[0]
+    def _error_rose(self) -> bool:
+        """Whether the error rose by more than one standard error."""
+        return self.error[1] - self.error[0] > self.error_noise
 
     @property
     def is_harm(self) -> bool:
-        """Whether groups did not come closer, while the error rose by more than one standard error or they parted."""
+        """Whether groups did not come closer, while the error rose or they parted."""
         before, after = self.rank_disparity
-        error_rose = self.error[1] - self.error[0] > self.error_noise
-        return not self.is_closer and (error_rose or after - before > self.evidence.floor)
+        return after >= before and (self._error_rose or after - before > self.evidence.floor)
 
     @property
-    def figures(self) -> str:
-        """What became of disparity and error, in words."""
-        (error, error_after), (before, after), found = self.error, self.rank_disparity, self.evidence
-        return (
-            f"on {found.n_rows:,} {self.rows}, the mean rank disparity between groups goes from "
-            f"{before:.3f} to {after:.3f} (at most {found.limit:.3f} with 95 % confidence; chance alone shows "
-            f"{found.floor:.3f}), and the {self.error_name} from {error:.3f} to {error_after:.3f}"
-        )
+    def helps(self) -> bool:
+        """Whether groups came closer; where the error rose, by more than chance alone shows."""
+        before, after = self.rank_disparity
+        return before - after > (self.evidence.floor / np.sqrt(self.n_models) if self._error_rose else 0.0)
 
-    def notice(self, owner: str, advice: str) -> Notice:
-        """Describe error and disparity that are no better than before, or disparity beyond chance that is left."""
-        found = self.evidence
-        if self.is_harm:
-            remark = "does not help"
-        elif self.is_full and found.disparity > _ABOVE_FLOOR * found.floor and not found.excludes_difference:
-            remark = f"{'leaves' if found.shows_difference else 'may leave'} more than chance"
-        else:
-            return Notice()
-        return Notice(remark, ((f"{owner} {remark}: {self.figures}. {advice}", FairnessWarning),))
+    @property
+    def is_above_chance(self) -> bool:
+        """Whether the disparity is above 1.5 times its noise floor.
+
+        Rows in n parts, each scored by a model of its own, show n times the squared noise of all rows.
+        """
+        factor = np.sqrt((_ABOVE_FLOOR**2 - 1.0) / self.n_models + 1.0)
+        return self.evidence.shows_difference and self.rank_disparity[1] > factor * self.evidence.floor
 
     def warn(self, owner: str, advice: str) -> None:
-        """Warn of what `notice` says, or of little that was kept."""
-        warnings = self.notice(owner, advice).warnings
-        if not warnings and self.information_kept < MIN_INFORMATION:
-            kept = f"keeps {max(self.information_kept, 0.0):.0%} of what the plain model explains"
-            warnings = ((f"{owner} {kept}: {self.figures}. An amount below 1 keeps more.", FairnessWarning),)
-        for message, category in warnings:
+        """Warn as the notice says."""
+        for message, category in self.notice(owner, advice).warnings:
             warn_caller(message, category)
+
+    def notice(self, owner: str, advice: str) -> Notice:
+        """Say where error and disparity are no better than before, or where more than chance is left."""
+        (error, error_after), (before, after), found = self.error, self.rank_disparity, self.evidence
+        limit = f" (at most {found.limit:.3f} with 95 % confidence; chance alone shows {found.floor:.3f})"
+        shown, kept = ("", f". The plain model is kept{limit}") if self.is_undone else (limit, "")
+        figures = (
+            f"on {found.n_rows:,} {self.rows}, the mean rank disparity between groups goes from {before:.3f} to "
+            f"{after:.3f}{shown}, and the {self.error_name} from {error:.3f} to {error_after:.3f}{kept}"
+        )
+        if self.is_harm or self.is_undone:
+            text = "does not help"
+        elif self.is_full and self.is_above_chance:
+            text = "leaves more than chance"
+        elif self.information_kept < MIN_INFORMATION:
+            text = f"keeps {max(self.information_kept, 0.0):.0%} of what the plain model explains"
+            advice = "An amount below 1 keeps more."
+        else:
+            return Notice()
+        return Notice(f"{owner.lower()} {text}", ((f"{owner} {text}: {figures}. {advice}".strip(), FairnessWarning),))
+
+
+def describe_change(outcome: Notice, change: HeldOutChange, owner: str, advice: str) -> Notice:
+    """Add to an outcome what held-out rows show: harm, and where nothing was said of it yet, what is left."""
+    is_said = any(category is FairnessWarning for _, category in outcome.warnings)
+    notice, found = change.notice(owner, advice), change.evidence
+    points = f"{100 * found.rate_limit:.1f} percentage points"
+    if is_said and not (change.is_harm or change.is_undone):
+        return outcome
+    if not notice.text and change.is_full:
+        notice = Notice(f"groups differ by at most {points} (95 % confidence)")
+        if not found.shows_parity:
+            message = (
+                f"Parity cannot be shown: the mean rank disparity of {found.n_rows:,} {change.rows} is "
+                f"{found.disparity:.3f} (chance alone shows {found.floor:.3f}), and that of new rows may be up to "
+                f"{found.limit:.3f} with 95 % confidence. More rows, or fewer and larger groups (small='pool'), show "
+                "more."
+            )
+            notice = Notice(f"held-out rows cannot exclude a difference of {points}", ((message, FairnessWarning),))
+    text = f"{outcome.text}; {notice.text}" if notice.text and not change.is_undone else outcome.text
+    return Notice(text, (*outcome.warnings, *notice.warnings))
 
 
 def held_out_change(
@@ -367,8 +357,9 @@ def held_out_change(
     *,
     classifies: bool,
     is_full: bool = True,
-    rows: str = HELD_OUT,
+    rows: str = "rows that it was not fitted to",
     min_size: int = 30,
+    n_models: int = 1,
 ) -> HeldOutChange:
     """Compare two scores of the same rows; ``outcomes`` are 0 and 1, or numbers.
 
@@ -383,24 +374,28 @@ def held_out_change(
     each = [(s > 0.5) != (outcomes > 0.5) if classifies else (s - outcomes) ** 2 / variance for s in (before, after)]
     change = each[1].astype(float) - each[0]
     mean = float(shares @ change)
-    plain, changed = (pooled_ranks(scores, pairs.row_weights) for scores in (before, after))
-    evidence = parity_evidence(changed, pairs)
+    plain, changed = (parity_evidence(pooled_ranks(s, pairs.row_weights), pairs) for s in (before, after))
     return HeldOutChange(
         error=(float(shares @ each[0]), float(shares @ each[1])),
         error_noise=float(np.sqrt(shares**2 @ (change - mean) ** 2)),
-        rank_disparity=(_mean_distance(plain, pairs), evidence.disparity),
-        evidence=evidence,
+        rank_disparity=(plain.disparity, changed.disparity),
+        plain=plain,
+        evidence=changed,
         information_kept=share_kept(*squared),
         is_full=is_full,
         rows=rows,
         error_name="error rate" if classifies else "unexplained share of the variance of y",
+        n_models=n_models,
     )
 
 
-def evaluated_change(evaluator: ScoreEvaluator, scores: Floats, **options: Any) -> HeldOutChange:
+def evaluated_change(
+    evaluator: ScoreEvaluator, scores: Floats, pairs: Comparisons | None = None, **options: Any
+) -> HeldOutChange:
     """Compare scores of an evaluator's rows with those of its initial model, as `held_out_change` does."""
     response = evaluator.response
     return held_out_change(
         response.as_outcomes(evaluator.initial_scores), response.as_outcomes(scores), evaluator.outcomes,
-        evaluator.comparisons.criterion, classifies=isinstance(response, ScoredClasses), **options,
+        evaluator.comparisons.criterion if pairs is None else pairs, classifies=isinstance(response, ScoredClasses),
+        **options,
     )  # fmt: skip

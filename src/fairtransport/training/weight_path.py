@@ -28,9 +28,8 @@ PATH_WEIGHTS = (0.1, 0.3, 1.0, 4.0, 15.0, 60.0)
 MIN_INFORMATION = 0.5
 
 # Reasons for a weight; ``kept`` is filled in when they are said.
-AT_FLOOR = "the rank disparity is at its noise floor"
 TOO_LITTLE_LEFT = "{kept:.0%} of the initial model's information is left, and more weight would leave too little"
-UNDONE = "training would not bring groups closer to each other, so the plain model is kept"
+UNDONE = "training for parity does not help: the plain model is kept"
 
 _BISECTIONS = 1
 _MAX_BISECTIONS = 4  # where the information falls steeply between two weights
@@ -148,7 +147,7 @@ class AutomaticWeight:
     def goal(self) -> str:
         """What was to be reached, in words."""
         if self.max_disparity is None:
-            return AT_FLOOR
+            return "the rank disparity is at its noise floor"
         return f"the disparity is at most {self.max_disparity:g}"
 
     def _disparity(self, point: PathPoint) -> float:

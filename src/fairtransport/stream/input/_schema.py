@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fairtransport.stream._scorers import Scorer
     from fairtransport.tabular.cells import RowCells
-    from fairtransport.tabular.rows import RowReason
+    from fairtransport.tabular.rows import Replaced, RowReason
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr may end up in a log
@@ -33,6 +33,7 @@ class InputBatch:
     rejected: list[tuple[int, RowReason]]
     first: int = 0
     lines: list[bytes] = field(default_factory=list)
+    replaced: Replaced = field(default_factory=dict)  # cells that the model takes for others
 
     def without_failures(self, operation: Callable[[Any, Any], Any]) -> InputBatch:
         """Return the batch in which rows that make an operation fail are rejected."""
@@ -91,13 +92,15 @@ class InputSchema:
         )
         reasons = {**cells.rejected, **{int(cells.kept[row]): failure_reason("read", error) for row, error in failures}}
         accepted, X, groups = [], None, None
+        replaced: Replaced = {}
         if rows is not None:
             numbers = cells.kept[kept]
             reasons |= {int(numbers[row]): reason for row, reason in rows.set_aside.reasons.items()}
             accepted, X = numbers[rows.kept].tolist(), rows.X
             groups = rows.sensitive_features if known else None
+            replaced = {key: numbers[cells] for key, cells in rows.set_aside.replaced.items()}
         rejected = [(first + row, reasons[row]) for row in sorted(reasons)]
-        return InputBatch(accepted, X, groups, rejected, first, [*lines])
+        return InputBatch(accepted, X, groups, rejected, first, [*lines], replaced)
 
 
 def input_schema_for(
