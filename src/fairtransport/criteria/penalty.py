@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
-from fairtransport.transport.dual_optimum import DUAL_RIDGE, maximize_dual
+from fairtransport.transport.dual_optimum import DUAL_RIDGE
 from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
 from fairtransport.transport.slices import ascending_order, slice_means
@@ -201,47 +201,26 @@ class ContinuousPenalty(TransportPenalty):
         """Whether the distance of a sample to itself is not zero by construction."""
         return not (self.problem.opposite and self.problem.regularizer.name == "l2")
 
-    @property
-    def _own_ridge(self) -> float:
-        # The free potentials of a sample and itself are equal, and the ridge applies to both.
-        return self.ridge if self.problem.opposite else 2.0 * self.ridge
-
     def _compare_rows(
         self, points: Sequence[Floats], masses: Sequence[Floats], pairs: Ints, weights: Floats
     ) -> SampleTerms:
-        slopes = [np.zeros(sample.size) for sample in points]
-        distances = np.zeros(len(pairs))
-        alone = {}
-        if self.debiased:
-            for a in np.unique(pairs):
-                x, p = points[a][None], masses[a][None]
-                alone[a] = maximize_dual(
-                    self.problem, x, x, x_mass=p, y_mass=p, ridge=self._own_ridge, same=not self.problem.opposite
-                )
-        for number, (a, b) in enumerate(pairs):
-            joint = maximize_dual(
-                self.problem, points[a][None], points[b][None], x_mass=masses[a][None], y_mass=masses[b][None],
-                ridge=self.ridge,
-            )  # fmt: skip
-            distances[number] = joint.values[0]
-            for sample, joint_slopes in ((a, joint.x_slopes[0]), (b, joint.y_slopes[0])):
-                slopes[sample] += weights[number] * joint_slopes
-                if self.debiased:
-                    distances[number] -= 0.5 * alone[sample].values[0]
-                    slopes[sample] -= 0.5 * weights[number] * (alone[sample].x_slopes[0] + alone[sample].y_slopes[0])
-        return SampleTerms(float(weights @ distances), slopes, distances)
+        longest = max(sample.size for sample in points)  # samples that are shorter end with points without mass
+        table = np.array([np.pad(sample, (0, longest - sample.size), "edge") for sample in points])
+        mass = np.array([np.pad(sample, (0, longest - sample.size)) for sample in masses])
+        terms = self._compare_slices(table, pairs, weights, mass)
+        return terms._replace(slopes=[s[: x.size] for s, x in zip(terms.slopes, points, strict=True)])
 
-    def _compare_slices(self, table: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
-        features, tie = self.problem.features, OPPOSITE if self.problem.opposite else FREE
-        psi, rise = features.value_and_slope(table)
+    def _compare_slices(self, table: Floats, pairs: Ints, weights: Floats, masses: Floats | None = None) -> SampleTerms:
+        tie = OPPOSITE if self.problem.opposite else FREE
+        masses = np.full(table.shape, 1.0 / table.shape[1]) if masses is None else masses
+        psi, rise = self.problem.features.value_and_slope(table)
         if self._basis is None:
-            self._basis = _directions(psi.reshape(-1, psi.shape[-1]))
+            self._basis = _directions(psi[masses > 0.0])
         psi, rise = psi @ self._basis, rise @ self._basis
         width = self._basis.shape[1] * (1 if self.problem.opposite else 2)
         if not np.array_equal(pairs, self.pairs) or self.coefficients.shape[1] != width:
             self.pairs, self.coefficients = pairs.copy(), np.zeros((len(pairs), width))
             self._own = np.zeros((len(table), self._basis.shape[1]))
-        masses = np.full(table.shape, 1.0 / table.shape[1])
         slopes, distances = np.zeros_like(table), np.zeros(len(pairs))
         samples = Samples(table, masses, psi, rise)
         newton = Newton(self.problem.strength, self.problem.regularizer.code, tie, self.ridge, _TOLERANCE, _MAX_ITER)
@@ -251,7 +230,8 @@ class ContinuousPenalty(TransportPenalty):
             index = np.arange(len(table))
             total = np.asarray(np.bincount(pairs.ravel(), np.repeat(weights, 2), len(table)), dtype=np.float64)
             alone = np.zeros(len(table))
-            newton = newton._replace(tie=OPPOSITE if self.problem.opposite else SAME, ridge=self._own_ridge)
+            if tie == FREE:  # the free potentials of a sample and itself are equal, and the ridge applies to both
+                newton = newton._replace(tie=SAME, ridge=2.0 * self.ridge)
             newton_pairs(samples, Pairs(index, index, -0.5 * total), newton, self._own, alone, slopes)
             distances -= 0.5 * alone[pairs].sum(axis=1)
         return SampleTerms(float(weights @ distances), list(slopes), distances)
