@@ -211,20 +211,6 @@ def test_arrays_are_coded_as_python_would(column, times):
     assert groups.counts.tolist() == [times * codes.count(code) for code in range(len(labels))]
 
 
-def test_texts_of_every_library_give_the_same_groups():
-    text = np.array(["a", "bc", "", "a longer one", "é"])[np.random.default_rng(0).integers(0, 5, 20_000)]
-    holes = [None if i % 7 == 0 else value for i, value in enumerate(text.tolist())]
-    for values in (text.tolist(), holes):
-        expected = make_groups(values, WITH_MISSING)
-        kinds = [pd.Series(values), pd.Series(values, dtype="category"), pl.Series(values), pa.array(values)]
-        kinds += [pl.Series(values, dtype=pl.Categorical), pl.Series(values, dtype=pl.Enum(np.unique(text).tolist()))]
-        kinds += [pa.array(values).dictionary_encode(), *(pd.Series(values, dtype=kind) for kind in (object, "string"))]
-        for column in [*kinds, *([text] if values is not holes else [])]:
-            groups = make_groups(column, WITH_MISSING)
-            assert groups.labels == expected.labels
-            assert np.array_equal(groups.codes, expected.codes)
-
-
 @pytest.mark.parametrize("n_values", [4095, 4096, 4097, 9000])
 @pytest.mark.parametrize("kind", ["int64", "U6", "float64"])
 def test_more_values_than_the_table_of_hashes_holds(n_values, kind):

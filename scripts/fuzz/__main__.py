@@ -30,7 +30,7 @@ MAX_LENGTH = 4096  # bytes in a case
 # Compiled loops are imported without instrumentation, because numba would try to compile it.
 _INSTRUMENTED = ["fairtransport", "zipfile", "json", "csv"]
 _COMPILED = [
-    *("fairtransport._columns", "fairtransport.causal.conditional_distributions"),
+    "fairtransport._columns",
     *(
         f"fairtransport.transport.kernels.{name}"
         for name in ("binned", "dual_newton", "functions", "line", "rows", "sgd", "trees")

@@ -36,9 +36,16 @@ if TYPE_CHECKING:
 # Columns -> codes: which groups the rows of a table form, and which of them each row belongs to.
 
 
-def _build(columns: Mapping[str, Any], *, grouping: str, missing: str, max_groups: float) -> Groups:
-    """Return the groups that the rows of a table form; see `GroupPolicy` for ``missing``."""
-    coded = {name: code_column(column, name, max_groups) for name, column in columns.items()}
+def build_groups(
+    columns: Mapping[str, Any],
+    *,
+    grouping: str = "crossed",
+    missing: str = "group",
+    max_groups: float,
+    of: str = "sensitive_features",
+) -> Groups:
+    """Return the groups, or strata, that the rows of a table form; see `GroupPolicy` for ``missing``."""
+    coded = {name: code_column(column, name, max_groups, of=of) for name, column in columns.items()}
     gaps = {name: codes == len(values) - 1 for name, (values, codes) in coded.items() if None in values}
     if gaps and missing == "error":
         counts = " and ".join(f"{np.count_nonzero(rows)} rows of column {name!r}" for name, rows in gaps.items())
@@ -54,7 +61,7 @@ def _build(columns: Mapping[str, Any], *, grouping: str, missing: str, max_group
         memberships = [codes + start.astype(kind) for (_, codes), start in zip(coded.values(), before, strict=False)]
     if gaps and missing == "set_aside":
         labels, memberships = _set_aside(labels, memberships, np.logical_or.reduce([*gaps.values()]))
-    check_number(len(labels), columns, max_groups)
+    check_number(len(labels), columns, max_groups, of=of)
     names, of_new = name_groups(labels, grouping), "group" if missing == "group" else "error"
     return Groups(tuple(labels), names, tuple(memberships), tuple(columns), grouping, of_new)
 
@@ -521,7 +528,7 @@ class Groups:
         new = sensitive_features
         if not isinstance(new, Groups):
             columns = self._match(read_columns(new))
-            return _build(columns, grouping=self.grouping, missing=missing or self.missing, max_groups=math.inf)
+            return build_groups(columns, grouping=self.grouping, missing=missing or self.missing, max_groups=math.inf)
         if (new.columns, new.grouping) != (self.columns, self.grouping):
             raise ValueError(f"sensitive_features is {new!r}, which cannot be matched with {self!r}.")
         return new
@@ -656,7 +663,7 @@ def read_groups(sensitive_features: Any, policy: GroupPolicy, *, at_least: int =
     """Return the groups before small ones are pooled or dropped."""
     made = sensitive_features
     if not isinstance(made, Groups):
-        made = _build(
+        made = build_groups(
             read_columns(made), grouping=policy.grouping, missing=policy.missing, max_groups=policy.max_groups
         )
     made.require(at_least)

@@ -16,7 +16,7 @@ import numpy as np
 
 from fairtransport._columns import read_columns, say_columns
 from fairtransport._validation import check_count
-from fairtransport.groups import GroupPolicy, Groups, make_groups
+from fairtransport.groups import Groups, build_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +103,7 @@ class Strata:
                 raise ValueError("strata must have the columns, and the cut points, of those that were seen in fit.")
             new: Any = strata.cells
         else:
-            new = _cut(_matched(_read(strata), self.columns), self.cuts)
+            new = _cut(_matched(read_columns(strata, of="strata"), self.columns), self.cuts)
         return replace(self, cells=self.cells.encode(new, unknown_group="pooled"))
 
     def select(self, rows: Any) -> Strata:
@@ -165,7 +165,7 @@ def make_strata(strata: Any, *, n_groups: int = 2, max_strata: int = 1000) -> St
     if isinstance(strata, Strata):
         return strata
     check_count(max_strata, name="max_strata")
-    columns = _read(strata)
+    columns = read_columns(strata, of="strata")
     numbers = {name: _continuous(column) for name, column in columns.items()}
     continuous = [values for values in numbers.values() if values is not None]
     n_ranges = 0
@@ -235,22 +235,7 @@ def _value_columns(strata: Strata) -> dict[str, Any]:
 
 
 def _crossed(columns: dict[str, Any], max_strata: int) -> Groups:
-    try:
-        return make_groups(columns, GroupPolicy(missing="group", max_groups=max_strata))
-    except (TypeError, ValueError) as error:
-        text = str(error).replace("sensitive_features", "strata").replace(" groups", " strata")
-        error.args = (text.replace("max_groups", "max_strata"),)
-        raise
-
-
-def _read(strata: Any) -> dict[str, Any]:
-    try:
-        columns = read_columns(strata)
-    except (TypeError, ValueError) as error:
-        error.args = (str(error).replace("sensitive_features", "strata"),)
-        raise
-    renamed = {name.replace("sensitive_feature_", "stratum_"): column for name, column in columns.items()}
-    return renamed if len(renamed) == len(columns) else columns
+    return build_groups(columns, max_groups=max_strata, of="strata")
 
 
 def _matched(columns: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A disparity is one quantity: the mean over pairs of groups, wherever it is reported or limited."""
 
-import json
 import re
 
 import numpy as np
@@ -34,23 +33,15 @@ def test_metrics_are_means_and_the_sum_has_the_papers_name(people):
     assert rank_disparity(X[:, 0], sensitive_features=group) == pytest.approx(total / N_PAIRS)
 
 
-def test_audits_show_the_mean_in_object_text_json_and_page(people):
-    X, _, group = people
-    expected = rank_disparity(X[:, 0], sensitive_features=group)
+def test_audits_have_the_mean(people):
+    X, _, group = people  # tests/properties/test_one_number.py compares all that audits show
     audit = ft.audit(X[:, 0], sensitive_features=group)
-    assert audit.metrics["rank_disparity"] == pytest.approx(expected, abs=1e-12)
+    assert audit.metrics["rank_disparity"] == pytest.approx(rank_disparity(X[:, 0], sensitive_features=group))
     assert audit.verdict.mean_difference == audit.mean_pairwise_distance == audit.readings["rank_disparity"].estimate
-    assert json.loads(audit.to_json())["metrics"]["rank_disparity"] == pytest.approx(expected, abs=1e-12)
-    assert re.search(rf"^Rank disparity, mean +{expected:.3f} ", str(audit), re.MULTILINE)
-    assert f"rank disparity {expected:.3f}" in repr(audit)
-    page = re.sub(r"<[^>]*>|\s+", " ", audit.to_html())
-    assert re.search(rf"Rank disparity, mean .{{0,200}} {expected:.3f} ", page)
-    assert "On average over the 15 pairs" in page
-
-    bounded = ft.audit(1 / (1 + np.exp(-X[:, 0])), sensitive_features=group)
-    mean = pairwise_disparity(1 / (1 + np.exp(-X[:, 0])), sensitive_features=group)
+    scores = 1 / (1 + np.exp(-X[:, 0]))
+    bounded, mean = ft.audit(scores, sensitive_features=group), pairwise_disparity(scores, sensitive_features=group)
     assert bounded.metrics["strong_pairwise_disparity"] == pytest.approx(N_PAIRS * mean, abs=1e-12)
-    assert re.search(rf"^Between pairs, mean +{mean:.3f} ", str(bounded), re.MULTILINE)
+    assert bounded.mean_readings["strong_pairwise_disparity"].value == pytest.approx(mean)
     same = re.search(r"^Between pairs, mean +(\S+) ", str(ft.compare(bounded, bounded)), re.MULTILINE)
     assert same[1] == f"{bounded.mean_pairwise_distance.value:.3f}"
 

@@ -107,26 +107,6 @@ def test_checks_of_array_api_input():
     assert json.loads(done.stdout) == yielded
 
 
-WITHOUT_DATA = [
-    "check_estimator_cloneable",
-    "check_estimator_repr",
-    "check_no_attributes_set_in_init",
-    "check_get_params_invariance",
-    "check_set_params",
-    "check_parameters_default_constructible",
-    "check_valid_tag_types",
-    "check_estimator_tags_renamed",
-    "check_mixin_order",
-    "check_do_not_raise_errors_in_init_or_set_params",
-]
-
-
-@pytest.mark.parametrize("check", WITHOUT_DATA)
-def test_checks_without_data_of_the_repair_of_scores(check):
-    """Those that need no call of fit run on the class itself, which has no others."""
-    getattr(estimator_checks, check)("QuantileRepair", ft.QuantileRepair())
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_column_names_are_kept_and_compared(estimator):
     estimator_checks.check_dataframe_column_names_consistency(type(estimator).__name__, estimator)

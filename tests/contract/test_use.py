@@ -1,15 +1,10 @@
 """How people use estimators: through pipelines and searches, copied, pickled, in threads, with wrong parameters."""
 
-import copy
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import sklearn
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -117,21 +112,6 @@ def test_calibration_of_blind_models(routing, name):
 
 
 @every
-def test_clone_copy_and_pickle(name):
-    X, y, group = people()
-    model = CLASSIFIERS[name]().fit(X, y, sensitive_features=group)
-    expected = model.predict_proba(X, sensitive_features=group)
-    for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):  # noqa: S301
-        np.testing.assert_array_equal(again.predict_proba(X, sensitive_features=group), expected)
-        assert again.get_params(deep=False).keys() == model.get_params(deep=False).keys()
-    fresh = clone(model)
-    assert not hasattr(fresh, "classes_")
-    np.testing.assert_array_equal(
-        fresh.fit(X, y, sensitive_features=group).predict_proba(X, sensitive_features=group), expected
-    )
-
-
-@every
 def test_ten_threads_fit_and_predict_at_once(name):
     sets = [people(200, seed=seed) for seed in range(10)]
 
@@ -229,25 +209,3 @@ def test_classes_in_partial_fit_are_compared(name):
     for fitted in (model, CLASSIFIERS[name]()):
         with pytest.raises(ValueError, match="classes must be the two classes"):
             fitted.partial_fit(X, y, classes=[0, 2], sensitive_features=group)
-
-
-def test_set_output_of_the_repair():
-    rng = np.random.default_rng(0)
-    scores, group = rng.random(50), rng.choice(["a", "b"], 50)
-    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=group)
-    plain = repair.transform(scores, sensitive_features=group)
-    assert repair.get_feature_names_out().tolist() == ["repaired"]
-    for kind, table in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
-        made = clone(repair).set_output(transform=kind).fit(scores, sensitive_features=group)
-        for found in (made.transform(scores, sensitive_features=group),
-                      made.fit_transform(scores, sensitive_features=group)):  # fmt: skip
-            assert isinstance(found, table)
-            assert list(found.columns) == ["repaired"]
-            np.testing.assert_array_equal(found["repaired"].to_numpy(), plain)
-    indexed = pd.Series(scores, index=np.arange(50) + 100)
-    found = clone(repair).set_output(transform="pandas").fit_transform(indexed, sensitive_features=group)
-    assert found.index.tolist() == indexed.index.tolist()
-    with pytest.raises(ValueError, match="transform must be one of"):
-        repair.set_output(transform="arrow")
-    with pytest.raises(sklearn.exceptions.NotFittedError):
-        ft.QuantileRepair().get_feature_names_out()

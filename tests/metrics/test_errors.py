@@ -14,12 +14,6 @@ from fairtransport.metrics import error_rate, opportunity_disparity
 CANARY = 0.123454321
 
 
-def test_by_hand():
-    assert error_rate([0, 0, 1, 1], [0.1, 0.9, 0.9, 0.1]) == 0.5
-    assert error_rate([0, 0, 1, 1], [0.1, 0.2, 0.9, 0.8]) == 0.0
-    assert error_rate([1, 1, 0, 0], [0.1, 0.2, 0.9, 0.8]) == 1.0
-
-
 def test_a_score_at_the_threshold_is_not_above_it():
     # The paper decides positively for s > tau.
     assert error_rate([0], [0.5]) == 0.0

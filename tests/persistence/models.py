@@ -11,6 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from tests import worlds
 
 import fairtransport as ft
 from fairtransport.linear import OnlineSettings, SgdSettings
@@ -22,11 +23,7 @@ N = 600
 
 
 def people(n=N, seed=0):
-    rng = np.random.default_rng(seed)
-    group = rng.choice(["Female", "Male"], n)
-    X = rng.normal(size=(n, 3)) + (group == "Male")[:, None] * [1.0, 0.0, 0.0]
-    y = np.where(X @ [1.0, 1.0, 0.5] + rng.logistic(size=n) > 0.5, "yes", "no")
-    return X, y, group
+    return worlds.people(n, seed, groups=("Female", "Male"), labels=("no", "yes"))
 
 
 def table(n=N, seed=0):

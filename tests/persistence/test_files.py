@@ -252,7 +252,7 @@ def test_others_can_add_their_class(tmp_path, monkeypatch):
     model = RBFSampler(n_components=3, random_state=0).fit(X)
     with pytest.raises(TypeError):
         pack_model(model)
-    fitted = {**_checks.COLUMNS, "random_offset_": _checks.array(1), "random_weights_": _checks.array(2)}
+    fitted = {"n_features_in_": _checks.count, "random_offset_": _checks.array(1), "random_weights_": _checks.array(2)}
     optional = {"_gamma": _checks.finite, "_n_features_out": _checks.count}
     params = {"n_components": _checks.count, "random_state": _checks.count}
     add_recipe(Recipe("sklearn.kernel_approximation.RBFSampler", fitted, optional, params))

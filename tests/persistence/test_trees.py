@@ -28,11 +28,10 @@ from fairtransport import QuantileRepair
 from fairtransport._warnings import FairnessWarning
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.persistence import TreeClassifier, TreeRegressor, describe
+from fairtransport.persistence import trees as _trees
 from fairtransport.persistence._files import pack_model, unpack_model
-from fairtransport.persistence.recipes import _trees
-from fairtransport.tabular import TableModel
 
-from .models import people, table
+from .models import people
 
 LIGHT = {"n_estimators": 8, "num_leaves": 6, "verbose": -1, "n_jobs": 1, "min_data_per_group": 5, "cat_smooth": 1.0}
 XG = {"n_estimators": 8, "max_depth": 3, "n_jobs": 1, "enable_categorical": True, "max_cat_to_onehot": 1}
@@ -132,15 +131,6 @@ def test_no_single_persons_value_is_in_the_file(trees, tmp_path):
     path = ft.save(fitted(trees), tmp_path / "model.ft")
     assert str(EXACT_MAX).encode()[:7] not in path.read_bytes()
     assert b"pickle" not in path.read_bytes()
-
-
-def test_a_model_of_a_raw_table_with_trees(tmp_path):
-    frame, y, group = table()
-    raw = frame.assign(sex=group, hired=y)
-    repaired = ft.QuantileRepairClassifier(TREES["lightgbm"]())
-    model = TableModel(repaired, label="hired", sensitive_features=["sex"]).fit(raw)
-    again = ft.load(ft.save(model, tmp_path / "model.ft", people_per_point=1))
-    np.testing.assert_array_equal(again.score_rows(raw).scores, model.score_rows(raw).scores)
 
 
 REFUSED = {

@@ -8,7 +8,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.auditing import Inference
-from fairtransport.report._what_if import WhatIf, shown_audit
+from fairtransport.report._what_if import shown_audit
 
 FEW = {"inference": Inference(n_bootstrap=20, n_permutations=20, random_state=0)}
 
@@ -23,14 +23,6 @@ def wages():
     return ft.audit(scores, y, sensitive_features={"sex": group}, **FEW), scores
 
 
-@pytest.fixture(scope="module")
-def deciles():
-    rng = np.random.default_rng(1)
-    group = rng.choice(["a", "b"], 800)
-    scores = np.clip(np.round(rng.normal(5 + (group == "b"), 2)), 1, 10)
-    return ft.audit(scores, rng.random(800) < scores / 11, sensitive_features=group, **FEW), scores
-
-
 def test_charts_leave_out_what_lies_far_from_all_others(wages):
     audit, scores = wages
     shown = shown_audit(audit)
@@ -43,15 +35,6 @@ def test_charts_leave_out_what_lies_far_from_all_others(wages):
     assert shown.histograms.shares_above([inside])[0] == pytest.approx(
         audit.histograms.shares_above([inside])[0], abs=0.01
     )
-
-
-def test_the_sliders_show_the_figures_of_the_audit(deciles, wages):
-    for audit, _ in (deciles, wages):
-        what_if = WhatIf.of(audit)
-        first = audit.thresholds[0]
-        outcome = what_if.at(first.threshold)
-        assert [rate.value for rate in outcome.rates] == pytest.approx([r.value for r in first.rates], abs=0.005)
-        assert outcome.disparity == pytest.approx(audit.metrics["rank_disparity"], abs=0.005)
 
 
 def test_the_page_has_real_axes_and_the_errors_of_predictions(wages):

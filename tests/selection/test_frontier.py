@@ -28,7 +28,6 @@ from tests.worlds import people
 import fairtransport as ft
 from fairtransport import QuantileRepair, QuantileRepairClassifier, TransportClassifier
 from fairtransport._sklearn import describe_group_features, make_folds
-from fairtransport.datasets import load_adult
 from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import disparities, error_rate, noise_floor, pairwise_disparity, rank_disparity
@@ -192,27 +191,6 @@ def test_one_fold_has_no_standard_error():
     curve = frontier(cv=ShuffleSplit(1, random_state=0), amounts=[0, 1])
     assert np.isnan(curve.standard_error("error_rate")).all()
     assert "nan" not in str(curve)
-
-
-def test_adult_error_rises_and_disparity_falls_towards_parity():
-    adult = load_adult(as_frame=False)
-    rows = np.random.default_rng(0).permutation(len(adult.target))[:3000]
-    numeric = [0, 2, 4, 10, 11, 12]
-    words = [k for k in range(14) if k not in numeric]
-    data = adult.data[rows]
-    data[:, words] = data[:, words].astype(str)
-    features = make_column_transformer((StandardScaler(), numeric), (OneHotEncoder(), words)).fit_transform(data)
-    sex = data[:, adult.feature_names.index("sex")]
-    training = TransportClassifier()
-    for estimator, grid in ((training, {"parity_weights": [0, 1, 10]}), (REPAIR, {"amounts": [0, 0.5, 1]})):
-        curve = frontier(estimator, features, adult.target[rows], sex, cv=3, n_jobs=2, **grid)
-        assert curve.situation == "aware"  # sex is among the features, one-hot
-        apart, error = curve.mean("pairwise_disparity"), curve.mean("error_rate")
-        noise = 2 * np.nanmax([curve.standard_error("error_rate"), curve.standard_error("pairwise_disparity")])
-        assert (np.diff(apart) < noise).all()
-        assert (np.diff(error) > -noise).all()
-        assert apart[-1] < apart[0] / 2
-        assert error[-1] > error[0]
 
 
 FALLING = {"error": [0.1, 0.2, 0.3], "apart": [0.8, 0.4, 0.2]}  # at parity_weight 0, 1 and 10

@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fairtransport.storage import ModelFileError, pack_container, read_container, unpack_container, write_container
+from fairtransport.storage import ModelFileError, pack_container, read_container, unpack_container, write_atomically
 from fairtransport.storage._container import from_npy, read_zip, to_npy, write_zip
 
 ARRAYS = {"theta": np.arange(6.0).reshape(2, 3), "deep/er.flags": np.array([True, False]), "names": np.array(["ä", ""])}
@@ -60,7 +60,7 @@ def test_equal_content_gives_equal_bytes_in_any_order():
 
 
 def test_any_zip_tool_reads_it(tmp_path):
-    path = write_container(tmp_path / "state.ft", "checkpoint", SCHEMA, ARRAYS)
+    path = write_atomically(tmp_path / "state.ft", pack_container("checkpoint", SCHEMA, ARRAYS))
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
         head = json.loads(archive.read("schema.json"))
@@ -365,7 +365,7 @@ def test_any_bytes_as_an_array(content, keep):
 
 
 def test_no_more_is_read_than_allowed(tmp_path):
-    path = write_container(tmp_path / "big.ft", "x", {}, {"a": np.zeros(2_000_000)})
+    path = write_atomically(tmp_path / "big.ft", pack_container("x", {}, {"a": np.zeros(2_000_000)}))
     tracemalloc.start()
     with pytest.raises(ModelFileError, match=r"has 16\d* bytes, more than max_bytes=1000.*raise max_bytes="):
         read_container(path, max_bytes=1000)
@@ -392,6 +392,6 @@ def test_only_plain_files_are_read_and_no_descriptor_stays_open(tmp_path):
 
 
 def test_another_kind_is_refused(tmp_path):
-    path = write_container(tmp_path / "a.ft", "note", {}, {})
+    path = write_atomically(tmp_path / "a.ft", pack_container("note", {}, {}))
     with pytest.raises(ModelFileError, match="contains a 'note', but a 'model' is needed"):
         read_container(path, kind="model")

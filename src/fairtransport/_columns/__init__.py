@@ -40,16 +40,17 @@ def say_columns(columns: Collection[str]) -> str:
     return f"column{'s' if len(columns) > 1 else ''} {', '.join(map(repr, columns))}"
 
 
-def check_number(n_groups: int, columns: Collection[str], max_groups: float) -> None:
-    """Raise ValueError when there are more than ``max_groups`` groups."""
+def check_number(n_groups: int, columns: Collection[str], max_groups: float, *, of: str = "sensitive_features") -> None:
+    """Raise ValueError when there are more than ``max_groups`` groups, or strata."""
     if n_groups > max_groups:
+        noun = "strata" if of == "strata" else "groups"
         raise ValueError(
-            f"sensitive_features has {n_groups} groups in {say_columns(columns)}; max_groups is {max_groups}. If a "
-            "column is an identifier or continuous, drop it or cut it into ranges; if not, raise max_groups=."
+            f"{of} has {n_groups} {noun} in {say_columns(columns)}; max_{noun} is {max_groups}. If a column is an "
+            f"identifier or continuous, drop it or cut it into ranges; if not, raise max_{noun}=."
         )
 
 
-def code_column(column: Any, name: str, max_groups: float) -> Coded:
+def code_column(column: Any, name: str, max_groups: float, *, of: str = "sensitive_features") -> Coded:
     """Return the sorted distinct values of a column (missing is None and last) and the code of each row."""
     try:
         raw, codes = _factorize(nw.to_native(column, pass_through=True))
@@ -58,7 +59,7 @@ def code_column(column: Any, name: str, max_groups: float) -> Coded:
         values = {value for value, size in zip(plain, used, strict=True) if size}
     except TypeError:
         raise TypeError(f"Column {name!r} contains lists or other values that cannot be compared as groups.") from None
-    check_number(len(values), [name], max_groups)
+    check_number(len(values), [name], max_groups, of=of)
     ordered = sorted(values, key=_sort_key)
     index = {value: i for i, value in enumerate(ordered)}
     table = np.array([index.get(value, 0) for value in plain], dtype=short_type(len(ordered)))
@@ -244,23 +245,24 @@ def _sort_key(value: Any) -> tuple[int, float, str]:
     return (1, 0, value) if isinstance(value, str) else (2, 0, f"{type(value).__name__} {value}")
 
 
-def default_names(n_columns: int) -> tuple[str, ...]:
-    """Return the names of columns that have none."""
-    return tuple(f"sensitive_feature_{number}" for number in range(n_columns))
+def default_names(n_columns: int, of: str = "sensitive_features") -> tuple[str, ...]:
+    """Return the names of columns that have none: ``"sensitive_feature_0"`` or ``"stratum_0"``."""
+    noun = "stratum" if of == "strata" else of.removesuffix("s")
+    return tuple(f"{noun}_{number}" for number in range(n_columns))
 
 
-def read_columns(data: Any) -> dict[str, Any]:
+def read_columns(data: Any, of: str = "sensitive_features") -> dict[str, Any]:
     """Return any input as named columns of equal length, each a NumPy vector or a column of a table library."""
     if isinstance(data, Mapping):
-        columns = by_name((name, _read_vector(name, column)) for name, column in data.items())
+        columns = by_name(((name, _read_vector(name, column, of)) for name, column in data.items()), of=of)
     else:
-        columns = _columns_of(data)
+        columns = _columns_of(data, of)
     lengths = {len(column) for column in columns.values()}
     if lengths <= {0}:
-        raise ValueError("sensitive_features is empty; at least one column and one row are needed.")
+        raise ValueError(f"{of} is empty; at least one column and one row are needed.")
     if len(lengths) > 1:
         sizes = ", ".join(f"{name!r}: {len(column)}" for name, column in columns.items())
-        raise ValueError(f"The columns of sensitive_features must have the same number of rows; they have {sizes}.")
+        raise ValueError(f"The columns of {of} must have the same number of rows; they have {sizes}.")
     return columns
 
 
@@ -274,34 +276,34 @@ def by_name(pairs: Iterable[tuple[Any, Any]], *, of: str = "sensitive_features")
     return columns
 
 
-def _read_vector(name: Any, data: Any) -> Any:
-    columns = list(_columns_of(data).values())
+def _read_vector(name: Any, data: Any, of: str) -> Any:
+    columns = list(_columns_of(data, of).values())
     if len(columns) > 1:
         raise ValueError(f"Column {str(name)!r} of the dict has {len(columns)} columns; give it one dimension.")
     return columns[0] if columns else ()
 
 
-def _columns_of(data: Any) -> dict[str, Any]:
+def _columns_of(data: Any, of: str) -> dict[str, Any]:
     try:
         data = nw.from_native(data, allow_series=True, pass_through=True)
     except nw.exceptions.DuplicateError:
-        raise ValueError("Two columns of sensitive_features have the same name; rename or drop one.") from None
+        raise ValueError(f"Two columns of {of} have the same name; rename or drop one.") from None
     if isinstance(data, nw.LazyFrame):
-        raise TypeError("sensitive_features is a lazy table; collect its sensitive columns first (.collect()).")
+        raise TypeError(f"{of} is a lazy table; collect its columns first (.collect()).")
     if isinstance(data, nw.DataFrame):
-        return by_name((series.name, series) for series in data.iter_columns())
+        return by_name(((series.name, series) for series in data.iter_columns()), of=of)
     if isinstance(data, nw.Series):
-        return {default_names(1)[0] if data.name in (None, "") else str(data.name): data}
+        return {default_names(1, of)[0] if data.name in (None, "") else str(data.name): data}
     if hasattr(data, "factorize") or hasattr(data, "dictionary_encode"):
-        return {default_names(1)[0]: data}
-    array = _read_array(data)
+        return {default_names(1, of)[0]: data}
+    array = _read_array(data, of)
     if array.ndim not in (1, 2):
-        raise ValueError(f"sensitive_features must have one or two dimensions; it has {array.ndim}.")
+        raise ValueError(f"{of} must have one or two dimensions; it has {array.ndim}.")
     columns = array.T if array.ndim == 2 else [array]
-    return dict(zip(default_names(len(columns)), columns, strict=True))
+    return dict(zip(default_names(len(columns), of), columns, strict=True))
 
 
-def _read_array(data: Any) -> NDArray[Any]:
+def _read_array(data: Any, of: str) -> NDArray[Any]:
     if isinstance(data, np.ma.MaskedArray):
         array = data.data.astype(object)
         array[np.ma.getmaskarray(data)] = None
@@ -310,19 +312,17 @@ def _read_array(data: Any) -> NDArray[Any]:
         if not hasattr(data, "__array__"):
             kind = type(data).__name__
             if isinstance(data, str):
-                raise TypeError(
-                    'sensitive_features must be the column itself, not its name: table["race"], not "race".'
-                )
-            raise TypeError(f"sensitive_features must be a table, an array, a list or a dict of columns; got {kind}.")
+                raise TypeError(f'{of} must be the column itself, not its name: table["race"], not "race".')
+            raise TypeError(f"{of} must be a table, an array, a list or a dict of columns; got {kind}.")
         return np.asarray(data)
     # Keep the type of each value of a list: NumPy would convert [1, "a"] to text.
     widths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else -1 for row in data}
     if len(widths) > 1:
-        raise ValueError(f"The rows of sensitive_features have {len(widths)} different lengths; they must be equal.")
+        raise ValueError(f"The rows of {of} have {len(widths)} different lengths; they must be equal.")
     if widths <= {-1}:
         return np.fromiter(data, dtype=object, count=len(data))
     if any(isinstance(value, (list, tuple, np.ndarray)) for value in data[0]):
-        raise ValueError("sensitive_features must have one or two dimensions; its rows contain lists.")
+        raise ValueError(f"{of} must have one or two dimensions; its rows contain lists.")
     array = np.empty((len(data), widths.pop()), dtype=object)
     for j in range(array.shape[1]):
         array[:, j] = np.fromiter((row[j] for row in data), dtype=object, count=len(data))

@@ -262,7 +262,7 @@ def _make_layers(strata: Any, labels: Floats | None, n_groups: int) -> Strata | 
         return make_strata({LABEL_COLUMN: labels}, n_groups=n_groups)
     if isinstance(strata, Strata):
         raise TypeError("With real-valued labels and criterion='equalized_odds', strata must be columns.")
-    return make_strata({LABEL_COLUMN: labels, **read_columns(strata)}, n_groups=n_groups)
+    return make_strata({LABEL_COLUMN: labels, **read_columns(strata, of="strata")}, n_groups=n_groups)
 
 
 def audit_histograms(

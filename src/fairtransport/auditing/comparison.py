@@ -255,9 +255,9 @@ def _threshold_changes(before: Audit, after: Audit, positions: tuple[int, ...]) 
 def comparison_tables(comparison: AuditComparison) -> list[Table]:
     """Return the tables of two audits: metrics, selection rates at each common threshold, and farthest pairs."""
     before = comparison.before
-    names = [shorten(name, 24) for name in comparison.names]
+    names = [shorten(name, 24, comparison.names) for name in comparison.names]
     columns = (
-        *(Column(name, width=10, short=shorten(name, 9)) for name in names),
+        *(Column(name, width=10, short=shorten(name, 9, names)) for name in names),
         Column("Change", width=14),
         Column(interval_head(before), width=19, wide=True),
         Column("Beyond noise"),

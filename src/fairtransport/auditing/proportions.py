@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport._columns.compilation import read_only
 from fairtransport.transport.kernels.line import level_positions
-from fairtransport.transport.kernels.options import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

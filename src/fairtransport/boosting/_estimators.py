@@ -179,12 +179,11 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
     ) -> Notice:
         """Describe rounds, weight, what parity cost and what was not reached, in the words of the linear estimators."""
         remedy = f"Repair (repair=QuantileRepair(), or {response.repair})"
-        change = training.change
+        choice, change = training.choice, training.choice.change
         if training.is_within_chance and self.parity_weight_ == 0.0:
             start = within_chance()
             if change is not None and change.evidence.shows_difference:  # the test of training rows is the stricter one
-                differ = "groups of the training rows differ too little to be distinguished from chance"
-                start = f"{differ}; nothing was moved"
+                start = "groups of the training rows differ too little to be told from chance; nothing was moved"
             outcome = Notice(f"{start}; {ending}")
         else:
             losses = Notice()
@@ -194,14 +193,15 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
                 losses = notices_of_losses(training.metrics.information_kept, self.before_after_, excess, response)
             outcome = describe_weight(
                 Notice(ending), losses,
-                parity_weight=self.parity_weight_, metrics=training.metrics, reason=training.reason,
-                reached=training.reached or self.max_disparity is None, max_disparity=self.max_disparity,
+                parity_weight=self.parity_weight_, metrics=training.metrics, reason=choice.reason,
+                reached=choice.reached or self.max_disparity is None, max_disparity=self.max_disparity,
                 remedy=remedy, rows=rows,
             )  # fmt: skip
         if change is not None:
             is_full = isinstance(self.parity_weight, str) and self.max_disparity is self.repair is None
             advice = f"{remedy} with the group at hand goes further." if self.repair is None else ""
-            outcome = describe_change(outcome, replace(change, is_full=is_full), "Training for parity", advice)
+            change, is_everywhere = replace(change, is_full=is_full), training.compared.is_everywhere
+            outcome = describe_change(outcome, change, "Training for parity", advice, states_limit=is_everywhere)
         return describe_criterion(outcome, self.criterion, training.compared)
 
     def _library(self) -> Library:
@@ -300,7 +300,7 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
         The unfitted model, which is cloned; all of its settings but the objective are used. By default LightGBM.
         Features may be whatever it accepts: data frames, categorical columns, missing values. Where the number of
         rounds and the learning rate, or the size of trees, are at the library's defaults, they are chosen by the number
-        of rows; without an estimator, each tree also sees half of the columns.
+        of rows, and of rows with the rarer label; without an estimator, each tree also sees half of the columns.
     distance : {"auto", "continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="auto"
         As in `TransportClassifier`. ``"auto"`` is the continuous distance, and the discrete one where groups are
         compared within labels or strata, whose differences are small: the continuous one is flat there.
@@ -310,7 +310,8 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
     parity_weight : float or "auto", default="auto"
         Weight of the penalty, in the unit of `TransportClassifier`. ``"auto"`` takes the smallest weight at which the
         rank disparity of held-out rows is at its noise floor, or beyond which it no longer falls, but keeps at least
-        half of the plain model's information; ``outcome_`` says which.
+        half of the plain model's information; ``outcome_`` says which. Where the disparity of held-out rows does not
+        fall, the plain model is kept, with a warning.
     max_disparity : float, optional
         Take the smallest weight at which the criterion's disparity of held-out rows (mean over pairs of groups) is at
         most this, instead.
@@ -341,7 +342,8 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
     groups : GroupPolicy, optional
         How sensitive columns become groups, as in `TransportClassifier`.
     random_state : int, RandomState or None
-        Seed of the cross-fitting, of the held-out rows, and of ``estimator`` if it has no seed.
+        Seed of ``estimator``, if it is passed without one. Nothing else depends on a seed: rows are put into an order,
+        and dealt into folds, by their content.
 
     Attributes
     ----------
@@ -360,7 +362,7 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
     parity_weight_, unit_ : float
         The weight that was used, and the factor of the sum of distances at weight 1.
     information_kept_ : float
-        Share of the plain model's gain in log-loss over a constant that the trained model has.
+        Share of what the plain model explains of y that the trained one explains.
     outcome_ : str
         What happened, in words.
     n_iter_ : int
@@ -443,8 +445,7 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
 class TransportBoostingRegressor(GroupedRegressorMixin, TransportBoosting):
     r"""Boosted trees whose predictions have the same distribution for all groups: LightGBM or XGBoost with a penalty.
 
-    Minimises the loss plus ``parity_weight`` times the transport distances between the groups' predictions. Parameters
-    and attributes that are not described further are those of `TransportBoostingClassifier`.
+    Minimises the loss plus ``parity_weight`` times the transport distances between the groups' predictions.
 
     Parameters
     ----------
@@ -459,26 +460,8 @@ class TransportBoostingRegressor(GroupedRegressorMixin, TransportBoosting):
         Weight of the penalty, where the loss has weight 1.
     max_disparity : float, optional
         Limit of the criterion's disparity of held-out rows, in units of y.
-    amount : float, default=1.0
-        Share of the trained model's predictions in their weighted mean with the plain model's.
-    spread : {"trained", "initial"}, default="trained"
-        Whose spread the predictions have.
-    repair : QuantileRepair, optional
-        Repair the trained predictions, too; then the group is needed at prediction.
-    target : {"each_other", "barycenter", "barycenter_w2", "pooled"} or group label, default="each_other"
-        What groups are compared with.
-    scale : {"standardized", "score"}, default="standardized"
-        Compare predictions in units of their standard deviation, or as they are.
-    smooth_groups : bool, default=True
-        Let a row count for each group with its probability given the features.
-    n_iter_no_change : int, "auto" or None, default="auto"
-        Rounds without an improvement on held-out rows after which training stops.
-    validation_fraction : float, optional
-        Share of the rows on which rounds and weight are chosen; by default three folds.
-    groups : GroupPolicy, optional
-        How sensitive columns become groups.
-    random_state : int, RandomState or None
-        Seed of the cross-fitting, of the held-out rows, and of ``estimator`` if it has no seed.
+    amount, spread, repair, target, scale, smooth_groups, n_iter_no_change, validation_fraction, groups, random_state
+        As in `TransportBoostingClassifier`.
 
     Attributes
     ----------

@@ -64,16 +64,6 @@ class DetachableCallback:
         return self.function(labels, margins, sample_weight)
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingRun:
-    """What a library needs to train a model."""
-
-    X: Any
-    y: NDArray[Any]
-    sample_weight: Floats | None
-    initial_margin: float
-
-
 class _Library:
     """What the estimators use alike of both libraries."""
 
@@ -124,6 +114,10 @@ class _Library:
     def loss(self) -> Loss:
         """The loss."""
         return make_loss(self.loss_name, self.power)
+
+    def initial_margin(self, rows: TrainingData) -> float:
+        """Return the margin of the best constant."""
+        return self.loss.constant(rows.labels, rows.weights)
 
     @cached_property
     def loss_name(self) -> str:
@@ -213,12 +207,12 @@ class _Library:
         ones = np.ones(len(labels)) if weights is None else weights
         return np.asarray(ones * np.where(labels > 0, check_real(scale, name="scale_pos_weight", strict=True), 1.0))
 
-    def fit_plain(self, run: TrainingRun, n_rounds: int) -> Any:
+    def fit_plain(self, rows: TrainingData, n_rounds: int) -> Any:
         """Fit an estimator with the library's built-in objective; the result predicts as that of `fit_objective`."""
         params = dict(self.logistic_params)
         if self.is_regression:
             del params["objective"]
-        return _with_params(self.with_rounds(n_rounds), params).fit(run.X, run.y, sample_weight=run.sample_weight)
+        return _with_params(self.with_rounds(n_rounds), params).fit(rows.X, rows.labels, sample_weight=rows.weights)
 
 
 def _with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
@@ -292,37 +286,38 @@ class LightGBM(_Library):
             self.estimator.set_params(class_weight=None)
         return super().absorb_class_weights(classes, labels, weights)
 
-    def fit_plain(self, run: TrainingRun, n_rounds: int) -> Any:
+    def fit_plain(self, rows: TrainingData, n_rounds: int) -> Any:
         """Fit with LightGBM's own objective; a model of real numbers then predicts margins."""
-        model = super().fit_plain(run, n_rounds)
+        model = super().fit_plain(rows, n_rounds)
         if self.is_regression:
             text = model.booster_.model_to_string()
             model.booster_.model_from_string(re.sub(r"\nobjective=[^\n]*\n", "\nobjective=regression\n", text, count=1))
             model.set_params(objective="regression")
         return model
 
-    def fit_objective(self, run: TrainingRun, n_rounds: int, objective: Callable[..., Any]) -> Any:
+    def fit_objective(self, rows: TrainingData, n_rounds: int, objective: Callable[..., Any]) -> Any:
         """Fit; then add the initial margin to the booster and give it LightGBM's objective of the task.
 
         With a logarithmic link the booster predicts margins.
         """
         estimator, callback = self.with_rounds(n_rounds), DetachableCallback(objective)
         estimator.set_params(objective=callback)
-        init_score = np.full(len(run.y), run.initial_margin)
+        margin = self.initial_margin(rows)
+        init_score = np.full(len(rows.labels), margin)
         try:
-            with _column_errors(len(run.y)):
-                estimator.fit(run.X, run.y, sample_weight=run.sample_weight, init_score=init_score)
+            with _column_errors(len(rows.labels)):
+                estimator.fit(rows.X, rows.labels, sample_weight=rows.weights, init_score=init_score)
         finally:
             callback.function = None
         booster = estimator.booster_
         for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
-            booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + run.initial_margin)
+            booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + margin)
         name, line = ("regression", "regression") if self.is_regression else ("binary", "binary sigmoid:1")
         text = booster.model_to_string()
         booster.model_from_string(text.replace("\nfeature_names=", f"\nobjective={line}\nfeature_names=", 1))
         return estimator.set_params(objective=name)
 
-    def open_table(self, run: TrainingRun, held_out: Any) -> Callable[[], BoosterRun]:
+    def open_table(self, rows: TrainingData, held_out: Any) -> Callable[[], BoosterRun]:
         """Bin training and held-out rows once; return a function that starts a booster on them."""
         lightgbm = load_extra("lightgbm")
         params = {name: value for name, value in self.estimator.get_params().items() if value is not None}
@@ -332,14 +327,16 @@ class LightGBM(_Library):
             params["random_state"] = int(params["random_state"].randint(np.iinfo(np.int32).max))
         params = {"verbose": -1, **params, "num_threads": self.param("n_jobs", 0), "metric": "none"}
 
+        margin = self.initial_margin(rows)
+
         def data_set(X: Any, y: NDArray[Any], **options: Any) -> Any:
-            margins = np.full(len(y), run.initial_margin)
+            margins = np.full(len(y), margin)
             return lightgbm.Dataset(X, y, init_score=margins, params=params, free_raw_data=False, **options).construct()
 
-        with _column_errors(len(run.y)):
-            training = data_set(run.X, run.y, weight=run.sample_weight)
+        with _column_errors(len(rows.labels)):
+            training = data_set(rows.X, rows.labels, weight=rows.weights)
         validation = data_set(held_out, np.zeros(n_rows(held_out)), reference=training)
-        return partial(_LightGBMRun, params, run, training, validation)
+        return partial(_LightGBMRun, params, rows, training, validation)
 
     def margins(self, estimator: Any, X: Any) -> Floats:
         """Return the raw score."""
@@ -350,16 +347,16 @@ class LightGBM(_Library):
 class _LightGBMRun:
     """A booster of LightGBM that is trained one round at a time."""
 
-    def __init__(self, params: dict[str, Any], run: TrainingRun, training: Any, held_out: Any) -> None:
-        self._run = run
-        with _column_errors(len(run.y)):
+    def __init__(self, params: dict[str, Any], rows: TrainingData, training: Any, held_out: Any) -> None:
+        self._rows = rows
+        with _column_errors(len(rows.labels)):
             self._booster = load_extra("lightgbm").Booster({**params, "objective": "none"}, training)
         self._booster.add_valid(held_out, "held out")
 
     def update(self, objective: Callable[..., Any]) -> None:
         """Train one round."""
-        with _column_errors(len(self._run.y)):
-            self._booster.update(fobj=lambda margins, _: objective(self._run.y, margins, self._run.sample_weight))
+        with _column_errors(len(self._rows.labels)):
+            self._booster.update(fobj=lambda margins, _: objective(self._rows.labels, margins, self._rows.weights))
 
     def training_margins(self) -> Floats:
         """Return the margins of the training rows."""
@@ -422,11 +419,11 @@ class XGBoost(_Library):
         **dict.fromkeys(("scale_pos_weight", "base_score", "eval_metric", "callbacks", "monotone_constraints")),
     }
 
-    def fit_plain(self, run: TrainingRun, n_rounds: int) -> Any:
+    def fit_plain(self, rows: TrainingData, n_rounds: int) -> Any:
         """Fit with XGBoost's own objective; a model of real numbers then predicts margins."""
         if self.loss.link == "log":  # the same derivatives, and margins instead of their exponentials
-            return self.fit_objective(run, n_rounds, self.loss.objective)
-        model = super().fit_plain(run, n_rounds)
+            return self.fit_objective(rows, n_rounds, self.loss.objective)
+        model = super().fit_plain(rows, n_rounds)
         if self.loss_name == "absolute_error":
             base_score = model.get_params()["base_score"]
             content = json.loads(bytes(model.get_booster().save_raw("json")))
@@ -435,16 +432,17 @@ class XGBoost(_Library):
             model.set_params(objective=_SQUARED_ERROR, base_score=base_score)
         return model
 
-    def fit_objective(self, run: TrainingRun, n_rounds: int, objective: Callable[..., Any]) -> Any:
+    def fit_objective(self, rows: TrainingData, n_rounds: int, objective: Callable[..., Any]) -> Any:
         """Fit; the booster keeps the initial margin as its base score. With a logarithmic link it predicts margins."""
         estimator, callback = self.with_rounds(n_rounds), DetachableCallback(objective)
         replaced = ("eval_metric", "early_stopping_rounds")
         original = {name: estimator.get_params()[name] for name in replaced}
-        base_score = run.initial_margin if self.is_regression else 1.0 / (1.0 + math.exp(-run.initial_margin))
+        margin = self.initial_margin(rows)
+        base_score = margin if self.is_regression else 1.0 / (1.0 + math.exp(-margin))
         settings = {**dict.fromkeys(replaced), **self._loss_params()}
         estimator.set_params(objective=callback, base_score=base_score, **settings)
         try:
-            estimator.fit(run.X, run.y, sample_weight=run.sample_weight)
+            estimator.fit(rows.X, rows.labels, sample_weight=rows.weights)
         finally:
             callback.function = None
             estimator.set_params(**original)
@@ -455,17 +453,21 @@ class XGBoost(_Library):
             return {"max_delta_step": POISSON_STEP}
         return {}
 
-    def open_table(self, run: TrainingRun, held_out: Any) -> Callable[[], BoosterRun]:
+    def open_table(self, rows: TrainingData, held_out: Any) -> Callable[[], BoosterRun]:
         """Bin training and held-out rows once; return a function that starts a booster on them."""
         params = {**self.estimator.get_xgb_params(), **self._loss_params()}
-        params |= {"objective": _SQUARED_ERROR, "base_score": run.initial_margin, "disable_default_eval_metric": 1}
+        params |= {
+            "objective": _SQUARED_ERROR,
+            "base_score": self.initial_margin(rows),
+            "disable_default_eval_metric": 1,
+        }
         for name in ("eval_metric", "scale_pos_weight", "tweedie_variance_power"):
             params.pop(name, None)
         known = self.estimator.get_params()
         options = {name: known[name] for name in ("missing", "feature_types")}
         make = partial(load_extra("xgboost").DMatrix, enable_categorical=bool(known["enable_categorical"]), **options)
-        training = make(run.X, run.y, weight=run.sample_weight)  # histograms are kept with it
-        return partial(_XGBoostRun, params, run, training, make(held_out))
+        training = make(rows.X, rows.labels, weight=rows.weights)  # histograms are kept with it
+        return partial(_XGBoostRun, params, rows, training, make(held_out))
 
     def margins(self, estimator: Any, X: Any) -> Floats:
         """Return the margin."""
@@ -475,14 +477,14 @@ class XGBoost(_Library):
 class _XGBoostRun:
     """A booster of XGBoost that is trained one round at a time."""
 
-    def __init__(self, params: dict[str, Any], run: TrainingRun, training: Any, held_out: Any) -> None:
+    def __init__(self, params: dict[str, Any], rows: TrainingData, training: Any, held_out: Any) -> None:
         self._booster = load_extra("xgboost").Booster(params, [training, held_out])
-        self._run, self._training, self._held_out, self._n_rounds = run, training, held_out, 0
+        self._rows, self._training, self._held_out, self._n_rounds = rows, training, held_out, 0
 
     def update(self, objective: Callable[..., Any]) -> None:
         """Train one round."""
         margins = self.training_margins()
-        gradient, curvature = objective(self._run.y, margins, self._run.sample_weight)
+        gradient, curvature = objective(self._rows.labels, margins, self._rows.weights)
         self._booster.boost(self._training, self._n_rounds, grad=gradient, hess=curvature)
         self._n_rounds += 1
 

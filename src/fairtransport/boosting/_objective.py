@@ -306,14 +306,8 @@ class TransportObjective:
         last two, their exponentials.
     tweedie_variance_power : float, default=1.5
         Of the Tweedie loss, between 1 and 2.
-    distance : {"auto", "continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="auto"
-        As in `TransportBoostingClassifier`.
-    target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
-        What groups are compared with: each other, or a distribution that is fixed at the model after ``warmup``, as in
-        `TransportClassifier`.
-    scale : {"standardized", "score"}, default="standardized"
-        Compare scores in units of their standard deviation, so that shrinking all of them gains nothing, or as they
-        are.
+    distance, target, scale
+        As in `TransportBoostingClassifier`; a ``target`` is fixed at the model after ``warmup``.
     warmup : int, default=20
         Rounds that minimise the loss alone, after which the unit of ``parity_weight`` is measured if it was not passed.
     ramp : int, default=130
@@ -332,12 +326,9 @@ class TransportObjective:
 
     Attributes
     ----------
-    round_ : int
-        Number of rounds so far.
-    parity_ : float
-        Current factor of the penalty: ``parity_weight`` times ``unit_`` times the completed part of the ramp.
-    unit_ : float
-        Factor of the penalty at ``parity_weight`` 1; NaN before it is measured.
+    round_, parity_, unit_ : int, float, float
+        Number of rounds so far; current factor of the penalty, and the one at ``parity_weight`` 1 (NaN before it is
+        measured).
 
     See Also
     --------

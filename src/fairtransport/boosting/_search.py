@@ -19,7 +19,6 @@ from fairtransport.boosting._constants import (
     N_PARTS_OF_LARGE,
     WEIGHTS,
 )
-from fairtransport.boosting._libraries import TrainingRun
 from fairtransport.boosting._settings import RoundSchedule
 from fairtransport.boosting._training_data import deal
 from fairtransport.criteria.criterion import weigh_by_reliability
@@ -90,12 +89,6 @@ class Choice:
     change: HeldOutChange | None = None
 
 
-def training_run(library: Library, rows: TrainingData) -> TrainingRun:
-    """Return the rows as a library takes them, with the margin of the best constant."""
-    constant = library.loss.constant(rows.labels, rows.weights)
-    return TrainingRun(rows.X, rows.labels, rows.weights, constant)
-
-
 def make_evaluator(
     response: BoostedClasses | BoostedNumbers, penalty: PenaltySettings, rows: TrainingData, plain: Floats
 ) -> ScoreEvaluator:
@@ -136,9 +129,7 @@ class RoundSearch:
     ) -> None:
         self._library, self._penalty, self._held_out, self._response = library, penalty, held_out, response
         self._n_rows = held_out.n_rows
-        self._tables = [
-            library.open_table(training_run(library, training), validation.X) for training, validation in held_out.parts
-        ]
+        self._tables = [library.open_table(training, validation.X) for training, validation in held_out.parts]
         self._train_plain()
 
     def _train_plain(self) -> None:
@@ -372,16 +363,12 @@ class Training:
     """The fitted attributes of an estimator, and what its predictions and its outcome are made from."""
 
     attributes: dict[str, Any]
+    choice: Choice
     plain_margins: Floats
     margins: Floats
     is_within_chance: bool
-    reason: str
-    reached: bool
-    evaluator: ScoreEvaluator
-    scores: Floats
     metrics: ScoreMetrics
     compared: ComparedStrata
-    change: HeldOutChange | None
 
 
 def train(
@@ -394,12 +381,11 @@ def train(
     response: BoostedClasses | BoostedNumbers,
 ) -> Training:
     """Train on all rows."""
-    run = training_run(library, rows)
     if choice is None:
         schedule = RoundSchedule(library.n_rounds, rows.groups.n_rows)
         rounds = FairRounds(schedule, schedule.n_rounds, {})
         choice = Choice(library.n_rounds, parity_weight or 0.0, rounds)
-    plain = library.fit_plain(run, choice.plain_rounds)
+    plain = library.fit_plain(rows, choice.plain_rounds)
     plain_margins = library.margins(plain, rows.X)
     reference = penalty.refer_to(library, rows, plain_margins)
     weight = choice.parity_weight if reference.factor > 0.0 else 0.0
@@ -412,7 +398,7 @@ def train(
             schedule=choice.rounds.schedule,
             group_probabilities=penalty.group_probabilities(library, rows, reference),
         )  # fmt: skip
-        model = library.fit_objective(run, n_rounds, objective)
+        model = library.fit_objective(rows, n_rounds, objective)
         margins = library.margins(model, rows.X)
     predict = library.loss.predictions
     if choice.path is None:
@@ -435,14 +421,10 @@ def train(
             "history_": choice.rounds.history,
             "path_": path.table(),
         },
+        choice=choice,
         plain_margins=plain_margins,
         margins=margins,
         is_within_chance=reference.factor == 0.0 or not choice.has_differences,
-        reason=choice.reason,
-        reached=choice.reached,
-        evaluator=evaluator,
-        scores=scores,
         metrics=metrics,
         compared=reference.compared.resolved,
-        change=choice.change,
     )

@@ -20,8 +20,6 @@ from sklearn.utils import Bunch
 from fairtransport._validation import check_choice, check_count, check_real
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
 __all__ = ["DatasetInfo", "list_datasets", "load_adult", "load_communities", "load_german", "shift_class_rate"]
@@ -148,8 +146,7 @@ def load_adult(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     """
     library, columns = _choose_library(as_frame=as_frame), _read_columns("adult")
     split, income = np.array(columns.pop("split")), np.array(columns.pop("income"))
-    numeric = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"}
-    features = {name: (_integers if name in numeric else _strings)(cells) for name, cells in columns.items()}
+    features = {name: _parsed(cells) for name, cells in columns.items()}
     return _pack(
         ADULT,
         library,
@@ -194,8 +191,7 @@ def load_german(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     """
     library, columns = _choose_library(as_frame=as_frame), _read_columns("german")
     label = np.array(columns.pop("label"))
-    numeric = {"duration", "amount", "installment_rate", "present_residence", "age", "number_credits", "people_liable"}
-    features = {name: (_integers if name in numeric else _strings)(cells) for name, cells in columns.items()}
+    features = {name: _parsed(cells) for name, cells in columns.items()}
     # Attribute 9 combines sex and marital status. No row has A95, single women.
     female = np.isin(columns["personal_status_sex"], ("A92", "A95"))
     return _pack(
@@ -258,7 +254,7 @@ def load_communities(*, task: str = "classification", as_frame: bool = True, ret
     check_choice(task, ("classification", "regression"), name="task")
     library, columns = _choose_library(as_frame=as_frame), _read_columns("communities")
     codes = {name: _strings(columns.pop(name)) for name in ("state", "county", "community", "communityname")}
-    codes["fold"] = _integers(columns.pop("fold"))
+    codes["fold"] = _parsed(columns.pop("fold"))
     features = {name: np.array([float(cell or "nan") for cell in cells]) for name, cells in columns.items()}
     rate = features.pop("ViolentCrimesPerPop")
     shares = ("racepctblack", "racePctWhite", "racePctAsian", "racePctHisp")
@@ -292,12 +288,13 @@ def _read_columns(name: str) -> dict[str, list[str]]:
     return {heading: values for heading, *values in lines}
 
 
-def _strings(values: Iterable[str]) -> NDArray[Any]:
-    return np.array([value or None for value in values], dtype=object)
+def _strings(cells: list[str]) -> NDArray[Any]:
+    return np.array([cell or None for cell in cells], dtype=object)
 
 
-def _integers(values: Iterable[str]) -> NDArray[Any]:
-    return np.array([int(value) for value in values], dtype=np.int64)
+def _parsed(cells: list[str]) -> NDArray[Any]:
+    """Return whole numbers, or strings."""
+    return np.array(cells, dtype=np.int64) if all(map(str.isdigit, cells)) else _strings(cells)
 
 
 def _choose_library(*, as_frame: bool) -> Library:

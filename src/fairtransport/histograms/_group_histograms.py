@@ -40,64 +40,45 @@ def _read_arrays(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
         grid = Grid.over(spec["range"], spec["n_bins"])
         if "nodes" in arrays:  # they must fit the range and the number of bins
             grid = replace(grid, positions=tuple(np.asarray(arrays["nodes"], dtype=np.float64).tolist()))
-            if not grid.positions:
-                raise ValueError  # noqa: TRY301
+            _require(grid.positions)
         groups, n_classes = Groups.from_spec(spec["groups"]), spec["n_classes"]
         members = np.asarray(arrays["members"], dtype=np.bool_) if "members" in arrays else None
         n_cells = len(groups) if members is None else members.shape[1]
-        size = n_classes * n_cells * grid.n_nodes
+        shape = (n_classes, n_cells, grid.n_nodes)
         is_sparse = n_classes * max(n_cells, len(groups)) * grid.n_nodes <= _MAX_SPARSE
-        if n_classes not in (1, 2) or np.size(arrays["rows"]) != n_cells or is_sparse != ("at" in arrays):
-            raise ValueError  # noqa: TRY301 - before memory is allocated
-        if not is_sparse and len(groups) > _MAX_GROUPS_PER_CELL * n_cells:
-            raise ValueError  # noqa: TRY301 - likewise
-        rows = _whole_numbers(arrays["rows"])
-        occupied = _indices(arrays["at"], size) if is_sparse else None
-        filled = {
-            name: _filled(arrays[name], occupied, size).reshape(n_classes, n_cells, grid.n_nodes)
-            for name in ("masses", "squares")
-            if name == "masses" or name in arrays
-        }
+        # Before memory is allocated:
+        _require(n_classes in (1, 2) and np.size(arrays["rows"]) == n_cells and is_sparse == ("at" in arrays))
+        _require(is_sparse or len(groups) <= _MAX_GROUPS_PER_CELL * n_cells)
+        rows, size = _whole_numbers(arrays["rows"]), math.prod(shape)
+        if is_sparse:
+            _require(np.size(arrays["at"]) <= size)
+            occupied = _whole_numbers(arrays["at"])
+            _require((occupied < size).all() and np.unique(occupied).size == occupied.size)
+        filled: dict[str, Floats | None] = {"squares": None}
+        for name in {"masses", "squares"} & {"masses", *arrays}:
+            values = np.asarray(arrays[name])
+            _require(values.shape == (occupied.size if is_sparse else size,))
+            _require(is_sparse or values.dtype == np.float64)
+            weights = values.astype(np.float64, copy=False)
+            _require((np.isfinite(weights) & (weights >= 0)).all())
+            full = np.zeros(size) if is_sparse else weights
+            if is_sparse:
+                full[occupied] = weights
+            filled[name] = full.reshape(shape)
     except (KeyError, TypeError, IndexError, ValueError, RecursionError, OverflowError):
         raise ValueError("These arrays were not written by GroupHistograms.to_arrays.") from None
-    return grid, groups, filled["masses"], filled.get("squares"), rows, members
+    return grid, groups, filled["masses"], filled["squares"], rows, members
 
 
-def _indices(values: Any, size: int) -> Ints:
-    """Return distinct indices below a size."""
-    if np.size(values) > size:
+def _require(condition: Any) -> None:
+    if not condition:
         raise ValueError
-    indices = _whole_numbers(values)
-    if np.any((indices < 0) | (indices >= size)) or np.unique(indices).size < indices.size:
-        raise ValueError
-    return indices
-
-
-def _filled(values: Any, indices: Ints | None, size: int) -> Floats:
-    """Return an array with values at these indices and zeros elsewhere; None stands for all indices."""
-    if indices is None:
-        if np.asarray(values).dtype != np.float64:
-            raise ValueError
-        return _weights(values, size)
-    filled = np.zeros(size)
-    filled[indices] = _weights(values, indices.size)
-    return filled
 
 
 def _whole_numbers(values: Any) -> Ints:
     numbers = np.asarray(values)
-    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size) or np.any(numbers < 0):
-        raise ValueError
+    _require(numbers.ndim == 1 and (numbers.dtype.kind in "iu" or not numbers.size) and (numbers >= 0).all())
     return numbers.astype(np.int64)
-
-
-def _weights(values: Any, size: int) -> Floats:
-    if np.shape(values) != (size,):
-        raise ValueError
-    weights = np.asarray(values, dtype=np.float64)
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError
-    return weights
 
 
 # Disparities of distributions on the nodes of a grid, and how far they may be from those of the rows.

@@ -33,6 +33,7 @@ from fairtransport.linear.sgd_problem import TrainingProblem
 from fairtransport.strata import Strata
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after, spread_points
 from fairtransport.training.outcome import (
+    TRAINED_ON,
     Notice,
     describe_change,
     describe_criterion,
@@ -314,7 +315,7 @@ class _PathRun:
             evaluator, scores = self.cross_fit.evaluator, self.cross_fit.scores(point.weight, point.result.parameters)
             rest |= {"pairs": self.cross_fit.pairs, "n_models": N_FOLDS, "min_size": options.groups.min_size // N_FOLDS}
         else:
-            rest["rows"] = "rows that it was fitted to"
+            rest["rows"] = TRAINED_ON
         change = evaluated_change(evaluator, scores, **rest)
         if is_moved and is_free and not change.helps:
             change = change.undone()

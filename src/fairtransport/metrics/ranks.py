@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fairtransport._columns.compilation import read_only
 from fairtransport._validation import check_choice, check_length, check_real, check_vector, check_weights
 from fairtransport.strata import make_strata
 from fairtransport.transport.kernels.line import (
@@ -17,7 +18,6 @@ from fairtransport.transport.kernels.line import (
     pack_keys,
     unpack_keys,
 )
-from fairtransport.transport.kernels.options import read_only
 from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:

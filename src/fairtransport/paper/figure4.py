@@ -8,10 +8,9 @@ measured on test rows drawn at the same rate. Both methods are the paper's algor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -133,40 +132,30 @@ def parts(*, quick: bool) -> list[Part]:
     return runs
 
 
-@dataclass(frozen=True, eq=False)
-class _Runs:
-    """All seeds of one method: the updates of (segments, records), and arrays of (seeds, segments, records)."""
+class _Runs(NamedTuple):
+    """All seeds of one method: updates by segment and record, Wass1 and error by seed, segment and record.
+
+    The others are by seed and segment: Wass1 just after a change, the mean of the last records, the minimum, the
+    standard deviation over the second half, and the updates until Wass1 is low, all of them where it never is.
+    """
 
     update: Floats
     wass1: Floats
     error: Floats
+    start: Floats
+    end: Floats
+    least: Floats
+    jitter: Floats
+    needed: Floats
 
-    @property
-    def start(self) -> Floats:
-        """Wass1 just after each change, by seed and segment."""
-        return self.wass1[:, :, 0]
-
-    @property
-    def end(self) -> Floats:
-        """Mean Wass1 of each segment's last records, by seed and segment."""
-        return self.wass1[:, :, -END:].mean(axis=2)
-
-    @property
-    def least(self) -> Floats:
-        """The minimum of each segment, by seed and segment."""
-        return self.wass1.min(axis=2)
-
-    @property
-    def jitter(self) -> Floats:
-        """Standard deviation over each segment's second half, by seed and segment."""
-        return self.wass1[:, :, self.wass1.shape[2] // 2 :].std(axis=2)
-
-    @property
-    def needed(self) -> Floats:
-        """Updates until Wass1 is low, by seed and segment; the whole segment where it never is."""
-        low = self.wass1 <= LOW
-        first = np.where(low.any(axis=2), low.argmax(axis=2), low.shape[2] - 1)
-        return (self.update - self.update[:, :1])[0][first]
+    @classmethod
+    def of(cls, results: Result) -> _Runs:
+        update, wass1 = results["update"][0], results["wass1"]
+        low = wass1 <= LOW
+        needed = (update - update[:, :1])[0][np.where(low.any(axis=2), low.argmax(axis=2), low.shape[2] - 1)]
+        end, late = wass1[:, :, -END:].mean(axis=2), wass1[:, :, wass1.shape[2] // 2 :]
+        spread = (wass1.min(axis=2), late.std(axis=2))
+        return cls(update, wass1, results["error"], wass1[:, :, 0], end, *spread, needed)
 
 
 _AllRuns = dict[str, _Runs]
@@ -396,7 +385,7 @@ def _draw_duals(axis: Any, pairs: Floats) -> None:
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
     """Draw Figure 4 and check the paper's claims about it."""
     stacked = {method: stack_seeds(results, f"figure4-{method}") for method in METHODS}
-    runs = {method: _Runs(run["update"][0], run["wass1"], run["error"]) for method, run in stacked.items()}
+    runs = {method: _Runs.of(run) for method, run in stacked.items()}
     duals = _shown_duals(stacked["COT"]["duals"])
     n_seeds = _QUICK_SEEDS if quick else _SEEDS
     spread = f" Lines are means, bands lowest to highest, over {n_seeds} seeds." if n_seeds > 1 else ""

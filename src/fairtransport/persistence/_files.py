@@ -28,7 +28,7 @@ from fairtransport.persistence.recipes._registry import (
     types_by_kind,
     types_by_tag,
 )
-from fairtransport.persistence.recipes._trees import THRESHOLDS
+from fairtransport.persistence.trees import THRESHOLDS
 from fairtransport.storage import (
     MAX_BYTES,
     Container,
@@ -53,11 +53,14 @@ if TYPE_CHECKING:
 
 _PLAIN = (bool, int, float, str, type(None))
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-_BUILTIN = {"bool": bool, "float": float, "int": int, "object": object, "str": str}
 _NUMPY = (
     *("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64"),
     *("object", "uint8", "uint16", "uint32", "uint64"),
 )
+_TYPES = {
+    **{kind.__name__: kind for kind in (bool, float, int, object, str)},
+    **{f"numpy.{name}": np.dtype(name).type for name in _NUMPY},
+}
 _TEXT_DTYPE = re.compile(r"<U([1-9][0-9]{0,2})")  # a use of the type allocates its characters for each cell
 _MAX_DEPTH = 60  # of nested values
 
@@ -210,8 +213,8 @@ class Reader:
             "tuple": lambda: tuple(self._list(value["items"], path)),
             "dict": lambda: self._read_dict(value, path),
             "slice": lambda: slice(*self._list(value["items"], path, size=3)),
-            "dtype": lambda: np.dtype(_known_dtype(value["name"])),
-            "type": lambda: _known_type(value["name"]),
+            "dtype": lambda: self._dtype(value["name"]),
+            "type": lambda: _TYPES[value["name"]],
             "array": lambda: self._arrays.pop(value["name"]),
             "objects": lambda: self._read_objects(value, path),
             "same": lambda: self._objects[value["as"]],
@@ -222,6 +225,11 @@ class Reader:
         if not isinstance(items, list) or (size is not None and len(items) != size):
             raise ModelFileError("The file has a value of another type where a list is required; do not trust it.")
         return self._read(items, path)
+
+    def _dtype(self, name: Any) -> np.dtype[Any]:
+        if not _is_dtype(name):
+            raise ModelFileError("The file names a data type that is not allowed; do not trust it.")
+        return np.dtype(name)
 
     def _read_dict(self, value: dict[str, Any], path: str) -> dict[Any, Any]:
         keys = self._list(value["keys"], f"{path}.keys")
@@ -349,34 +357,22 @@ def _refusal(value: Any, path: str) -> str:
 
 def _write_dtype(_: Writer, dtype: np.dtype[Any], path: str) -> dict[str, Any]:
     name = dtype.str if dtype.kind == "U" else dtype.name
-    try:
-        _known_dtype(name)
-    except ModelFileError:
-        raise TypeError(f"{path} has a data type that a model file cannot store: {dtype}.") from None
+    if not _is_dtype(name):
+        raise TypeError(f"{path} has a data type that a model file cannot store: {dtype}.")
     return {"$": "dtype", "name": name}
 
 
-def _known_dtype(name: Any) -> str:
-    if name in _NUMPY or (isinstance(name, str) and _TEXT_DTYPE.fullmatch(name)):
-        return str(name)
-    raise ModelFileError("The file names a data type that is not allowed; do not trust it.")
+def _is_dtype(name: Any) -> bool:
+    return isinstance(name, str) and (name in _NUMPY or _TEXT_DTYPE.fullmatch(name) is not None)
 
 
 def _write_type(_: Writer, kind: type, path: str) -> dict[str, Any]:
-    name = kind.__name__
-    if _BUILTIN.get(name) is kind:
-        return {"$": "type", "name": name}
-    if issubclass(kind, np.generic) and name in _NUMPY:
-        return {"$": "type", "name": f"numpy.{name}"}
-    raise TypeError(f"{path} is the class {name}, which a model file cannot store; only number types are allowed.")
-
-
-def _known_type(name: Any) -> type:
-    if name in _BUILTIN:
-        return _BUILTIN[name]
-    if isinstance(name, str) and name.startswith("numpy.") and name[6:] in _NUMPY:
-        return np.dtype(name[6:]).type
-    raise ModelFileError("The file names a type that is not allowed; do not trust it.")
+    for name, known in _TYPES.items():
+        if known is kind:
+            return {"$": "type", "name": name}
+    raise TypeError(
+        f"{path} is the class {kind.__name__}, which a model file cannot store; only number types are allowed."
+    )
 
 
 _WRITERS: tuple[tuple[type, Callable[[Writer, Any, str], Any]], ...] = (
@@ -527,9 +523,9 @@ def pack_model(model: Any, people_per_point: int = PEOPLE_PER_POINT) -> tuple[by
     return pack_container(_KIND, schema, writer.arrays, reveals=reveals, versions=versions), changes
 
 
-def unpack_model(content: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
+def unpack_model(content: bytes) -> Any:
     """Return the model of the content that `pack_model` returned; raises as `load` does."""
-    return _model_of(unpack_container(content, kind=_KIND, max_bytes=max_bytes))
+    return _model_of(unpack_container(content, kind=_KIND))
 
 
 def sign(path: str | os.PathLike[str], key: Any, *, password: bytes | None = None, max_bytes: int = MAX_BYTES) -> Path:

@@ -51,59 +51,33 @@ def summarise_map(
     if people <= 1:
         return carry, rows, NO_CHANGE
     filled = np.flatnonzero(rows)
-    if filled.size and filled[-1] - filled[0] + 1 < rows.size:
-        inner = slice(filled[0], filled[-1] + 1)
-        return _summarise_inner(carry, rows, people, grid, inner=inner, score_range=score_range)
-    first, last = _blocks(rows, _threshold(rows, people))
-    knots, images = _means(carry.knots, rows, first, last), _means(carry.images, rows, first, last)
-    behind = _sums(rows, first, last)
-    low, high = (-np.inf, np.inf) if score_range is None else score_range
-    points, grow = np.column_stack((knots, images)), (0, 0)
-    if knots.size > 1:
-        grow = (int(first[0] < last[0]), int(first[-1] < last[-1]))
-        ends = (_beyond(points[0], points[1], low, high), _beyond(points[-1], points[-2], low, high))
-        points = np.concatenate((ends[0][: grow[0]], points, ends[1][: grow[1]]))
-    knots, images = points.T
-    behind = np.pad(behind, grow)  # no rows are at the ends
+    inner = slice(filled[0], filled[-1] + 1) if filled.size else slice(0, rows.size)
+    counts = rows[inner]
+    first, last = _blocks(counts, _threshold(counts, people))
+    points = np.column_stack([_means(one[inner], counts, first, last) for one in (carry.knots, carry.images)])
+    before = after = points[:0]
+    if counts.size < rows.size:  # the knots before and after those with rows are not scores of people, and stay
+        outer = np.column_stack((carry.knots, carry.images))
+        before, after = outer[: inner.start], outer[inner.stop :]
+    elif len(points) > 1:
+        low, high = (-np.inf, np.inf) if score_range is None else score_range
+        before = _beyond(points[0], points[1], low, high)[: int(first[0] < last[0])]
+        after = _beyond(points[-1], points[-2], low, high)[: int(first[-1] < last[-1])]
+    knots, images = np.concatenate((before, points, after)).T
+    behind = np.pad(_sums(counts, first, last), (len(before), len(after)))  # no rows are at the ends
     if grid is not None:
         knots = grid.nodes[np.rint((knots - grid.low) * grid.scale).astype(np.int64).clip(0, grid.n_bins)]
-    return _summary(carry, rows, knots, images, behind, extrapolate=score_range is None)
-
-
-def _summary(
-    carry: QuantileMap, rows: Ints, knots: Floats, images: Floats, behind: Ints, *, extrapolate: bool
-) -> tuple[QuantileMap, Ints, Change]:
-    """Return the map through points, the rows behind them, and how far its images differ from those of the map."""
     rising = np.append(True, knots[1:] > knots[:-1])  # means of scores that differ by rounding only may be equal
     short = QuantileMap(knots[rising], np.maximum.accumulate(images)[rising])
 
     def moved(one: QuantileMap, points: Floats) -> Floats:
-        return move_scores(points, np.zeros(points.size, dtype=np.uint8), [one], 1.0, extrapolate=extrapolate)
+        codes = np.zeros(points.size, dtype=np.uint8)
+        return move_scores(points, codes, [one], 1.0, extrapolate=score_range is None)
 
     where = np.union1d(carry.knots, short.knots)
     mean = np.average(np.abs(moved(short, carry.knots) - carry.images), weights=rows)
     largest = np.abs(moved(short, where) - moved(carry, where)).max()
     return short, behind[rising], Change(float(largest), float(mean))
-
-
-def _summarise_inner(
-    carry: QuantileMap,
-    rows: Ints,
-    people: int,
-    grid: Grid | None,
-    *,
-    inner: slice,
-    score_range: tuple[float, float] | None,
-) -> tuple[QuantileMap, Ints, Change]:
-    """Summarise the knots with rows; those before and after them are not scores of people, and stay."""
-    between = QuantileMap(carry.knots[inner], carry.images[inner])
-    part, behind, _ = summarise_map(between, rows[inner], people, grid, score_range)
-    counted = np.flatnonzero(behind)  # without the points that extend the map at its ends
-    kept = slice(counted[0], counted[-1] + 1)
-    knots = np.concatenate((carry.knots[: inner.start], part.knots[kept], carry.knots[inner.stop :]))
-    images = np.concatenate((carry.images[: inner.start], part.images[kept], carry.images[inner.stop :]))
-    at_knots = np.pad(behind[kept], (inner.start, rows.size - inner.stop))
-    return _summary(carry, rows, knots, images, at_knots, extrapolate=score_range is None)
 
 
 def summarise_quantiles(values: Floats, people: int, n_rows: float) -> tuple[Floats, Change]:

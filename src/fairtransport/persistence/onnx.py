@@ -17,8 +17,14 @@ from fairtransport._sklearn import last_step, needs_groups
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
 from fairtransport.linear import TransportClassifier, TransportRegressor
 from fairtransport.persistence._files import PEOPLE_PER_POINT, pack_model, unpack_model
-from fairtransport.persistence.recipes._trees import is_tree_model, read_trees
-from fairtransport.persistence.trees import CATEGORIES, MISSING_LEFT, ZERO_IS_MISSING, InvalidTreesError
+from fairtransport.persistence.trees import (
+    CATEGORIES,
+    MISSING_LEFT,
+    ZERO_IS_MISSING,
+    InvalidTreesError,
+    is_tree_model,
+    read_trees,
+)
 from fairtransport.repair import (
     BlindRepairClassifier,
     BlindRepairRegressor,

@@ -3,14 +3,14 @@
 from fairtransport.storage._atomic import remove_leftovers, replacing, sync_folder, write_atomically
 from fairtransport.storage._container import (
     Container,
+    SignatureError,
+    make_keys,
     pack_container,
     read_container,
     read_file,
     sign_container,
     unpack_container,
-    write_container,
 )
-from fairtransport.storage._signatures import SignatureError, make_keys
 from fairtransport.storage.schema import MAX_BYTES, ModelFileError
 
 __all__ = [
@@ -28,5 +28,4 @@ __all__ = [
     "sync_folder",
     "unpack_container",
     "write_atomically",
-    "write_container",
 ]

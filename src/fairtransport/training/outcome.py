@@ -250,6 +250,8 @@ def _noise(widths: Floats, comparisons: Comparisons) -> Floats:
 
 # Do no harm: plain and changed scores of rows that neither model was fitted to.
 
+#: Rows that a model with many rows for each weight is judged by.
+TRAINED_ON = "rows that it was fitted to"
 _ABOVE_FLOOR = 1.5  # times the disparity that chance shows: what is left is said
 
 
@@ -328,14 +330,16 @@ class HeldOutChange:
         return Notice(f"{owner.lower()} {text}", ((f"{owner} {text}: {figures}. {advice}".strip(), FairnessWarning),))
 
 
-def describe_change(outcome: Notice, change: HeldOutChange, owner: str, advice: str) -> Notice:
+def describe_change(
+    outcome: Notice, change: HeldOutChange, owner: str, advice: str, *, states_limit: bool = True
+) -> Notice:
     """Add to an outcome what held-out rows show: harm, and where nothing was said of it yet, what is left."""
     is_said = any(category is FairnessWarning for _, category in outcome.warnings)
     notice, found = change.notice(owner, advice), change.evidence
     points = f"{100 * found.rate_limit:.1f} percentage points"
     if is_said and not (change.is_harm or change.is_undone):
         return outcome
-    if not notice.text and change.is_full:
+    if not notice.text and change.is_full and states_limit:
         notice = Notice(f"groups differ by at most {points} (95 % confidence)")
         if not found.shows_parity:
             message = (
@@ -344,7 +348,8 @@ def describe_change(outcome: Notice, change: HeldOutChange, owner: str, advice: 
                 f"{found.limit:.3f} with 95 % confidence. More rows, or fewer and larger groups (small='pool'), show "
                 "more."
             )
-            notice = Notice(f"held-out rows cannot exclude a difference of {points}", ((message, FairnessWarning),))
+            kind = "training" if change.rows == TRAINED_ON else "held-out"
+            notice = Notice(f"{kind} rows cannot exclude a difference of {points}", ((message, FairnessWarning),))
     text = f"{outcome.text}; {notice.text}" if notice.text and not change.is_undone else outcome.text
     return Notice(text, (*outcome.warnings, *notice.warnings))
 

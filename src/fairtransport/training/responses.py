@@ -560,8 +560,7 @@ class RealResponse(ScoredNumbers, _LinearResponse):
         """Return the columns of the user, after y where it is among the strata."""
         if not self.n_y_columns(known):
             return strata
-        columns = {} if strata is None else read_columns(strata)
-        return {Y_COLUMN: y, **{name.replace("sensitive_feature_", "stratum_"): c for name, c in columns.items()}}
+        return {Y_COLUMN: y, **({} if strata is None else read_columns(strata, of="strata"))}
 
     def default_estimator(self) -> Ridge:
         """Return ridge regression."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from fairtransport._columns.compilation import read_only
 from fairtransport._validation import check_choice, check_count, check_real, check_vector, check_weights
 from fairtransport.transport.kernels.line import (
     Cells,
@@ -27,7 +28,6 @@ from fairtransport.transport.kernels.line import (
     mean_quantiles,
     split_buckets,
 )
-from fairtransport.transport.kernels.options import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -68,14 +68,12 @@ def w2_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -
 
     Parameters
     ----------
-    samples : sequence of Sample
-    weights : array-like, optional
-        One weight per sample, zero or more; equal when omitted.
+    samples, weights
+        See `w1_barycenter`.
 
     Returns
     -------
     Sample
-        At most as many values as the samples have together.
 
     Notes
     -----
@@ -97,9 +95,8 @@ def pooled(samples: Sequence[Sample], weights: ArrayLike | None = None) -> Sampl
 
     Parameters
     ----------
-    samples : sequence of Sample
-    weights : array-like, optional
-        One weight per sample, zero or more; equal when omitted.
+    samples, weights
+        See `w1_barycenter`.
 
     Returns
     -------

@@ -6,15 +6,7 @@ from sklearn.metrics import log_loss
 
 from fairtransport.transport import regularizers as plain
 from fairtransport.transport.fourier import draw_features
-from fairtransport.transport.kernels.functions import (
-    chebyshev,
-    combine,
-    exp,
-    exponential,
-    logistic,
-    logistic_loss,
-    project,
-)
+from fairtransport.transport.kernels.functions import chebyshev, combine, exponential, logistic, logistic_loss, project
 
 
 @pytest.mark.parametrize(("dtype", "most", "error"), [(np.float64, 700, 1e-12), (np.float32, 87, 1e-6)])
@@ -23,11 +15,6 @@ def test_exponential(dtype, most, error):
     out = values.copy()
     exponential(out)
     np.testing.assert_allclose(out, np.exp(values.astype(np.float64)), rtol=error)
-
-
-def test_the_scalar_function_is_for_compiled_code_only():
-    with pytest.raises(NotImplementedError):
-        exp(1.0)
 
 
 def compiled(logits, labels, shares):
@@ -64,16 +51,6 @@ def test_the_loss_is_that_of_scikit_learn():
     assert loss == pytest.approx(log_loss(labels, scores), rel=1e-9)
 
 
-def test_slopes_are_derivatives():
-    logits, labels = rows(20)
-    shares, step = np.random.default_rng(1).dirichlet(np.ones(20)), 1e-6
-    slopes = compiled(logits, labels, shares)[2]
-    for i in range(20):
-        move = step * (np.arange(20) == i)
-        up, down = (compiled(logits + sign * move, labels, shares)[0] for sign in (1, -1))
-        assert slopes[i] == pytest.approx((up - down) / (2 * step), abs=1e-8)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_logistic(dtype):
     logits = np.r_[-np.inf, np.inf, np.nan, -1e30, 1e30, np.linspace(-30, 30, 1_001)].astype(dtype)
@@ -107,13 +84,3 @@ def test_polynomials_are_exact_to_a_millionth(variance):
     np.testing.assert_allclose(slopes, psi.slope(points) @ weights, atol=1e-7 * steepest)
     np.testing.assert_allclose(gradient[:61], push @ psi(points), atol=1e-7)
     assert not gradient[61:].any()
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_chebyshev_polynomials(dtype):
-    points = np.linspace(0, 1, 48, dtype=dtype)
-    table = np.empty((24, 48), dtype)
-    chebyshev(points, table)
-    angle = np.arccos(2 * points.astype(np.float64) - 1)
-    error = table - np.cos(np.outer(np.arange(24), angle))
-    assert np.abs(error).max() < 24**2 * 4 * np.finfo(dtype).eps  # a rounding error grows with the square of the degree

@@ -9,24 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fairtransport._columns.compilation import read_only
 from fairtransport.transport.kernels.line import (
-    Cells,
-    MapIndex,
     area_between,
     areas_between_groups,
-    count_buckets,
-    fill_guide,
     group_areas,
-    join_buckets,
     level_positions,
     lowest_positive,
     map_points,
     mean_quantiles,
     pack_keys,
-    split_buckets,
     unpack_keys,
 )
-from fairtransport.transport.kernels.options import read_only
 from fairtransport.transport.line import QuantileMap, Sample
 
 unit = st.floats(0, 1) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -175,20 +169,6 @@ def test_points_are_moved_in_part(knots, points, amount):
     assert np.array_equal(moved, (1.0 - amount) * points + amount * plain_map(knots, images, points))
 
 
-@pytest.mark.parametrize("scale", [0.0, 3.0, 50.0, 5000.0])
-def test_the_guide_leads_to_the_last_knot_of_the_cells_before(scale):
-    knots = np.unique(np.random.default_rng(0).random(200) ** 3)
-    guide = np.empty(max(1, int(scale * np.ptp(knots))), dtype=np.int32)
-    fill_guide(read_only(knots), scale, guide)
-    cells = np.minimum(((knots - knots[0]) * scale).astype(int), guide.size - 1)
-    assert np.array_equal(guide, np.maximum(np.searchsorted(cells, np.arange(guide.size)) - 1, 0))
-    for points in (np.random.default_rng(1).uniform(-1, 2, 1000), knots):
-        images = points.copy()
-        beyond = np.append(knots, [np.inf] * 4), np.append(knots, [knots[-1]] * 4) ** 2
-        map_points(images, MapIndex(*beyond, guide, scale), 1.0)
-        assert np.array_equal(images, plain_map(knots, knots**2, points))
-
-
 def test_read_only_and_strided_input_is_one_kind():
     knots = np.linspace(0, 1, 40)[::2]
     carry = QuantileMap(knots, knots**2)
@@ -257,30 +237,3 @@ def test_keys_sort_scores_with_their_codes(kind, scores):
     assert np.array_equal(keys.view(np.float64), scores[order])
     assert np.array_equal(result, codes[order])
     assert not np.signbit(keys.view(np.float64)).any()
-
-
-def test_the_lowest_positive_value():
-    tiny = np.nextafter(0, 1)
-    assert lowest_positive(read_only(np.array([0.5, 0.0, tiny, -0.0]))) == tiny
-    assert lowest_positive(read_only(np.array([0.0, -0.0]))) == np.inf
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
-def test_values_are_split_into_buckets_and_joined_again(kind):
-    rng = np.random.default_rng(0)
-    codes, values = rng.choice([0, 1, 3], 500).astype(kind), rng.uniform(-1, 2, 500)  # no point has code 2
-    # Code 0 has one bucket, codes 1 and 2 two cells each, code 3 three cells of [0, 1] in two buckets.
-    lows, scales, firsts = np.zeros(4), np.array([0.0, 2.0, 2.0, 3.0]), np.array([0, 1, 3, 5, 8])
-    buckets = np.array([0, 1, 2, 3, 4, 5, 5, 6], dtype=np.uint16)
-    cells = np.floor(np.clip(values, 0, 0.999) * scales[codes]).astype(int)
-    owner = buckets[firsts[codes] + cells]
-    table = Cells(lows, scales, firsts, buckets)
-    counts, parts, joined, owners = np.zeros(7, np.int64), np.empty(500), np.empty(500), np.empty(500, np.uint16)
-    count_buckets(read_only(values), read_only(codes), table, counts)
-    assert np.array_equal(counts, np.bincount(owner, minlength=7))
-    starts = np.cumsum(counts) - counts
-    split_buckets(read_only(values), read_only(codes), table, starts, parts, owners)
-    assert np.array_equal(owners, owner)
-    assert np.array_equal(parts, values[np.argsort(owner, kind="stable")])
-    join_buckets(parts, owners, starts, joined)
-    assert np.array_equal(joined, values)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairtransport.criteria import (
-    ContinuousDistance,
-    DemographicParity,
-    DiscreteDistance,
-    EqualizedOdds,
-    EqualOpportunity,
-)
+from fairtransport.criteria import DemographicParity, EqualizedOdds, EqualOpportunity
 from fairtransport.criteria.criterion import CRITERIA
 from fairtransport.groups import GroupPolicy, Groups
+from fairtransport.repair import OnlineSettings, QuantileRepair
 from fairtransport.strata import Strata
 
 Check: TypeAlias = Callable[[Any], bool]
@@ -141,7 +136,8 @@ def labels(*n_axes: int) -> Check:
     return lambda value: isinstance(value, np.ndarray) and value.dtype.kind in "biufUO" and value.ndim in n_axes
 
 
-def _column_names(value: Any) -> bool:
+def column_names(value: Any) -> bool:
+    """Return whether these are names of columns."""
     if not labels(1)(value) or value.size > MAX_COLUMNS:
         return False
     return value.dtype.kind == "U" or all(isinstance(item, str) for item in value.tolist())
@@ -151,10 +147,6 @@ floats = partial(array, dtype=np.float64)
 integers = partial(array, kinds="i")
 reals_or_none = or_none(array(1, finite=False))
 
-#: Attributes of every estimator that was fitted on columns, the second one only on those of a table.
-COLUMNS: dict[str, Check] = {"n_features_in_": count_up_to(MAX_COLUMNS)}
-COLUMN_NAMES: dict[str, Check] = {"feature_names_in_": _column_names}
-
 
 def criterion(value: Any) -> bool:
     """Return whether this is a criterion, or its name."""
@@ -162,15 +154,34 @@ def criterion(value: Any) -> bool:
     return isinstance(value, known) or (isinstance(value, str) and value in CRITERIA)
 
 
-groups = instance_of(Groups)
-policy = or_none(instance_of(GroupPolicy))
-strata = or_none(instance_of(Strata))
-distance = any_of(word, instance_of((ContinuousDistance, DiscreteDistance)))
-splitter = class_named("KFold", "StratifiedKFold")
-#: A target distribution: a word, the label of a group, or scores.
-target = any_of(plain, tuple_of(plain), list_of(plain), array(1))
-
-
 def increasing_map(value: Any) -> bool:
     """Return whether an array has knots, which ascend, and their images."""
     return array(2)(value) and value.shape[0] == 2 and value.shape[1] >= 2 and bool((np.diff(value) >= 0.0).all())
+
+
+def by_name(names: Mapping[Check, str]) -> dict[str, Check]:
+    """Return the check of each name, from the names of each check."""
+    return {name: check for check, several in names.items() for name in several.split()}
+
+
+#: Parameters and attributes that have the same meaning in every class of this package, or of all.
+SHARED = by_name(
+    {
+        any_of(plain, tuple_of(plain), list_of(plain), array(1)): "target",  # a word, the label of a group, or scores
+        array(1): "group_sizes_",
+        column_names: "feature_names_in_",
+        count: "n_iter_",
+        count_up_to(MAX_COLUMNS): "n_features_in_",
+        criterion: "criterion",
+        estimator: "estimator estimator_",
+        instance_of(Groups): "groups_",
+        labels(1): "classes_",
+        or_none(amount): "max_disparity",
+        or_none(instance_of(GroupPolicy)): "groups",
+        or_none(instance_of(OnlineSettings)): "online",
+        or_none(instance_of(QuantileRepair)): "repair",
+        or_none(instance_of(Strata)): "strata_",
+        seed: "random_state",
+        share: "amount",
+    }
+)

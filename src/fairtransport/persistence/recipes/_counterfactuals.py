@@ -24,7 +24,7 @@ from fairtransport.causal.conditional_distributions import (
 )
 from fairtransport.persistence._summaries import NO_CHANGE
 from fairtransport.persistence.recipes import _checks as check
-from fairtransport.persistence.recipes._registry import Recipe, record
+from fairtransport.persistence.recipes._registry import named_recipe, record
 
 _MOST_CELLS = 1 << 16
 _MODELS = (MarginalCells, MultinomialCells, ForestCells)
@@ -170,44 +170,47 @@ VALUE_TYPES = (
     ),
 )
 
-RECIPES = (
-    Recipe(
-        "fairtransport.causal.CounterfactualTransport",
-        fitted={
-            "columns_": check.dict_of(check.instance_of(NodeColumn)),
-            "distributions_": check.dict_of(check.tuple_of(check.instance_of(ConditionalDistribution))),
-            "graph_": check.instance_of(CausalGraph),
-            "groups_": check.tuple_of(check.plain),
-            "ranges_": check.dict_of(check.tuple_of(check.instance_of(SeenValues))),
-        },
-        params={
-            "adjust_for": check.names,
-            "confounded": _edges,
-            "cv": check.count_up_to(1000),
-            "graph": check.instance_of(CausalGraph),
-            "orders": check.or_none(
+_CHECKS = {
+    **check.SHARED,
+    **check.by_name(
+        {
+            _edges: "confounded unfair_edges",
+            check.amount: "individual_weight",
+            check.any_of(check.one_of("forest", "linear"), check.estimator): "quantiles",
+            check.count_up_to(1000): "cv",
+            check.dict_of(check.instance_of(NodeColumn)): "columns_",
+            check.dict_of(check.tuple_of(check.instance_of(ConditionalDistribution))): "distributions_",
+            check.dict_of(check.tuple_of(check.instance_of(SeenValues))): "ranges_",
+            check.estimator: "estimator transport",
+            check.having("predict"): "estimator_",
+            check.instance_of(CausalGraph): "graph graph_",
+            check.names: "adjust_for resolving",
+            check.or_none(
                 check.dict_of(check.any_of(check.list_of(check.plain), check.tuple_of(check.plain)))
-            ),
-            "outcome": check.or_none(check.text),
-            "quantiles": check.any_of(check.one_of("forest", "linear"), check.estimator),
-            "random_state": check.seed,
-            "resolving": check.names,
-            "sensitive": check.text,
-            "unfair_edges": _edges,
-        },
+            ): "orders",
+            check.or_none(check.text): "outcome",
+            check.text: "sensitive",
+            check.tuple_of(check.plain): "groups_",
+        }
+    ),
+}
+
+RECIPES = (
+    named_recipe(
+        _CHECKS,
+        "fairtransport.causal.CounterfactualTransport",
+        "columns_ distributions_ graph_ groups_ ranges_",
+        "",
+        "adjust_for confounded cv graph orders outcome quantiles random_state resolving sensitive unfair_edges",
         is_consistent=_is_consistent,
         summarize=lambda model, _: {"graph": (as_graph(model.graph), NO_CHANGE)},  # whatever form it was given in
     ),
     *(
-        Recipe(
+        named_recipe(
+            _CHECKS,
             f"fairtransport.causal.CounterfactuallyFair{kind}",
-            fitted={
-                **check.COLUMN_NAMES,
-                "estimator_": check.having("predict"),
-                "graph_": check.instance_of(CausalGraph),
-                "n_iter_": check.count,
-            },
-            params={"estimator": check.estimator, "individual_weight": check.amount, "transport": check.estimator},
+            "feature_names_in_ estimator_ graph_ n_iter_",
+            params="estimator individual_weight transport",
         )
         for kind in ("Classifier", "Regressor")
     ),

@@ -77,6 +77,22 @@ class Recipe:
                 raise ModelFileError(f"{self.class_name} in the file is not valid in {which}; do not trust it.")
 
 
+def named_recipe(
+    checks: Mapping[str, Check],
+    class_name: str,
+    fitted: str = "",
+    optional: str = "",
+    params: str = "",
+    *,
+    other: Mapping[str, Check] | None = None,
+    **others: Any,
+) -> Recipe:
+    """Return the recipe of a class with parameters and attributes of these names, whose checks a table has."""
+    known = {**checks, **(other or {})}
+    listed = [{name: known[name] for name in names.split()} for names in (fitted, optional, params)]
+    return Recipe(class_name, listed[0], listed[1], listed[2], **others)
+
+
 _recipes: dict[str, Recipe] = {}
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.persistence._summaries import NO_CHANGE, Change, summarise_map
 from fairtransport.persistence.recipes import _checks as check
-from fairtransport.persistence.recipes._registry import Recipe, ValueType, record, summarize_target
-from fairtransport.repair import BlindRepair, OnlineSettings, QuantileRepair
+from fairtransport.persistence.recipes._registry import Recipe, ValueType, named_recipe, record, summarize_target
+from fairtransport.repair import BlindRepair, QuantileRepair
 from fairtransport.repair.blind.group_model import Calibration, GroupModelReport
 from fairtransport.repair.blind.potentials import LOSSES, Cells, Potentials
 from fairtransport.repair.group_maps import resolve_range
@@ -231,97 +231,78 @@ VALUE_TYPES = (
     ),
 )
 
-_PARAMS = {
-    "amount": check.share,
-    "cv": check.or_none(check.count_up_to(1000), check.splitter),
-    "estimator": check.estimator,
+_CHECKS = {
+    **check.SHARED,
+    **check.by_name(
+        {
+            _MAPS: "maps_",
+            _is_range: "range",
+            check.any_of(check.one_of("auto"), check.share): "slack",
+            check.array(1): "target_",
+            check.boolean: "randomize",
+            check.dict_of(check.count): "set_aside_",
+            check.finite: "information_kept_",
+            check.having("predict_proba", "classes_"): "group_estimator_",
+            check.instance_of(Calibration): "group_calibration_",
+            check.instance_of(Cells): "cells_",
+            check.instance_of(GroupHistograms): "counted_",
+            check.instance_of(GroupModelReport): "report_",
+            check.instance_of(Potentials): "potentials_",
+            check.instance_of(QuantileRepair): "repair_",
+            check.instance_of(RandomizedMaps): "randomized_maps_",
+            check.instance_of(StratumMaps): "stratum_maps_",
+            check.one_of(*LOSSES): "loss",
+            check.or_none(check.count_up_to(1000), check.class_named("KFold", "StratifiedKFold")): "cv",
+            check.or_none(check.estimator): "group_estimator",
+            check.or_none(check.instance_of(Grid)): "grid_",
+            check.tuple_of(lambda rows: _ROWS_OF_CELL(rows) and bool(rows.any())): "rows_at_knots_",
+            lambda value: check.labels(1)(value) and value.dtype == np.bool_: "own_map_",
+        }
+    ),
 }
-_WRAPPER_PARAMS = {**_PARAMS, "repair": check.or_none(check.instance_of(QuantileRepair))}
-_BLIND_PARAMS = {
-    **_PARAMS,
-    "group_estimator": check.or_none(check.estimator),
-    "repair": check.or_none(check.instance_of(BlindRepair)),
-    "slack": check.any_of(check.one_of("auto"), check.share),
-}
-_REPAIR = check.instance_of(QuantileRepair)
-_CLASSIFIER = {"classes_": check.labels(1), "estimator_": check.having("predict_proba")}
-_REGRESSOR = {"estimator_": check.having("predict")}
-_BLIND = {
-    "cells_": check.instance_of(Cells),
-    "group_calibration_": check.instance_of(Calibration),
-    "group_estimator_": check.having("predict_proba", "classes_"),
-    "groups_": check.groups,
-    "potentials_": check.instance_of(Potentials),
-    "report_": check.instance_of(GroupModelReport),
-    "strata_": check.strata,
-}
+_recipe = partial(named_recipe, _CHECKS)
+
+
+def _repaired(
+    kind: str, fitted: str, predict: str, *, quantiles: check.Check, blind: check.Check
+) -> tuple[Recipe, ...]:
+    """Return the recipes of a classifier or regressor with a repair of quantiles, and with a blind one."""
+    estimator = {"estimator_": check.having(predict)}
+    return (
+        _recipe(
+            f"fairtransport.QuantileRepair{kind}",
+            f"{fitted} estimator_ repair_",
+            "information_kept_",
+            "amount cv estimator repair",
+            other=estimator,
+            is_consistent=lambda model: hasattr(model.repair_, "maps_") and quantiles(model),
+        ),
+        _recipe(
+            f"fairtransport.BlindRepair{kind}",
+            f"{fitted} cells_ estimator_ group_calibration_ group_estimator_ groups_ potentials_ report_ strata_",
+            params="amount cv estimator group_estimator repair slack",
+            other={**estimator, "repair": check.or_none(check.instance_of(BlindRepair))},
+            is_consistent=blind,
+        ),
+    )
+
 
 RECIPES = (
-    Recipe(
+    _recipe(
         "fairtransport.QuantileRepair",
-        fitted={
-            "grid_": check.or_none(check.instance_of(Grid)),
-            "groups_": check.groups,
-            "maps_": _MAPS,
-            "n_features_in_": check.count,
-            "own_map_": lambda value: check.labels(1)(value) and value.dtype == np.bool_,
-            "rows_at_knots_": check.tuple_of(lambda rows: _ROWS_OF_CELL(rows) and bool(rows.any())),
-        },
-        optional={
-            "counted_": check.instance_of(GroupHistograms),
-            "group_sizes_": check.array(1),
-            "randomized_maps_": check.instance_of(RandomizedMaps),
-            "set_aside_": check.dict_of(check.count),
-            "stratum_maps_": check.instance_of(StratumMaps),
-            "target_": check.array(1),
-        },
-        params={
-            "amount": check.share,
-            "criterion": check.criterion,
-            "groups": check.policy,
-            "random_state": check.seed,
-            "randomize": check.boolean,
-            "range": _is_range,
-            "online": check.or_none(check.instance_of(OnlineSettings)),
-            "target": check.target,
-        },
+        "grid_ groups_ maps_ n_features_in_ own_map_ rows_at_knots_",
+        "counted_ group_sizes_ randomized_maps_ set_aside_ stratum_maps_ target_",
+        "amount criterion groups online random_state randomize range target",
         is_consistent=_is_consistent_repair,
         summarize=_summarize_repair,
     ),
-    Recipe(
-        "fairtransport.QuantileRepairClassifier",
-        fitted={**_CLASSIFIER, "repair_": _REPAIR},
-        optional={"information_kept_": check.finite},
-        params=_WRAPPER_PARAMS,
-        is_consistent=lambda model: hasattr(model.repair_, "maps_") and model.classes_.size == 2,
+    _recipe("fairtransport.repair.BlindRepair", params="criterion groups loss max_disparity random_state"),
+    *_repaired(
+        "Classifier",
+        "classes_",
+        "predict_proba",
+        quantiles=lambda model: model.classes_.size == 2,
+        blind=_is_consistent_blind_classifier,
     ),
-    Recipe(
-        "fairtransport.QuantileRepairRegressor",
-        fitted={**_REGRESSOR, "repair_": _REPAIR},
-        optional={"information_kept_": check.finite},
-        params=_WRAPPER_PARAMS,
-        is_consistent=lambda model: hasattr(model.repair_, "maps_") and model.repair_.extrapolates,
-    ),
-    Recipe(
-        "fairtransport.repair.BlindRepair",
-        params={
-            "criterion": check.criterion,
-            "groups": check.policy,
-            "loss": check.one_of(*LOSSES),
-            "max_disparity": check.or_none(check.amount),
-            "random_state": check.seed,
-        },
-    ),
-    Recipe(
-        "fairtransport.BlindRepairClassifier",
-        fitted={**_BLIND, **_CLASSIFIER},
-        params=_BLIND_PARAMS,
-        is_consistent=_is_consistent_blind_classifier,
-    ),
-    Recipe(
-        "fairtransport.BlindRepairRegressor",
-        fitted={**_BLIND, **_REGRESSOR},
-        params=_BLIND_PARAMS,
-        is_consistent=_is_consistent_blind,
-    ),
+    *_repaired("Regressor", "", "predict", quantiles=lambda one: one.repair_.extrapolates, blind=_is_consistent_blind),
 )

@@ -10,6 +10,7 @@ from the categories is computed again here, and compared.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -17,10 +18,9 @@ import numpy as np
 from sklearn.preprocessing import PolynomialFeatures
 
 from fairtransport.persistence.recipes import _checks as check
-from fairtransport.persistence.recipes._registry import Recipe
+from fairtransport.persistence.recipes._registry import Recipe, named_recipe
 
 if TYPE_CHECKING:
-    from fairtransport.persistence.recipes._checks import Check
     from fairtransport.persistence.recipes._registry import ValueType
 
 
@@ -301,298 +301,260 @@ def _is_cell_type(value: Any) -> bool:
     return isinstance(value, np.dtype) and value.kind in "biufOU"
 
 
-_MAX_DEGREE = 10
-_MAX_ITERATIONS = 1_000_000_000
-_COLUMN_VALUES = check.any_of(check.labels(1), check.list_of(check.plain))
+_MAX_DEGREE = check.count_up_to(10)
 _NUMBER = check.instance_of((int, float))
-_PAIR = check.tuple_of(check.number)
-
-_FLAGS = """
-    accept_sparse add_indicator check_inverse clip copy copy_X dual error_on_new fit_intercept ignore_implicit_zeros
-    include_bias interaction_only keep_empty_features positive precompute shuffle sparse_output standardize
-    unit_variance validate verbose_feature_names_out warm_start whiten with_centering with_mean with_scaling with_std
-"""
-_WORDS = """
-    algorithm features method multi_class norm output_distribution power_iteration_normalizer selection solver strategy
-    svd_solver target_type
-"""
-#: Checks of parameters by name, which have the same meaning in every class.
-_PARAMS: dict[str, Check] = {
-    **dict.fromkeys(_FLAGS.split(), check.boolean),
-    **dict.fromkeys(_WORDS.split(), check.word),
-    **dict.fromkeys(("alpha", "intercept_scaling", "tol"), check.amount),
-    **dict.fromkeys(("feature_range", "quantile_range"), _PAIR),
-    **dict.fromkeys(("fill_value", "missing_values"), check.plain),
-    **dict.fromkeys(("max_categories", "min_frequency"), check.or_none(check.amount)),
-    **dict.fromkeys(("n_oversamples", "n_quantiles"), check.count),
-    **dict.fromkeys(("steps", "transformer_list"), _is_named_steps),
-    "C": check.any_of(check.amount, check.one_of(np.inf)),
-    "categories": check.any_of(check.text, check.list_of(_COLUMN_VALUES)),
-    "class_weight": check.or_none(check.one_of("balanced"), _is_weights),
-    "cv": check.count_up_to(1000),
-    "degree": check.any_of(check.count_up_to(_MAX_DEGREE), check.tuple_of(check.count_up_to(_MAX_DEGREE))),
-    "drop": check.or_none(check.text, _COLUMN_VALUES),
-    "dtype": _is_number_type,
-    "encoded_missing_value": _NUMBER,
-    "feature_name_combiner": check.one_of("concat"),
-    "feature_names_out": check.or_none(check.one_of("one-to-one")),
-    "force_int_remainder_cols": check.any_of(check.boolean, check.word),  # until scikit-learn 1.8
-    "handle_unknown": check.text,
-    "iterated_power": check.any_of(check.count, check.word),
-    "k": check.any_of(check.count, check.one_of("all")),
-    "l1_ratio": check.or_none(check.share),
-    "max_iter": check.or_none(check.count_up_to(_MAX_ITERATIONS)),
-    "n_components": check.or_none(check.number_in(0.0, check.MAX_COLUMNS), check.one_of("mle")),
-    "n_iter": check.count_up_to(1_000_000),
-    "n_splits": check.count_up_to(1000),
-    "order": check.one_of("C", "F"),
-    "penalty": check.or_none(check.word),
-    "percentile": check.number_in(0.0, 100.0),
-    "random_state": check.seed,
-    "remainder": check.any_of(check.one_of("drop", "passthrough"), check.estimator),
-    "smooth": check.any_of(check.amount, check.word),
-    "sparse": check.any_of(check.boolean, check.one_of("auto")),
-    "sparse_threshold": check.share,
-    "subsample": check.or_none(check.count),
-    "threshold": check.number,
-    "transform_input": check.or_none(check.list_of(check.text)),
-    "transformer_weights": check.or_none(_is_weights),
-    "transformers": check.list_of(_is_fitted_transformer),
-    "unknown_value": check.or_none(_NUMBER),
+_COLUMN_VALUES = check.any_of(check.labels(1), check.list_of(check.plain))
+_INDICES_OR_NONE = check.or_none(check.labels(1))
+_FINITE_OR_ZERO = check.any_of(check.finite, check.one_of(0))
+_VECTOR = check.reals_or_none
+#: Checks of parameters and attributes by name; those that have another meaning in one class are given there.
+_CHECKS = {
+    **check.SHARED,
+    **check.by_name(
+        {
+            check.amount: "alpha intercept_scaling tol",
+            check.boolean: """
+            accept_sparse add_indicator check_inverse clip copy copy_X dual error_on_new fit_intercept
+            ignore_implicit_zeros include_bias interaction_only keep_empty_features positive precompute shuffle
+            sparse_output standardize unit_variance validate verbose_feature_names_out warm_start whiten with_centering
+            with_mean with_scaling with_std _infrequent_enabled _precomputed sparse_output_
+        """,
+            check.class_named("StandardScaler"): "_scaler",
+            check.count: "n_oversamples n_quantiles n_components_ n_quantiles_ n_samples_ rank_ _n_features",
+            check.count_up_to(1000): "cv n_splits",
+            check.count_up_to(1_000_000): "n_iter",
+            check.count_up_to(check.MAX_COLUMNS): "_n_out_full n_output_features_",
+            check.finite: "dual_gap_ target_mean_",
+            check.labels(1): "classes_ statistics_",
+            check.number: "threshold",
+            check.number_in(0.0, 100.0): "percentile",
+            check.one_of("C", "F"): "order",
+            check.one_of("concat"): "feature_name_combiner",
+            check.or_none(check.amount): "max_categories min_frequency",
+            check.or_none(check.class_named("MissingIndicator")): "indicator_",
+            check.or_none(check.count): "subsample",
+            check.or_none(check.count_up_to(1_000_000_000)): "max_iter",
+            check.or_none(check.list_of(check.text)): "transform_input",
+            check.or_none(check.number_in(0.0, check.MAX_COLUMNS), check.one_of("mle")): "n_components",
+            check.or_none(check.one_of("balanced"), _is_weights): "class_weight",
+            check.or_none(check.one_of("one-to-one")): "feature_names_out",
+            check.or_none(check.share): "l1_ratio",
+            check.or_none(check.text, _COLUMN_VALUES): "drop",
+            check.or_none(check.word): "penalty",
+            check.or_none(_NUMBER): "unknown_value",
+            check.or_none(_is_weights): "transformer_weights",
+            check.plain: "fill_value missing_values",
+            check.share: "sparse_threshold",
+            check.text: "handle_unknown",
+            check.tuple_of(check.number): "feature_range quantile_range",
+            check.word: """
+            algorithm features method multi_class norm output_distribution power_iteration_normalizer selection solver
+            strategy svd_solver target_type solver_ target_type_ _fit_svd_solver
+        """,
+            check.any_of(check.amount, check.one_of(np.inf)): "C",
+            check.any_of(check.amount, check.word): "smooth",
+            check.any_of(check.boolean, check.one_of("auto")): "sparse",
+            check.any_of(check.boolean, check.word): "force_int_remainder_cols",  # until scikit-learn 1.8
+            check.any_of(check.count, check.one_of("all")): "k",
+            check.any_of(check.count, check.word): "iterated_power",
+            check.any_of(check.one_of("drop", "passthrough"), check.estimator): "remainder",
+            check.any_of(check.text, check.list_of(_COLUMN_VALUES)): "categories",
+            check.any_of(_MAX_DEGREE, check.tuple_of(_MAX_DEGREE)): "degree",
+            check.any_of(_FINITE_OR_ZERO, check.array(0)): "intercept_",
+            check.any_of(_NUMBER, check.array(0, 1)): "n_samples_seen_",
+            check.array(1): "coef_ singular_ references_ features_",
+            check.array(1, finite=False): "explained_variance_ explained_variance_ratio_ singular_values_ lambdas_",
+            check.array(2): "components_",
+            check.array(2, finite=False): "quantiles_",
+            check.dict_of(check.estimator): "_name_to_fitted_passthrough",
+            check.dict_of(check.list_of(check.count)): "_transformer_to_input_indices",
+            check.dict_of(_is_plain_slice): "output_indices_",
+            check.instance_of(dict): "_missing_indices",
+            check.list_of(check.array(1)): "encodings_",
+            check.list_of(check.count): "_n_features_outs",
+            check.list_of(check.labels(1)): "categories_",
+            check.list_of(_INDICES_OR_NONE): "_default_to_infrequent_mappings _infrequent_indices",
+            check.list_of(_is_fitted_transformer): "transformers transformers_",
+            check.list_of(_is_selection): "_columns",
+            _FINITE_OR_ZERO: "noise_variance_",
+            _INDICES_OR_NONE: "drop_idx_ _drop_idx_after_grouping",
+            _MAX_DEGREE: "_max_degree _min_degree",
+            _NUMBER: "encoded_missing_value",
+            _VECTOR: "center_ data_max_ data_min_ data_range_ max_abs_ mean_ min_ pvalues_ scale_ scores_"
+            " var_ variances_",
+            _is_cell_type: "_fit_dtype _fill_dtype",
+            _is_fitted_transformer: "_remainder",
+            _is_named_steps: "steps transformer_list",
+            _is_number_type: "dtype",
+        }
+    ),
 }
+_recipe = partial(named_recipe, _CHECKS)
 
 
-def _recipe(name: str, params: str, **others: Any) -> Recipe:
-    """Return the recipe of a class with these parameters."""
-    return Recipe(f"sklearn.{name}", params={one: _PARAMS[one] for one in params.split()}, **others)
-
-
-def _on_columns(
-    name: str, params: str, fitted: dict[str, Check], is_consistent: Check | None = None, **optional: Check
-) -> Recipe:
-    """Return the recipe of a class that is fitted on columns."""
-    return _recipe(
-        name,
-        params,
-        fitted={**check.COLUMNS, **fitted},
-        optional={**check.COLUMN_NAMES, **optional},
-        not_stored=_MACHINE.get(name, ()),
-        is_consistent=is_consistent,
-    )
-
-
-def _vectors(name: str, params: str, fitted: str, optional: str = "", **others: Check) -> Recipe:
-    """Return the recipe of a class with vectors that have one number for each column, or None."""
-    vectors = (*fitted.split(), *optional.split())
-    return _on_columns(
-        name,
-        params,
-        dict.fromkeys(fitted.split(), check.reals_or_none),
-        lambda made: _one_per_column(made, *vectors),
-        **dict.fromkeys(optional.split(), check.reals_or_none),
-        **others,
-    )
+def _on_columns(name: str, params: str, fitted: str = "", optional: str = "", **others: Any) -> Recipe:
+    """Return the recipe of a class that is fitted on columns; its vectors have one number for each, or are None."""
+    vectors = [one for one in f"{fitted} {optional}".split() if _CHECKS[one] is _VECTOR]
+    others = {"is_consistent": lambda made: _one_per_column(made, *vectors), **others}
+    return _recipe(f"sklearn.{name}", f"n_features_in_ {fitted}", f"feature_names_in_ {optional}", params, **others)
 
 
 VALUE_TYPES: tuple[ValueType, ...] = ()
 
-_MACHINE = {
-    "linear_model.LogisticRegression": ("n_jobs", "verbose"),
-    "linear_model.LinearRegression": ("n_jobs",),
-    "feature_selection.SelectKBest": ("score_func",),  # `transform` does not need the function
-    "feature_selection.SelectPercentile": ("score_func",),
-}
-_REALS = check.array(1, finite=False)
-_INDICES_OR_NONE = check.or_none(check.labels(1))
-_REGRESSION = {"coef_": check.array(1), "intercept_": check.any_of(check.finite, check.one_of(0), check.array(0))}
-_SPARSE_REGRESSION = (
-    "alpha copy_X fit_intercept max_iter positive precompute random_state selection tol warm_start",
-    _REGRESSION,
-    _is_consistent_regression,
-)
-_ENCODER = {"_infrequent_enabled": check.boolean, "categories_": check.list_of(check.labels(1))}
-_RARE = dict.fromkeys(("_default_to_infrequent_mappings", "_infrequent_indices"), check.list_of(_INDICES_OR_NONE))
-_COUNTED = check.any_of(_NUMBER, check.array(0, 1))
+_REGRESSION = {"is_consistent": _is_consistent_regression}
+_DESCENT = "alpha copy_X fit_intercept max_iter positive precompute random_state selection tol warm_start"
+_SELECTION = {"not_stored": ("score_func",)}  # `transform` does not need the function
+_RARE = "_default_to_infrequent_mappings _infrequent_indices"
 _SVD = "n_components n_oversamples power_iteration_normalizer random_state tol"
+_EXPLAINED = "explained_variance_ratio_ singular_values_"
 
 RECIPES = (
     _on_columns(
         "linear_model.LogisticRegression",
         "C class_weight dual fit_intercept intercept_scaling l1_ratio max_iter multi_class penalty random_state solver"
         " tol warm_start",  # multi_class until scikit-learn 1.7
-        {"classes_": check.labels(1), "coef_": check.array(2), "intercept_": check.array(1)},
-        _is_consistent_logistic,
-        n_iter_=check.array(1),
+        "classes_ coef_ intercept_",
+        "n_iter_",
+        is_consistent=_is_consistent_logistic,
+        not_stored=("n_jobs", "verbose"),
+        other={"coef_": check.array(2), "intercept_": check.array(1), "n_iter_": check.array(1)},
     ),
     _on_columns(
         "linear_model.LinearRegression",
         "copy_X fit_intercept positive tol",
-        _REGRESSION,
-        _is_consistent_regression,
-        rank_=check.count,
-        singular_=check.array(1),
+        "coef_ intercept_",
+        "rank_ singular_",
+        not_stored=("n_jobs",),
+        **_REGRESSION,
     ),
     _on_columns(
         "linear_model.Ridge",
         "alpha copy_X fit_intercept max_iter positive random_state solver tol",
-        _REGRESSION,
-        _is_consistent_regression,
-        n_iter_=check.reals_or_none,
-        solver_=check.word,
+        "coef_ intercept_",
+        "n_iter_ solver_",
+        other={"n_iter_": check.reals_or_none},
+        **_REGRESSION,
     ),
     _on_columns(
         "linear_model.Lasso",
-        *_SPARSE_REGRESSION,
-        dual_gap_=check.finite,
-        l1_ratio=check.instance_of(float),
-        n_iter_=check.count,
+        _DESCENT,
+        "coef_ intercept_",
+        "dual_gap_ l1_ratio n_iter_",
+        other={"l1_ratio": check.instance_of(float)},
+        **_REGRESSION,
     ),
     _on_columns(
-        "linear_model.ElasticNet",
-        f"l1_ratio {_SPARSE_REGRESSION[0]}",
-        *_SPARSE_REGRESSION[1:],
-        dual_gap_=check.finite,
-        n_iter_=check.count,
+        "linear_model.ElasticNet", f"l1_ratio {_DESCENT}", "coef_ intercept_", "dual_gap_ n_iter_", **_REGRESSION
     ),
-    _vectors(
-        "preprocessing.StandardScaler", "copy with_mean with_std", "mean_ scale_", "var_", n_samples_seen_=_COUNTED
-    ),
-    _vectors(
+    _on_columns("preprocessing.StandardScaler", "copy with_mean with_std", "mean_ scale_", "var_ n_samples_seen_"),
+    _on_columns(
         "preprocessing.MinMaxScaler",
         "clip copy feature_range",
         "scale_",
-        "data_max_ data_min_ data_range_ min_",
-        n_samples_seen_=_COUNTED,
+        "data_max_ data_min_ data_range_ min_ n_samples_seen_",
     ),
-    _vectors("preprocessing.MaxAbsScaler", "clip copy", "scale_", "max_abs_", n_samples_seen_=_COUNTED),
-    _vectors(
+    _on_columns("preprocessing.MaxAbsScaler", "clip copy", "scale_", "max_abs_ n_samples_seen_"),
+    _on_columns(
         "preprocessing.RobustScaler",
         "copy quantile_range unit_variance with_centering with_scaling",
         "scale_",
         "center_",
     ),
-    _on_columns("preprocessing.Normalizer", "copy norm", {}),
-    _on_columns("preprocessing.Binarizer", "copy threshold", {}),
+    _on_columns("preprocessing.Normalizer", "copy norm"),
+    _on_columns("preprocessing.Binarizer", "copy threshold"),
     _on_columns(  # a ColumnTransformer fits one for "passthrough"
-        "preprocessing.FunctionTransformer", "accept_sparse check_inverse feature_names_out validate", {}
+        "preprocessing.FunctionTransformer", "accept_sparse check_inverse feature_names_out validate"
     ),
     _on_columns(
         "preprocessing.OneHotEncoder",
         "categories drop dtype feature_name_combiner handle_unknown max_categories min_frequency sparse_output",
-        {**_ENCODER, "_n_features_outs": check.list_of(check.count), "drop_idx_": _INDICES_OR_NONE},
-        _is_consistent_one_hot,
-        _drop_idx_after_grouping=_INDICES_OR_NONE,
-        **_RARE,
+        "_infrequent_enabled categories_ _n_features_outs drop_idx_",
+        f"_drop_idx_after_grouping {_RARE}",
+        is_consistent=_is_consistent_one_hot,
     ),
     _on_columns(
         "preprocessing.OrdinalEncoder",
         "categories dtype encoded_missing_value handle_unknown max_categories min_frequency unknown_value",
-        {**_ENCODER, "_missing_indices": check.instance_of(dict)},
-        _is_consistent_ordinal,
-        **_RARE,
+        "_infrequent_enabled categories_ _missing_indices",
+        _RARE,
+        is_consistent=_is_consistent_ordinal,
     ),
     _on_columns(
         "preprocessing.PolynomialFeatures",
         "degree include_bias interaction_only order",
-        {
-            **dict.fromkeys(("_max_degree", "_min_degree"), check.count_up_to(_MAX_DEGREE)),
-            **dict.fromkeys(("_n_out_full", "n_output_features_"), check.count_up_to(check.MAX_COLUMNS)),
-        },
-        _is_consistent_polynomial,
+        "_max_degree _min_degree _n_out_full n_output_features_",
+        is_consistent=_is_consistent_polynomial,
     ),
     _on_columns(
         "preprocessing.PowerTransformer",
         "copy method standardize",
-        {"lambdas_": _REALS},
-        _is_consistent_power,
-        _scaler=check.class_named("StandardScaler"),
+        "lambdas_",
+        "_scaler",
+        is_consistent=_is_consistent_power,
     ),
     _on_columns(
         "preprocessing.QuantileTransformer",
         "copy ignore_implicit_zeros n_quantiles output_distribution random_state subsample",
-        {"n_quantiles_": check.count, "quantiles_": check.array(2, finite=False), "references_": check.array(1)},
-        _is_consistent_quantiles,
+        "n_quantiles_ quantiles_ references_",
+        is_consistent=_is_consistent_quantiles,
     ),
     _on_columns(
         "preprocessing.TargetEncoder",
         "categories cv random_state shuffle smooth target_type",
-        {
-            "categories_": check.list_of(check.labels(1)),
-            "encodings_": check.list_of(check.array(1)),
-            "target_mean_": check.finite,
-            "target_type_": check.word,
-        },
-        _is_consistent_target_encoder,
-        _infrequent_enabled=check.one_of(False),
-        classes_=check.labels(1),
+        "categories_ encodings_ target_mean_ target_type_",
+        "_infrequent_enabled classes_",
+        is_consistent=_is_consistent_target_encoder,
     ),
     _on_columns(
         "impute.SimpleImputer",
         "add_indicator copy fill_value keep_empty_features missing_values strategy",
-        {"_fit_dtype": _is_cell_type, "statistics_": check.labels(1)},
-        _is_consistent_imputer,
-        _fill_dtype=_is_cell_type,
-        indicator_=check.or_none(check.class_named("MissingIndicator")),
+        "_fit_dtype statistics_",
+        "_fill_dtype indicator_",
+        is_consistent=_is_consistent_imputer,
     ),
     _recipe(
-        "impute.MissingIndicator",
+        "sklearn.impute.MissingIndicator",
+        "_n_features features_",
+        "n_features_in_ feature_names_in_ _precomputed",
         "error_on_new features missing_values sparse",
-        fitted={"_n_features": check.count, "features_": check.array(1)},
-        optional={**check.COLUMNS, **check.COLUMN_NAMES, "_precomputed": check.boolean},
         is_consistent=lambda made: _is_ascending_indices(made.features_, made._n_features),  # noqa: SLF001
     ),
-    _vectors("feature_selection.SelectKBest", "k", "scores_", "pvalues_"),
-    _vectors("feature_selection.SelectPercentile", "percentile", "scores_", "pvalues_"),
-    _vectors("feature_selection.VarianceThreshold", "threshold", "variances_"),
+    _on_columns("feature_selection.SelectKBest", "k", "scores_", "pvalues_", **_SELECTION),
+    _on_columns("feature_selection.SelectPercentile", "percentile", "scores_", "pvalues_", **_SELECTION),
+    _on_columns("feature_selection.VarianceThreshold", "threshold", "variances_"),
     _on_columns(
         "decomposition.PCA",
         f"{_SVD} copy iterated_power svd_solver whiten",
-        {"components_": check.array(2), "explained_variance_": _REALS, "mean_": check.array(1)},
-        _is_consistent_projection,
-        _fit_svd_solver=check.word,
-        explained_variance_ratio_=_REALS,
-        n_components_=check.count,
-        n_samples_=check.count,
-        noise_variance_=check.any_of(check.finite, check.one_of(0)),
-        singular_values_=_REALS,
+        "components_ explained_variance_ mean_",
+        f"{_EXPLAINED} _fit_svd_solver n_components_ n_samples_ noise_variance_",
+        is_consistent=_is_consistent_projection,
+        other={"mean_": check.array(1)},
     ),
     _on_columns(
         "decomposition.TruncatedSVD",
         f"{_SVD} algorithm n_iter",
-        {"components_": check.array(2)},
-        _is_consistent_projection,
-        explained_variance_=_REALS,
-        explained_variance_ratio_=_REALS,
-        singular_values_=_REALS,
+        "components_",
+        f"{_EXPLAINED} explained_variance_",
+        is_consistent=_is_consistent_projection,
     ),
     _recipe(
-        "compose.ColumnTransformer",
+        "sklearn.compose.ColumnTransformer",
+        "n_features_in_ _columns _remainder _transformer_to_input_indices output_indices_ transformers_",
+        "feature_names_in_ _n_features _name_to_fitted_passthrough sparse_output_",
         "force_int_remainder_cols remainder sparse_threshold transformer_weights transformers"
         " verbose_feature_names_out",
-        fitted={
-            **check.COLUMNS,
-            "_columns": check.list_of(_is_selection),
-            "_remainder": _is_fitted_transformer,
-            "_transformer_to_input_indices": check.dict_of(check.list_of(check.count)),
-            "output_indices_": check.dict_of(_is_plain_slice),
-            "transformers_": check.list_of(_is_fitted_transformer),
-        },
-        optional={
-            **check.COLUMN_NAMES,
-            "_n_features": check.count,
-            "_name_to_fitted_passthrough": check.dict_of(check.estimator),
-            "sparse_output_": check.boolean,
-        },
         not_stored=("n_jobs", "verbose"),
         stored=_columns_of_selectors,
         is_consistent=_is_consistent_column_transformer,
     ),
-    _recipe("pipeline.Pipeline", "steps transform_input", not_stored=("memory", "verbose")),
+    _recipe("sklearn.pipeline.Pipeline", params="steps transform_input", not_stored=("memory", "verbose")),
     _recipe(
-        "pipeline.FeatureUnion",
-        "transformer_list transformer_weights verbose_feature_names_out",
+        "sklearn.pipeline.FeatureUnion",
+        params="transformer_list transformer_weights verbose_feature_names_out",
         not_stored=("n_jobs", "verbose"),
     ),
-    _recipe("model_selection.KFold", "n_splits random_state shuffle"),
-    _recipe("model_selection.StratifiedKFold", "n_splits random_state shuffle"),
+    *(
+        _recipe(f"sklearn.model_selection.{name}", params="n_splits random_state shuffle")
+        for name in ("KFold", "StratifiedKFold")
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from fairtransport.linear.online import OnlineMemory
 from fairtransport.linear.settings import SgdSettings
 from fairtransport.linear.sketches import POINTS, Sketches
 from fairtransport.persistence.recipes import _checks as check
-from fairtransport.persistence.recipes._registry import Recipe, ValueType, record, summarize_target
+from fairtransport.persistence.recipes._registry import Recipe, ValueType, named_recipe, record, summarize_target
 from fairtransport.persistence.trees import TreeClassifier, TreeRegressor
 from fairtransport.repair import QuantileRepair
 from fairtransport.strata import Strata
@@ -225,7 +226,7 @@ VALUE_TYPES = (
         features=check.instance_of(FourierFeatures),
         group_weights=check.array(2),
         target_weights=check.array(2),
-        groups=check.groups,
+        groups=check.instance_of(Groups),
         center=check.finite,
         unit=check.finite,
     ),
@@ -257,161 +258,100 @@ VALUE_TYPES = (
     ),
 )
 
-_FITTED = {"groups_": check.groups}
-_OPTIONAL = {
-    "before_after_": check.dict_of(check.tuple_of(check.finite, 2)),
-    "group_sizes_": check.array(1),
-    "history_": check.dict_of(check.array(1, finite=False)),
-    "information_kept_": check.finite,
-    "n_iter_": check.count,
-    "outcome_": check.text,
-    "parity_weight_": check.number_in(0.0, np.inf),
+_CHECKS = {
+    **check.SHARED,
+    **check.by_name(
+        {
+            check.amount: "tol y_scale_",
+            check.any_of(check.amount, check.one_of("auto")): "parity_weight",
+            check.any_of(check.text, check.names): "sensitive_features",
+            check.any_of(check.word, check.instance_of((ContinuousDistance, DiscreteDistance))): "distance",
+            check.any_of(check.word, check.instance_of(SgdSettings)): "solver",
+            check.array(1): "common_coef_ intercept_ target_",
+            check.array(2): "coef_",
+            check.boolean: "aware group_specific smooth_groups sparse_output",
+            check.class_named("TableEncoder"): "encoder_",
+            check.count: "max_categories min_frequency",
+            check.count_up_to(1_000_000_000): "max_iter",
+            check.dict_of(check.array(1, finite=False)): "history_",
+            check.dict_of(check.count): "set_aside_ unreadable_",
+            check.dict_of(check.text): "left_out_",
+            check.dict_of(check.tuple_of(check.finite, 2)): "before_after_",
+            check.finite: "common_intercept_ information_kept_ y_center_ y_mean_ y_std_",
+            check.having("coef_", "intercept_"): "initial_estimator_",
+            check.increasing_map: "spread_",
+            check.instance_of(Duals): "duals_",
+            check.instance_of(OnlineMemory): "adjusting_",
+            check.instance_of(float): "unit_",
+            check.list_of(check.instance_of(ColumnPlan)): "plans_",
+            check.list_of(check.text): "leaking_columns_ numeric_strata_",
+            check.names: "categorical drop strata",
+            check.number_in(0.0, np.inf): "parity_weight_",
+            check.one_of(*SCALES): "scale",
+            check.one_of("squared_error", "absolute_error", "poisson", "tweedie"): "loss_",
+            check.one_of("trained", "initial"): "spread",
+            check.or_none(check.count, check.one_of("auto")): "n_iter_no_change",
+            check.or_none(check.share): "validation_fraction",
+            check.or_none(lambda value: isinstance(value, QuantileRepair) and hasattr(value, "maps_")): "repair_",
+            check.plain: "pos_label",
+            check.text: "label outcome_",
+            check.word: "decimal",
+            _is_path: "path_",
+        }
+    ),
 }
-_PARAMS = {
-    "amount": check.share,
-    "criterion": check.criterion,
-    "distance": check.distance,
-    "estimator": check.or_none(check.estimator),
-    "groups": check.policy,
-    "max_disparity": check.or_none(check.amount),
-    "parity_weight": check.any_of(check.amount, check.one_of("auto")),
-    "scale": check.one_of(*SCALES),
-    "spread": check.one_of("trained", "initial"),
-    "target": check.target,
-}
-
-_LINEAR_FITTED = {
-    **_FITTED,
-    **check.COLUMNS,
-    "coef_": check.array(2),
-    "initial_estimator_": check.having("coef_", "intercept_"),
-    "intercept_": check.array(1),
-}
-_LINEAR_OPTIONAL = {
-    **_OPTIONAL,
-    **check.COLUMN_NAMES,
-    "adjusting_": check.instance_of(OnlineMemory),
-    "common_coef_": check.array(1),
-    "common_intercept_": check.finite,
-    "duals_": check.instance_of(Duals),
-    "path_": _is_path,
-    "spread_": check.increasing_map,
-    "strata_": check.strata,
-    "target_": check.array(1),
-}
-_LINEAR_PARAMS = {
-    **_PARAMS,
-    "group_specific": check.boolean,
-    "max_iter": check.count_up_to(1_000_000_000),
-    "online": check.or_none(check.instance_of(OnlineSettings)),
-    "solver": check.any_of(check.word, check.instance_of(SgdSettings)),
-    "tol": check.amount,
-}
-
-_BOOSTED_OPTIONAL = {**_OPTIONAL, "path_": check.dict_of(check.array(1)), "unit_": check.instance_of(float)}
-_BOOSTED_PARAMS = {
-    **_PARAMS,
-    "n_iter_no_change": check.or_none(check.count, check.one_of("auto")),
-    "random_state": check.seed,
-    "repair": check.or_none(check.instance_of(QuantileRepair)),
-    "smooth_groups": check.boolean,
-    "validation_fraction": check.or_none(check.share),
-}
+_recipe = partial(named_recipe, _CHECKS)
+_OPTIONAL = "before_after_ group_sizes_ history_ information_kept_ n_iter_ outcome_ parity_weight_ path_"
+_PARAMS = "amount criterion distance estimator groups max_disparity parity_weight scale spread target"
+_ESTIMATOR = {"estimator": check.or_none(check.estimator)}
 
 
-def _boosted_fitted(trees: type) -> dict[str, check.Check]:
+def _linear(kind: str, fitted: str, is_consistent: check.Check) -> Recipe:
+    return _recipe(
+        f"fairtransport.Transport{kind}",
+        f"{fitted} coef_ groups_ initial_estimator_ intercept_ n_features_in_",
+        f"{_OPTIONAL} adjusting_ common_coef_ common_intercept_ duals_ feature_names_in_ spread_ strata_ target_",
+        f"{_PARAMS} group_specific max_iter online solver tol",
+        other=_ESTIMATOR,
+        not_stored=("verbose",),
+        is_consistent=is_consistent,
+        summarize=summarize_target,
+    )
+
+
+def _boosted(kind: str, trees: type, fitted: str, is_consistent: check.Check) -> Recipe:
     def is_fitted(value: Any) -> bool:
         return isinstance(value, trees) and hasattr(value, "trees_")
 
-    return {
-        **_FITTED,
-        "estimator_": is_fitted,
-        "initial_estimator_": is_fitted,
-        "repair_": check.or_none(lambda value: isinstance(value, QuantileRepair) and hasattr(value, "maps_")),
-        "spread_": check.increasing_map,
-        "strata_": check.strata,
-    }
-
-
-def _recipes(name: str, classifier: Any, regressor: Any, **others: Any) -> tuple[Recipe, Recipe]:
-    """Return the recipes of a classifier and a regressor, each by its fitted attributes and what must agree."""
-    kinds = (("Classifier", *classifier), ("Regressor", *regressor))
-    one, other = (
-        Recipe(f"{name}{kind}", fitted, is_consistent=is_consistent, summarize=summarize_target, **others)
-        for kind, fitted, is_consistent in kinds
+    of_trees = {"estimator_": is_fitted, "initial_estimator_": is_fitted, "path_": check.dict_of(check.array(1))}
+    return _recipe(
+        f"fairtransport.boosting.TransportBoosting{kind}",
+        f"{fitted} estimator_ groups_ initial_estimator_ repair_ spread_ strata_",
+        f"{_OPTIONAL} unit_",
+        f"{_PARAMS} n_iter_no_change random_state repair smooth_groups validation_fraction",
+        other={**_ESTIMATOR, **of_trees},
+        is_consistent=is_consistent,
+        summarize=summarize_target,
     )
-    return one, other
 
 
 RECIPES = (
-    *_recipes(
-        "fairtransport.Transport",
-        ({**_LINEAR_FITTED, "classes_": check.labels(1)}, _is_consistent_classifier),
-        (
-            {**_LINEAR_FITTED, "y_mean_": check.finite, "y_std_": check.finite},
-            lambda model: model.y_std_ > 0.0 and _is_consistent(model, RealResponse),
-        ),
-        optional=_LINEAR_OPTIONAL,
-        params=_LINEAR_PARAMS,
-        not_stored=("verbose",),
-    ),
-    *_recipes(
-        "fairtransport.boosting.TransportBoosting",
-        ({**_boosted_fitted(TreeClassifier), "classes_": check.labels(1)}, _is_consistent_boosted_classifier),
-        (
-            {
-                **_boosted_fitted(TreeRegressor),
-                "loss_": check.one_of("squared_error", "absolute_error", "poisson", "tweedie"),
-                "y_center_": check.finite,
-                "y_scale_": check.amount,
-            },
-            _is_consistent_boosted,
-        ),
-        optional=_BOOSTED_OPTIONAL,
-        params=_BOOSTED_PARAMS,
-    ),
-    Recipe(
+    _linear("Classifier", "classes_", _is_consistent_classifier),
+    _linear("Regressor", "y_mean_ y_std_", lambda one: one.y_std_ > 0.0 and _is_consistent(one, RealResponse)),
+    _boosted("Classifier", TreeClassifier, "classes_", _is_consistent_boosted_classifier),
+    _boosted("Regressor", TreeRegressor, "loss_ y_center_ y_scale_", _is_consistent_boosted),
+    _recipe(
         "fairtransport.tabular.TableEncoder",
-        fitted={**check.COLUMNS, "plans_": check.list_of(check.instance_of(ColumnPlan))},
-        optional={
-            **check.COLUMN_NAMES,
-            "left_out_": check.dict_of(check.text),
-            "unreadable_": check.dict_of(check.count),
-        },
-        params={
-            "categorical": check.names,
-            "decimal": check.word,
-            "max_categories": check.count,
-            "min_frequency": check.count,
-            "sparse_output": check.boolean,
-        },
+        "n_features_in_ plans_",
+        "feature_names_in_ left_out_ unreadable_",
+        "categorical decimal max_categories min_frequency sparse_output",
         is_consistent=_is_consistent_encoder,
     ),
-    Recipe(
+    _recipe(
         "fairtransport.tabular.TableModel",
-        fitted={
-            "encoder_": check.class_named("TableEncoder"),
-            "estimator_": check.estimator,
-            "numeric_strata_": check.list_of(check.text),
-        },
-        optional={
-            "classes_": check.labels(1),
-            "leaking_columns_": check.list_of(check.text),
-            "set_aside_": check.dict_of(check.count),
-        },
-        params={
-            "aware": check.boolean,
-            "categorical": check.names,
-            "decimal": check.word,
-            "drop": check.names,
-            "estimator": check.estimator,
-            "groups": check.policy,
-            "label": check.text,
-            "max_disparity": check.or_none(check.amount),
-            "pos_label": check.plain,
-            "sensitive_features": check.any_of(check.text, check.names),
-            "strata": check.names,
-        },
+        "encoder_ estimator_ numeric_strata_",
+        "classes_ leaking_columns_ set_aside_",
+        "aware categorical decimal drop estimator groups label max_disparity pos_label sensitive_features strata",
         not_stored=("verbose",),
         is_consistent=_is_consistent_model,
     ),

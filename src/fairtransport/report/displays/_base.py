@@ -225,4 +225,4 @@ class GroupLines:
         if not self.judged[index]:
             remarks.append("few rows")
         suffix = f" ({', '.join(remarks)})" if remarks else ""
-        return f"{shorten(self.names[index], max(4, max_chars - len(suffix)))}{suffix}"
+        return f"{shorten(self.names[index], max(4, max_chars - len(suffix)), self.names)}{suffix}"

@@ -11,6 +11,7 @@ import numpy as np
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line, shorten
 from fairtransport.auditing.proportions import Estimate
+from fairtransport.auditing.tables import pair_distances
 from fairtransport.groups import make_groups
 from fairtransport.histograms import display_points
 from fairtransport.metrics import pairwise_distances
@@ -97,15 +98,12 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         ----------
         audit : Audit
             Result of `fairtransport.audit`.
-        most : int or None, default=12
-            With more groups than this only the largest are shown; None shows all.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
+        most, ax
+            As for the class, and in `plot`.
         """
-        names = [group.name for group in audit.groups]
         judged = [group.judged for group in audit.groups]
-        distances = audit.distances if audit.rank_distances is None else audit.rank_distances
-        display = cls(distances, names, counts=audit.histograms.group_rows, judged=judged, most=most)
+        counts = audit.histograms.group_rows
+        display = cls(pair_distances(audit), audit.names, counts=counts, judged=judged, most=most)
         if audit.rank_distances is not None:
             display.title = "Distance between ranks, percentage points"
         return display.plot(ax)
@@ -168,7 +166,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         max_chars = 14 if is_narrow(ax) else 26
         rows = list(range(0, n_shown, max(1, round(n_shown / 24))))  # as many names as can be read
         names = [
-            f"{shorten(self.names[index], max_chars)}{'' if judged[index] else ' ?'}  {row + 1}"
+            f"{shorten(self.names[index], max_chars, self.names)}{'' if judged[index] else ' ?'}  {row + 1}"
             for row, index in zip(rows, self.indices_[rows], strict=True)
         ]
         ax.set_yticks(rows, names, fontsize=font_size(ax) - 0.5, parse_math=False)
@@ -238,10 +236,8 @@ class CausalEffectsDisplay(Display):
 
         Parameters
         ----------
-        effects, group
-            As for the class.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
+        effects, group, ax
+            As for the class, and in `plot`.
         """
         return cls(effects, group=group).plot(ax)
 
@@ -277,18 +273,17 @@ class CausalEffectsDisplay(Display):
         for node, (x, y) in self.positions_.items():
             strong = node in {audit.sensitive, _SCORE}
             ax.text(
-                x, y, node, ha="center", va="center", fontweight="bold" if strong else "normal", zorder=4,
+                x, y, shorten(node, 24, self.positions_), ha="center", va="center", zorder=4, parse_math=False,
+                fontweight="bold" if strong else "normal",
                 bbox={
                     "boxstyle": "round,pad=0.4", "facecolor": THEME.paper,
                     "edgecolor": THEME.ink if strong else THEME.quiet,
                 },
             )  # fmt: skip
         ax.set(xlim=(-0.3, 2.3), ylim=(-middle - 0.8, top + 0.35))
-        ax.set_title(
-            f"If {effects.group} were {audit.to}: mean score {effects.effects['total'].mean:+.3f}, under this graph",
-            loc="left",
-            fontsize="medium",
-        )
+        group, to = one_line(effects.group), one_line(audit.to)
+        title = f"If {group} were {to}: mean score {effects.effects['total'].mean:+.3f}, under this graph"
+        ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
 
     def _arrow(self, one: str, other: str, *, mean: float | None = None, unit: float = 1.0, bend: float = 0.0) -> None:
         (x0, y0), (x1, y1) = self.positions_[one], self.positions_[other]
@@ -380,10 +375,8 @@ class AuditSeriesDisplay(Display):
 
         Parameters
         ----------
-        series
-            As for the class.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
+        series, ax
+            As for the class, and in `plot`.
         """
         return cls(series).plot(ax)
 
@@ -409,7 +402,7 @@ class AuditSeriesDisplay(Display):
             last.append((marks, "Outside the limits"))
         ax.set(xlim=(edges[0], edges[-1]))
         ax.set_ylim(bottom=0)
-        names = [shorten(point.value, 18) for point in points]
+        names = [shorten(point.value, 18, [other.value for other in points]) for point in points]
         step = math.ceil(len(names) / 40)
         turned = max(map(len, names)) > 4
         direction = {"rotation": 45, "ha": "right"} if turned else {"rotation": 0, "ha": "center"}

@@ -332,7 +332,7 @@ class CdfDisplay(HistogramDisplay):
         names, max_chars = self.histograms.groups.names, 20 if is_narrow(self.ax_) else 36
         if len(names) == 2:
             return
-        text = "\n".join(["Area between", shorten(names[one], max_chars), shorten(names[other], max_chars)])
+        text = "\n".join(["Area between", *(shorten(names[index], max_chars, names) for index in (one, other))])
         box = {"facecolor": THEME.paper, "edgecolor": "none", "alpha": 0.75, "pad": 1.5}
         font = {"fontsize": font_size(self.ax_) - 1, "color": THEME.quiet, "parse_math": False}
         corner = {"transform": self.ax_.transAxes, "ha": "right", "va": "bottom"}

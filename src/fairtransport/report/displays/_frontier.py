@@ -114,9 +114,8 @@ class FrontierDisplay(Display):
         The curves, by their names in the legend.
     x, y : str, default="pairwise_disparity" and None
         Metrics on the two axes: ``"error_rate"``, ``"log_loss"``, ``"auc"`` (of regressors ``"rmse"``, ``"mae"``,
-        ``"r2"``), ``"information_kept"``,
-        ``"wasserstein_disparity"``, ``"strong_demographic_disparity"``, ``"pairwise_disparity"`` or
-        ``"rank_disparity"``.
+        ``"r2"``), ``"information_kept"``, ``"wasserstein_disparity"``, ``"strong_demographic_disparity"``,
+        ``"pairwise_disparity"`` or ``"rank_disparity"``.
 
     Attributes
     ----------
@@ -173,10 +172,8 @@ class FrontierDisplay(Display):
         ----------
         frontier : Frontier or dict of str to Frontier
             Result of `fairtransport.frontier`, or several by their names in the legend.
-        x, y
-            Metrics on the two axes, as for the class.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
+        x, y, ax
+            As for the class, and in `plot`.
         """
         named = {_estimator_name(frontier): frontier} if isinstance(frontier, Frontier) else frontier
         if not isinstance(named, Mapping) or not all(isinstance(curve, Frontier) for curve in named.values()):
@@ -275,7 +272,10 @@ class FrontierDisplay(Display):
     def _entries(self, max_chars: int) -> list[tuple[Any, str]]:
         """Return the entries of the legend, each label of at most so many characters."""
         named = zip(self.lines_, self.frontiers.items(), strict=True)
-        entries = [(line, f"{shorten(name, max_chars - 7)}, {curve.situation}") for line, (name, curve) in named]
+        entries = [
+            (line, f"{shorten(name, max_chars - 7, self.frontiers)}, {curve.situation}")
+            for line, (name, curve) in named
+        ]
         if self.floor_ is not None:
             entries.append((self.floor_, "Noise floor: chance alone"))
         parameters = sorted({curve.parameter.rpartition("__")[2] for curve in self.frontiers.values()})

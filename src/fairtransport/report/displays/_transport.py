@@ -88,14 +88,10 @@ class TransportMapDisplay(Display):
         Parameters
         ----------
         estimator : QuantileRepair or QuantileRepairClassifier
-            Fitted, or a pipeline that ends in one.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
-            Each map extends from the lowest to the highest training score of its group.
+            Fitted, or a pipeline that ends in one. Each map extends from the lowest to the highest training score of
+            its group.
+        ax
+            As in `plot`.
         """
         model = last_step(estimator)[1]
         repair = getattr(model, "repair_", model)
@@ -115,7 +111,7 @@ class TransportMapDisplay(Display):
     def from_predictions(
         cls, before: ArrayLike, after: ArrayLike, *, sensitive_features: Any, min_size: int = 30, ax: Any = None
     ) -> Self:
-        """Draw scores after against scores before of the same rows.
+        """Draw scores after against scores before of the same rows: medians and central 80% of up to 40 bins.
 
         Parameters
         ----------
@@ -125,13 +121,8 @@ class TransportMapDisplay(Display):
             Sensitive features of the rows; several columns are crossed.
         min_size : int, default=30
             Groups with fewer rows are marked: they have too few to be judged.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
-            Medians in up to 40 bins with equal numbers of rows, and the central 80% as bands.
+        ax
+            As in `plot`.
         """
         scores_before, scores_after = check_scores(before, name="before"), check_scores(after, name="after")
         groups = make_groups(sensitive_features, at_least=2)
@@ -156,10 +147,8 @@ class TransportMapDisplay(Display):
             Result of `fairtransport.audit`.
         target : str, label or array-like, default="barycenter_w2"
             Target distribution, as in `fairtransport.QuantileRepair`.
-        amount : float, default=1
-            Amount of repair, from 0 to 1.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
+        amount, ax
+            Amount of repair, from 0 to 1; axes as in `plot`.
         """
         share = check_real(amount, name="amount", most=1.0)
         min_size, shown = audit.settings.small_groups.min_size, shown_histograms(audit.histograms)
@@ -265,10 +254,8 @@ class DualDisplay(Display):
         ----------
         estimator : TransportClassifier
             Fitted, or a pipeline that ends in one.
-        points : array-like of shape (n_points,), default=None
-            Scores at which the functions are drawn; if None, 201 points from 0 to 1.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
+        points, ax
+            Scores at which the functions are drawn, by default 201 from 0 to 1; axes as in `plot`.
         """
         model = last_step(estimator)[1]
         if not hasattr(model, "duals_"):
@@ -386,10 +373,8 @@ class AdjustmentDisplay(Display):
 
         Parameters
         ----------
-        history, x, y
-            As for the class.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
+        history, x, y, ax
+            As for the class, and in `plot`.
         """
         if isinstance(history, str | Mapping) or not isinstance(history, Sequence):
             raise TypeError(f"history must be a list of dicts, one for each batch; got {type(history).__name__}.")

@@ -134,8 +134,14 @@ def audit_styles(audit: Audit) -> tuple[GroupStyle, ...]:
 
 def _styled_groups(audit: Audit) -> list[dict[str, Any]]:
     return [
-        {"name": one_line(group.name), "colour": style.colour, "dashes": style.dash_array, "named": style.named}
-        for group, style in zip(audit.groups, audit_styles(audit), strict=True)
+        {
+            "name": one_line(name),
+            "short": shorten(name, 60, audit.names),
+            "colour": style.colour,
+            "dashes": style.dash_array,
+            "named": style.named,
+        }
+        for name, style in zip(audit.names, audit_styles(audit), strict=True)
     ]
 
 

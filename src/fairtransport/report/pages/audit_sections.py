@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._text import one_line, percent, score_text, shorten
+from fairtransport import report
+from fairtransport._extras import load_extra
+from fairtransport._text import one_line, percent, score_text
 from fairtransport.auditing.records import compared_groups
 from fairtransport.auditing.tables import Cell, Column, Row, Table, sheet_of
 from fairtransport.auditing.text import AUDIT_TABLES, reliability_rows
-from fairtransport.report.style.figures import MOST_NAMED
+from fairtransport.report.style.figures import MOST_NAMED, figure_bytes, image_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fairtransport.auditing import Audit, GroupCalibration
-    from fairtransport.causal import CounterfactualAudit, GroupEffects, PathEffect
+    from fairtransport.causal import CounterfactualAudit, GroupEffects
 
 # Small charts, 100 by 100 with the origin at the top left: reliability curves, and distributions by outcome.
 
@@ -92,75 +94,24 @@ def collect_sheets(audit: Audit, tables: Sequence[Table]) -> dict[str, list[list
 
 # Effects along the paths of a causal graph: a figure for each group, and a table.
 
-_WIDTH, _ROW, _TOP = 520, 54, 64  # of the figure, in units of its own
-_BOX, _SIDE = 126, 78  # widths of the boxes of mediators, and of the sensitive column and the score
-_MOST_STROKE = 9.0
 
-
-def collect_effect_figures(effects: CounterfactualAudit | None) -> list[dict[str, Any]]:
-    """Return the graph of each group with its effects along paths; none without effects."""
-    return [] if effects is None else [_figure(effects, group) for group in effects.groups]
+def collect_effect_figures(effects: CounterfactualAudit | None) -> list[tuple[Any, str, str]]:
+    """Return each group, its effects along paths in words, and the graph with them as an image."""
+    figures: list[tuple[Any, str, str]] = []
+    if effects is None:
+        return figures
+    for one in effects.groups:
+        said = "; ".join(f"{effect.name} {_signed_effect(effect.mean)}" for effect in one.paths)
+        words = f"Effects on the mean score if {one.group} were {effects.to}, under this graph: {said}."
+        figure = report.CausalEffectsDisplay.from_effects(effects, group=one.group).figure_
+        figures.append((one.group, words, image_address(figure_bytes(figure, "svg"), "svg")))
+        load_extra("matplotlib.pyplot").close(figure)
+    return figures
 
 
 def collect_effect_tables(effects: CounterfactualAudit | None) -> list[Table]:
     """Return one table for each group: its effects in all units, with intervals and what chance shows."""
     return [] if effects is None else [_table(effects, index, one) for index, one in enumerate(effects.groups)]
-
-
-def _figure(effects: CounterfactualAudit, one: GroupEffects) -> dict[str, Any]:
-    through = {effect.name.removeprefix("through "): effect for effect in one.paths if effect.name != "direct"}
-    nodes = [node for node in effects.graph.nodes if node in through]
-    rows = {node: _TOP + index * _ROW for index, node in enumerate(nodes)}
-    middle = _TOP + (len(nodes) - 1) * _ROW / 2
-    left, right = _SIDE, _WIDTH - _SIDE
-    first, last = (_WIDTH - _BOX) / 2 + 28, (_WIDTH + _BOX) / 2 + 28
-    largest = max(abs(effect.mean) for effect in one.paths) or 1.0
-    arrows = [
-        _passing_arrow(f"M{last} {rows[a]}C{last + 26} {rows[a]} {last + 26} {rows[b]} {last + 3} {rows[b]}")
-        for a, b in effects.graph.edges
-        if a in rows and b in rows
-    ]
-    arrows += [_passing_arrow(f"M{last} {y}L{right - 3} {middle}") for y in rows.values()]
-    for node, y in rows.items():
-        bend = left + 46  # the rest is level, below the figures
-        path = f"M{left} {middle}C{left + 26} {middle} {left + 16} {y} {bend} {y}H{first - 5}"
-        arrows.append(_effect_arrow(through[node], one, path, largest, ((left + 30 + first) / 2, y)))
-    over = f"M{_SIDE / 2} {middle - 15}V20H{_WIDTH - _SIDE / 2}V{middle - 19}"
-    arrows.append(_effect_arrow(one.effects["direct"], one, over, largest, (_WIDTH / 2, 20.0)))
-    boxes = [
-        (shorten(effects.sensitive, 12), 0, middle, _SIDE),
-        *((shorten(node, 18), first, y, _BOX) for node, y in rows.items()),
-        ("score", right, middle, _SIDE),
-    ]
-    said = "; ".join(f"{effect.name} {_signed_effect(effect.mean)}" for effect in one.paths)
-    return {
-        "group": one.group,
-        "description": f"Effects on the mean score if {one.group} were {effects.to}, under this graph: {said}.",
-        "width": _WIDTH,
-        "height": int(_TOP + max(len(nodes) - 1, 0) * _ROW + 34),
-        "boxes": boxes,
-        "arrows": arrows,
-    }
-
-
-def _passing_arrow(path: str) -> dict[str, Any]:
-    """Return an edge that passes effects on."""
-    return {"path": path, "kind": "passes", "stroke": 1.0, "label": ""}
-
-
-def _effect_arrow(
-    effect: PathEffect, one: GroupEffects, path: str, largest: float, place: tuple[float, float]
-) -> dict[str, Any]:
-    stroke = 1.0 + (_MOST_STROKE - 1.0) * abs(effect.mean) / largest
-    return {
-        "path": path,
-        "kind": "direct" if effect.name == "direct" else "effect",
-        "stroke": round(stroke, 2),
-        "label": _signed_effect(effect.mean),
-        "share": _share(effect.mean, one.gap),
-        "x": round(place[0], 1),
-        "y": round(place[1] - stroke / 2 - 5.0, 1),
-    }
 
 
 def _share(value: float, gap: float) -> str:

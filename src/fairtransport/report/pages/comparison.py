@@ -39,7 +39,7 @@ def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
         "larger": "The groups are farther apart",
         "same": "No change beyond noise",
     }[status]
-    one, other = (isolated(name, 24) for name in comparison.names)
+    one, other = (isolated(name, 24, comparison.names) for name in comparison.names)
     mean = " on average" if comparison.before.verdict.n_pairs > 1 else ""
     over = "all thresholds" if settings.bounded else "all shares of people selected"
     sentence = (
@@ -80,7 +80,7 @@ def audit_comparison_page(comparison: AuditComparison, path: Any = None, *, titl
     what_ifs = [WhatIf.of(audit, before, after, repair_target=None) for audit in (before, after)]
     indices = [range(len(comparison.positions)), comparison.positions]
     tables = comparison_tables(comparison)
-    names = [shorten(name, 24) for name in comparison.names]
+    names = [shorten(name, 24, comparison.names) for name in comparison.names]
     verdict = comparison_verdict(comparison)
     page = render_audit_page(
         collect_common(what_ifs, names, indices, {table.key: table.sheet for table in tables}),

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fairtransport._columns.compilation import cached_njit
-from fairtransport.transport.kernels.options import FAST_MATH
+from fairtransport._columns.compilation import FAST_MATH, cached_njit
 from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from fairtransport._columns.compilation import cached_njit
-from fairtransport.transport.kernels.options import FAST_MATH
+from fairtransport._columns.compilation import FAST_MATH, cached_njit
 
 _F = np.float32
 _S_LOG2E, _S_SHIFT, _S_HIGH, _S_LOW = _F(1.44269504), _F(12582912.0), _F(0.693359375), _F(-2.12194440e-4)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from fairtransport._columns.compilation import cached_njit
-from fairtransport.transport.kernels.options import FAST_MATH
+from fairtransport._columns.compilation import FAST_MATH, cached_njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport._columns.compilation import cached_njit
-from fairtransport.transport.kernels.options import FAST_MATH
+from fairtransport._columns.compilation import FAST_MATH, cached_njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

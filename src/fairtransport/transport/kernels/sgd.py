@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport._columns.compilation import cached_njit
+from fairtransport._columns.compilation import FAST_MATH, NO_ALLOCATION, cached_njit
 from fairtransport.transport.kernels.functions import chebyshev, combine, exponential, logistic, project
-from fairtransport.transport.kernels.options import FAST_MATH, NO_ALLOCATION
 from fairtransport.transport.kernels.rows import add_rows, draw_rows, draw_values, score_rows
 from fairtransport.transport.reference import LEAST_DECAY
 from fairtransport.transport.regularizers import AFFINE, AFFINE_SLOPE, EXPONENT_LIMIT, L2

@@ -32,7 +32,7 @@ function largestDifference(result, name, chosen) {
 function oddsText(result, chosen) {
   const [tpr, fpr] = ["true_positive_rate", "false_positive_rate"].map((name) => largestDifference(result, name, chosen));
   if (tpr === null || fpr === null) return "Fewer than two groups have rows of both labels.";
-  const points = (value) => `${(100 * value).toFixed(1)} points`;
+  const points = (value) => `${fixed(100 * value, 1)} points`;
   return `Largest differences: ${points(tpr)} of true positive rates and ${points(fpr)} of false positive rates; `
     + `equalized odds are violated by ${points(Math.max(tpr, fpr))}.`;
 }

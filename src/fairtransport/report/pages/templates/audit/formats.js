@@ -7,7 +7,15 @@ function swatch(parent, group) {
   });
 }
 
-const percent = (share) => `${(100 * share).toFixed(1)}%`;
+// A number with so many decimals, ties to even as Python rounds them: they are odd multiples of a power of two.
+function fixed(value, digits) {
+  const scaled = value * 2 ** (digits + 1);
+  if (!Number.isInteger(scaled) || scaled % 2 === 0) return value.toFixed(digits);
+  const below = Math.floor(value * 10 ** digits);
+  return ((below + Math.abs(below % 2)) / 10 ** digits).toFixed(digits);
+}
+
+const percent = (share) => `${fixed(100 * share, 1)}%`;
 
 // A score with as many digits as its range needs.
 const DIGITS = Math.max(0, Math.ceil(2 - Math.log10(HIGH - LOW) - 1e-9));

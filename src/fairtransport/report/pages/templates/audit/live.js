@@ -16,7 +16,7 @@ function setAll(name, text, root = document) {
 }
 
 const CHOSEN = HIGH_IS_FAVOURABLE ? "selected" : "flagged";
-const ratioText = (value) => (Number.isFinite(value) ? value.toFixed(2) : "\u2013");
+const ratioText = (value) => (Number.isFinite(value) ? fixed(value, 2) : "\u2013");
 
 function fourFifths(ratio) {
   if (!Number.isFinite(ratio.value)) return HIGH_IS_FAVOURABLE ? "nobody is selected" : "everyone is flagged";
@@ -27,7 +27,7 @@ function fourFifths(ratio) {
 
 // Mean distance between two of the chosen groups that are judged, in percentage points.
 function gapText(result) {
-  return result.compared < 2 ? "\u2013" : `${(100 * result.disparity).toFixed(1)} points`;
+  return result.compared < 2 ? "\u2013" : `${fixed(100 * result.disparity, 1)} points`;
 }
 
 function updateLive() {
@@ -77,7 +77,7 @@ function updateRow(row, index, now, chosen) {
   });
   if (now.length === 2) {
     const change = now[1].rates[index].value - now[0].rates[index].value;
-    setCell(row, "change", minus(`${change >= 0 ? "+" : ""}${(100 * change).toFixed(1)}`), change);
+    setCell(row, "change", minus(`${change >= 0 ? "+" : ""}${fixed(100 * change, 1)}`), change);
   } else {
     updateBar(row.querySelector(".bar"), now[0].rates[index], chosen.length ? now[0].outcomes[now[0].better].value : 0);
     markWorse(row, chosen.length > 1 && index === now[0].worse && now[0].ratio.value < 1);
@@ -109,8 +109,7 @@ function sentence(now, chosen, unrepaired) {
   const parts = [];
   const name = (index) => {
     const element = document.createElement("bdi");
-    const text = GROUPS[index].name;
-    element.textContent = text.length > 60 ? `${text.slice(0, 30)}\u2026${text.slice(-29)}` : text;
+    element.textContent = GROUPS[index].short;
     return element;
   };
   if (chosen.length < GROUPS.length) parts.push(`Of the ${chosen.length} chosen groups: `);
@@ -125,10 +124,10 @@ function sentence(now, chosen, unrepaired) {
       parts.push(`${percent(result.rates[lowest].value)} of every group are ${CHOSEN}.`);
       return;
     }
-    const high = Number.isFinite(ratio.high) ? ratio.high.toFixed(2) : "\u221e";
+    const high = Number.isFinite(ratio.high) ? fixed(ratio.high, 2) : "\u221e";
     parts.push(`${percent(result.rates[lowest].value)} of `, name(lowest), " and ");
     parts.push(`${percent(result.rates[highest].value)} of `, name(highest), ` are ${CHOSEN}, `);
-    parts.push(`${HIGH_IS_FAVOURABLE ? "a ratio" : "a ratio of those not flagged"} of ${ratio.value.toFixed(2)} (${DATA.confidence} interval ${ratio.low.toFixed(2)} to ${high}), `);
+    parts.push(`${HIGH_IS_FAVOURABLE ? "a ratio" : "a ratio of those not flagged"} of ${fixed(ratio.value, 2)} (${DATA.confidence} interval ${fixed(ratio.low, 2)} to ${high}), `);
     parts.push(`${fourFifths(ratio)}.`);
   });
   if (state.amount && unrepaired.error !== null) {
