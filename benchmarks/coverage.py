@@ -32,10 +32,10 @@ def simulate(world, n_audits, *, n_replicates=N_REPLICATES, seed=0):
         for name in METRICS:
             positions[name].append(_position(truth[name], audit.readings[name]))
         names = [audit.groups[i].name for i in compared]
-        low, high = names.index(audit.farthest.lower), names.index(audit.farthest.higher)
-        positions["pair"].append(_position(truth["distances"][low, high], audit.farthest.estimate))
+        low, high = names.index(audit.clearest.lower), names.index(audit.clearest.higher)
+        positions["pair"].append(_position(truth["distances"][low, high], audit.clearest.estimate))
         means = truth["means"]
-        positions["mean_difference"].append(_position(means[high] - means[low], audit.farthest.mean_difference))
+        positions["mean_difference"].append(_position(means[high] - means[low], audit.clearest.mean_difference))
         at = audit.thresholds[0]
         one, other = compared.index(at.lowest), compared.index(at.highest)
         rates = truth["rates"]

@@ -116,7 +116,7 @@ def _within(audit):
     statements = _readings(audit, part.readings, " within strata")
     if not part.readings or silent:
         return {**statements, "different where nothing is judged": not (silent and verdict.different)}
-    p_value, pair = part.readings[METRICS[2]].p_value, part.farthest
+    p_value, pair = part.readings[METRICS[2]].p_value, part.clearest
     established = p_value <= 1 - audit.settings.confidence
     (zero,) = parse_limits(["conditional=0"], [], labelled=False, stratified=True)
     words = plain(verdict.sentence)
@@ -148,14 +148,14 @@ def _readings(audit, readings, kind=""):
 
 def _intervals(audit):
     statements = _readings(audit, audit.readings)
-    one = audit.farthest.estimate
+    one = audit.clearest.estimate
     statements["interval of the pair and p-value"] = (one.low > 0) == _established(audit)
     statements["order of the pair"] = 0 <= one.low <= one.value <= one.high
     return statements
 
 
 def _verdict(audit):
-    verdict, judged, pair = audit.verdict, _judged(audit), audit.farthest
+    verdict, judged, pair = audit.verdict, _judged(audit), audit.clearest
     enough = len(judged) >= 2
     expected = {
         (True, True): "matters", (True, False): "small", (True, None): "different", (False, False): "alike",
@@ -188,7 +188,9 @@ def _pairs(audit):
     return {
         "a pair is more certain than the test of all": bool(np.all(tested >= p_value - 1e-12)),
         "pairs and the test of all": bool(np.any(tested <= level)) == (p_value <= level),
-        "p-value of the pair": (audit.farthest.p_value <= level) == (p_value <= level),
+        "p-value of the pair": (audit.clearest.p_value <= level) == (p_value <= level),
+        "the farthest pair": np.isclose(audit.farthest.distance, audit.distances[~np.isnan(audit.pair_p_values)].max()),
+        "lower limit of the largest distance": audit.largest_distance.low == audit.clearest.estimate.low,
     }
 
 
@@ -238,7 +240,7 @@ def _limits(audit):
 def _limited(audit):
     for alias, name in (("wass1", METRICS[0]), ("sdd", METRICS[1]), ("spdd", METRICS[2])):
         yield alias, audit.readings[name].low, audit.readings[name].corrected
-    yield "largest", audit.farthest.estimate.low, audit.farthest.estimate.value
+    yield "largest", audit.largest_distance.low, audit.largest_distance.value
     yield "mean", audit.mean_pairwise_distance.low, audit.mean_pairwise_distance.value
 
 
@@ -262,8 +264,8 @@ def claims(case):
         found["who is higher"] = bool(truth["means"][higher] < truth["means"][lower] - 1e-9)
     (limit,) = parse_limits([f"largest={float(largest + slack)!r}"], [], labelled=False)
     found["not surely above what is true"] = limit.exceeded(audit, surely=True) is not None
-    exceeded = audit.farthest.estimate.low > truth["distances"][lower, higher] + slack
-    short = audit.farthest.estimate.high < truth["distances"][lower, higher] - slack
+    exceeded = audit.clearest.estimate.low > truth["distances"][lower, higher] + slack
+    short = audit.clearest.estimate.high < truth["distances"][lower, higher] - slack
     found["interval of the pair"] = bool(exceeded or short)
     return found
 

@@ -142,7 +142,7 @@ def statistics() -> str:
     rejected = [100 * sum(p[f"at most {level}"] for p in nulls) / len(nulls) for level in (".01", ".05", ".1", ".5")]
     names = {
         "strong_pairwise_disparity": "strong pairwise disparity (SPDD)",
-        "pair": "distance of the pair farthest apart",
+        "pair": "distance of the clearest pair",
         "mean_difference": "difference of its means",
         "rate": "share above a threshold",
         "rate_difference": "difference of shares",
@@ -169,8 +169,8 @@ the truth in this share of audits (in %; the standard error of one world is abou
 | --- | --: | --: | --: | --: |
 {chr(10).join(lines)}
 
-The pair that lies farthest apart and the largest difference of shares are selected among all pairs, and their intervals
-allow for that, so they cover more often where there are many groups.
+The clearest pair and the largest difference of shares are selected among all pairs, and their intervals allow for
+that, so they cover more often where there are many groups.
 
 `python -m benchmarks generated_audits` draws audits with groups of 1 to 50,000 rows, with and without differences, and
 compares verdict, intervals, p-values, `--surely` and `--fail-above` with each other and with the truth. In

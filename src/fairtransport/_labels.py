@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from fairtransport._arrays import Bools, Floats
 
-
 #: What the labels of a table are: two classes, or real numbers.
 TASKS = ("classification", "regression")
 #: Whole numbers with at most so many different values may be classes as well as measurements.
@@ -53,18 +52,28 @@ def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str)
 
 def is_positive(y_true: ArrayLike, pos_label: Any = None, *, size: int, name: str = "y_true") -> Bools:
     """Return whether each row has the positive label."""
+    return find_positive(y_true, pos_label, size=size, name=name)[0]
+
+
+def find_positive(y_true: ArrayLike, pos_label: Any, *, size: int, name: str = "y_true") -> tuple[Bools, Any]:
+    """Return whether each row has the positive label, and that label."""
     labels = check_column(np.asarray(y_true), name=name)
     if labels.size != size:
         raise ValueError(f"{name} has {labels.size} rows, but scores has {size}.")
     if pos_label is None and labels.dtype.kind in "biuf":
         positive = np.asarray(labels == 1, dtype=bool)
         if np.count_nonzero(positive) + np.count_nonzero(labels == 0) == size:
-            return positive  # the most usual labels, in two passes
+            return positive, labels.dtype.type(1)  # the most usual labels, in two passes
     n_missing = _count_missing(labels)
     if n_missing:
         raise ValueError(f"{name} has {n_missing} missing labels; remove those rows first.")
     positive_one = positive_label(_distinct(labels, name).tolist(), pos_label, source=name)
-    return np.asarray(labels == positive_one, dtype=bool)
+    return np.asarray(labels == positive_one, dtype=bool), positive_one
+
+
+def label_text(label: Any) -> str:
+    """Return a label for readers: whole numbers without decimals."""
+    return f"{label:g}" if isinstance(label, (float, np.floating)) else str(label)
 
 
 def infer_task(y: ArrayLike, *, name: str = "y_true") -> str:

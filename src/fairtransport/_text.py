@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 import textwrap
 import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -63,6 +65,14 @@ def score_text(value: float) -> str:
     if 0 < size < 0.001 or size >= 1e8:
         return f"{value:.3g}"
     return f"{value:.3f}" if size < 10 else f"{value:.1f}" if size < 1000 else f"{value:,.0f}"
+
+
+def interval_text(low: float, high: float, show: Callable[[float], str]) -> str:
+    """Format an interval; a lower limit above 0 is not shown as 0."""
+    start, least = show(low), re.sub(r"0(\D*)$", r"1\1", show(0.0))
+    if low > 0 and (start == show(0.0) or low < 1e-6 * high):
+        start = f"<{least}"
+    return f"{start} to {'∞' if math.isinf(high) else show(high)}"
 
 
 def number_text(value: float) -> str:

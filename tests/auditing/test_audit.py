@@ -117,9 +117,9 @@ def test_weights_equal_repetition_in_every_value():
 def test_strata_explain_a_difference():
     # Groups differ only because they live in different regions; within a region they are alike.
     rng = np.random.default_rng(0)
-    region = rng.choice(["north", "south"], 2000)
-    groups = np.where(rng.random(2000) < np.where(region == "north", 0.8, 0.2), "a", "b")
-    scores = np.where(region == "north", rng.beta(2, 5, 2000), rng.beta(5, 2, 2000))
+    region = rng.choice(["north", "south"], 4000)
+    groups = np.where(rng.random(4000) < np.where(region == "north", 0.8, 0.2), "a", "b")
+    scores = np.where(region == "north", rng.beta(2, 5, 4000), rng.beta(5, 2, 4000))
     result = ft.audit(scores, sensitive_features=groups, strata=region, inference=Inference(random_state=0))
     assert result.readings[SPDD].p_value < 0.01
     assert result.readings[SPDD].low > 0.1

@@ -95,11 +95,13 @@ def test_no_sentence_contradicts_its_figures(names):
         verdict, reading = result.verdict, result.conditional[SPDD]
         assert verdict.different == (reading.p_value <= 0.05) == (reading.low > 0)
         assert (verdict.difference.low > 0) == verdict.different
-        assert result.within.largest_distance >= verdict.difference.high - 1e-12
+        largest = result.within.largest_distance
+        assert largest.low == verdict.difference.low
+        assert largest.high >= verdict.difference.high - 1e-12
         off = result.within.distances[~np.eye(len(names), dtype=bool)]
-        assert np.nanmax(off) >= result.within.farthest.distance - 1e-9
-        farthest = [result.histograms.groups.index_of(name) for name in (verdict.lower, verdict.higher)]
-        assert result.within.distances[tuple(farthest)] == pytest.approx(result.within.farthest.distance, abs=1e-9)
+        assert np.nanmax(off) == pytest.approx(result.within.farthest.distance, abs=1e-9)
+        clearest = [result.histograms.groups.index_of(name) for name in (verdict.lower, verdict.higher)]
+        assert result.within.distances[tuple(clearest)] == pytest.approx(result.within.clearest.distance, abs=1e-9)
 
 
 def test_numbers_are_cut_and_one_value_is_one_stratum():

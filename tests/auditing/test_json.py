@@ -72,9 +72,9 @@ def test_fine_histograms_of_many_rows_are_merged_and_stay_exact_at_the_nodes_lef
         ("{", "is not JSON"),
         ('{"format": "fairtransport audit", "version": NaN}', "is not JSON"),
         ('{"version": 1}', "is not an audit"),
-        ('{"format": "fairtransport audit", "version": 2}', "has version 2 of the layout"),
+        ('{"format": "fairtransport audit", "version": 1}', "has version 1 of the layout"),
         ('{"format": "fairtransport audit", "version": "CANARY"}', "has version unknown of the layout"),
-        ('{"format": "fairtransport audit", "version": 1}', "has no histograms"),
+        ('{"format": "fairtransport audit", "version": 2}', "has no histograms"),
         ("{" * 100_000, "is not JSON"),
     ],
 )

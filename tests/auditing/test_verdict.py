@@ -7,9 +7,11 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
-from fairtransport._text import plain
+from fairtransport._text import interval_text, percent, plain
 from fairtransport.auditing import Inference
 from fairtransport.auditing.proportions import holm, pair_critical_value
+from fairtransport.auditing.records import compare_rates
+from fairtransport.auditing.tables import audit_tables
 
 SPDD = "strong_pairwise_disparity"
 QUICK = {"inference": Inference(n_bootstrap=100, n_permutations=100, random_state=0)}
@@ -164,6 +166,73 @@ def test_pairs_that_differ_are_found_and_others_are_not():
     assert np.array_equal(result.pair_p_values, result.pair_p_values.T, equal_nan=True)
 
 
+def test_the_farthest_pair_need_not_be_the_clearest():
+    rng = np.random.default_rng(3)
+    sizes = (33, 400, 4000, 35)
+    scores = np.concatenate([rng.beta(a, 3, n) for a, n in zip((2.7, 2.3, 2, 2.1), sizes, strict=True)])
+    result = audit_of(scores, np.repeat(list("abcd"), sizes))
+    farthest, clearest, largest = result.farthest, result.clearest, result.largest_distance
+    assert farthest.distance == pytest.approx(result.distances.max())
+    assert {farthest.lower, farthest.higher} == {"a", "c"}
+    assert farthest.p_value > 0.05
+    assert "Farthest apart: c and a, distance 0.073 (which chance may explain)" in " ".join(str(result).split())
+    assert {clearest.lower, clearest.higher} == {result.verdict.lower, result.verdict.higher} == {"b", "c"}
+    assert clearest.p_value <= 0.05
+    assert largest.low == clearest.estimate.low
+    assert largest.value == max(farthest.estimate.value, clearest.estimate.value)
+    assert largest.high >= farthest.estimate.high
+
+
+def test_intervals_agree_with_adjusted_p_values():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        groups = rng.choice(list("abcd"), 700)
+        scores = rng.random(700) - 0.09 * (groups == "b") - 0.07 * (groups == "c")
+        for row in compare_rates(audit_of(np.clip(scores, 0, 1), groups)):
+            assert row.significant == (row.difference.low > 0) == (row.ratio.high < 1) == (row.p_value <= 0.05)
+    assert interval_text(1e-9, 0.2, "{:.3f}".format) == "<0.001 to 0.200"
+    assert interval_text(1e-9, 0.2, percent) == "<0.1% to 20.0%"
+    assert interval_text(0.0, 0.2, percent) == "0.0% to 20.0%"
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "name"),
+    [(("nein", "ja"), "ja", "ja"), ((False, True), None, "True"), ((0.0, 1.0), None, "1")],
+)
+def test_every_output_names_the_positive_label(labels, positive, name):
+    rng = np.random.default_rng(0)
+    scores, groups = rng.random(400), np.tile(["a", "b"], 200)
+    y = np.array(labels)[(rng.random(400) < scores).astype(int)]
+    table = pl.DataFrame({"s": scores, "g": groups, "y": y})
+    for result in (
+        audit_of(scores, groups, y_true=y, pos_label=positive),
+        ft.audit_table(table, score="s", sensitive_features="g", label="y", pos_label=positive, **QUICK),
+    ):
+        assert json.loads(result.to_json())["provenance"]["positive"] == name
+        assert f"positive label: {name}\n" in str(result)
+        assert f"The positive label is {name}." in result.to_markdown()
+        assert f"The positive label is <b><bdi>{name}</bdi></b>." in result._repr_html_()
+        assert f"The positive label is <bdi>{name}</bdi>." in result.to_html()
+
+
+def test_rates_from_too_few_rows_are_marked():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["a", "b", "c"], [300, 300, 36])
+    scores = rng.random(636)
+    result = audit_of(scores, groups, y_true=(rng.random(636) < scores).astype(int))
+    rates = next(table for table in audit_tables(result) if table.key == "errors-0")
+    few = {row.name: sum(cell.shown.endswith("?") for cell in row.values[:4]) for row in rates.rows[:3]}
+    assert few == {"a": 0, "b": 0, "c": 4}
+    assert "too few rows to judge the rate" in str(result)
+    calibration = result.calibration
+    assert (calibration.n_bins, calibration.compared) == (10, (0, 1))
+    assert [len(one.bins) for one in calibration.groups] == [10, 10, 1]
+    assert "?: too few rows for 10 bins, so not compared." in " ".join(str(result).split())
+    alone = audit_of(scores[:303], groups[:303], y_true=np.arange(303) % 2)
+    assert not alone.error_rates[0].gaps["accuracy"].judged
+    assert "; too few rows to judge" in alone.to_markdown()
+
+
 def test_effective_rows_decide_who_is_judged():
     rng = np.random.default_rng(0)
     groups = np.repeat(["a", "b", "c"], 200)
@@ -171,6 +240,9 @@ def test_effective_rows_decide_who_is_judged():
     result = ft.audit(rng.random(600), sensitive_features=groups, sample_weight=weights, **QUICK)
     assert result.not_judged == ("c",)
     assert result.verdict.set_aside["c"] == "200 rows with weights that are worth 10"
+    few, y = np.repeat(["a", "b", "c"], [100, 100, 37]), np.arange(237) % 2
+    odds = audit_of(rng.random(237), few, y_true=y, criterion="equalized_odds")
+    assert "having fewer than 30 rows of every outcome that is compared: c (37 rows)" in plain(odds.verdict.points[-1])
 
 
 SCORES = np.repeat([0.9, 0.1, 0.9, 0.1], [30, 70, 60, 40])

@@ -115,7 +115,7 @@ def test_the_table_shows_before_and_after_at_80_columns(run, here):
     assert (result.exit_code, result.stderr) == (0, ""), result.output
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert max(map(len, lines)) <= 80
-    assert re.fullmatch(r"15[01] held-out rows in 2 groups", lines[0])
+    assert re.fullmatch(r"15[01] test rows in 2 groups", lines[0])
     assert lines[1].split() == ["LR", "COT", "by", "chance"]
     figures = {line[:29].strip(): [float(word) for word in line[29:].split()] for line in lines[2:6]}
     lr, cot, floor = figures["Distance between pairs, mean"]
@@ -223,7 +223,7 @@ def test_small_groups_are_scored_and_reported(run, here, raw_people, policy, met
         assert ("Left out of the comparisons: 2 groups too small" in text) == (policy == "drop")
         assert ("rows, of groups too small to be compared" in text) == (policy == "drop")
         groups = {"keep": 4, "pool": 3, "drop": 2}[policy]
-        assert f"held-out rows in {groups} groups" in text
+        assert f"test rows in {groups} groups" in text
         assert "Parity weight 0.3." in text
     scored = ft.load("model.ft").score_rows(pl.read_csv("towns.csv", infer_schema=False))
     assert np.isfinite(scored.scores).all()
@@ -291,7 +291,7 @@ def test_numbers_are_predicted(run, here, paid, method):
     scores = model.score_rows(paid).scores
     assert 1000 < scores.mean() < 3000
     if "the plain model is kept" in str(shown["outcome"]):  # groups differ little, and the error would rise
-        assert figures[method] == figures["lr"]
+        assert figures[method] == pytest.approx(figures["lr"], rel=1e-3)
     elif method != "lr":
         assert figures[method]["rank_disparity"] < figures["lr"]["rank_disparity"]
 

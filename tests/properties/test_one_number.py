@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from html import unescape
 from itertools import combinations
 from typing import NamedTuple
@@ -15,7 +16,7 @@ import fairtransport as ft
 from fairtransport._text import percent, plain, three_digits
 from fairtransport.auditing import Inference
 from fairtransport.auditing.records import compared_groups, distance_text, points_text
-from fairtransport.auditing.tables import EMPTY, RATE_NAMES
+from fairtransport.auditing.tables import EMPTY, RATE_NAMES, Column
 from fairtransport.cli._limits import ABOVE, BELOW, Limit
 from fairtransport.groups import GroupPolicy
 
@@ -35,7 +36,7 @@ def audits(draw):
     options = {"sensitive_features": {"group": group}, "favourable": draw(st.sampled_from(["high", "low"]))}
     if draw(st.booleans()):
         options["sensitive_features"]["sex"] = rng.choice(["f", "m"], group.size)
-    if draw(st.booleans()):
+    if max(sizes) > 130 and draw(st.booleans()):  # half of which is more than 30, so that some group is left
         options["groups"] = GroupPolicy(small="pool", min_size=draw(st.sampled_from([5, 30])))
     if draw(st.booleans()):
         options["sample_weight"] = rng.integers(1, 4, group.size)
@@ -192,6 +193,11 @@ def check_distances(shown):
     name = "Between pairs, mean" if audit.settings.bounded else "Rank disparity, mean"
     row = next(row for row in shown.metrics if row[0].startswith(name))
     assert [row[1], row[3]] == [distance_text(audit, one, metric) for one in (mean.value, corrected["value"])]
+    low, high = corrected["low"], corrected["high"]
+    assert 0 <= low <= corrected["value"] <= high <= 1
+    assert row[2] == Column("", partial(distance_text, audit, metric=metric)).text((low, high))
+    if audit.within is None:
+        assert f"interval {points_text(low)} to {points_text(high)}" in words_of(shown.html)
     judged = audit.within or audit
     assert f"disparity {judged.mean_readings[metric].value:.3f}," in repr(audit)
     assert f"{points_text(judged.mean_pairwise_distance.value)} points" in words_of(shown.html)
@@ -208,11 +214,19 @@ def check_distances(shown):
         heads = shown.tables["Farthest apart"][0]
         distance = "Distance" if "Distance" in heads else "Between ranks"
         assert column(shown.tables["Farthest apart"], distance)[0] == three_digits(farthest)
+    assert f" {three_digits(farthest)}" in " ".join(shown.text.split()).split("Farthest apart: ")[1]
+    assert three_digits(shown.values["farthest"]["distance"]) == three_digits(farthest)
+    assert gate(audit, "largest") == f"{shown.values['largest_distance']['value']:.4g}"
+    assert f"{points_text(judged.largest_distance.value)} points" in words_of(shown.html)
 
 
 def check_errors(shown):
-    """Error rates, their largest differences and areas under curves, wherever they are shown."""
+    """The positive label, error rates, their largest differences and areas under curves, wherever they are shown."""
     audit, values, tables = shown.audit, shown.values, shown.tables
+    label = values["provenance"]["positive"]
+    assert label in {str(one) for _, one in LABELS.values()}
+    for output in (" ".join(shown.text.split()), shown.markdown, words_of(shown.html), words_of(audit._repr_html_())):
+        assert re.search(rf"(?i)positive label(:| is| \|) ?{label}\b", output)
     errors, groups = values["error_rates"][0], tables["The groups"]
     wrong = [percent(error["value"]) for error in values["thresholds"][0]["errors"]]
     assert wrong == column(groups, "Wrong") == [percent(group["error"]["value"]) for group in values["groups"]]

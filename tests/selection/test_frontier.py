@@ -589,3 +589,16 @@ def test_the_disparity_is_that_of_the_criterion(criterion, strata):
     chosen = curve.choose(max_disparity=0.9 * before)
     assert chosen.outcome_.startswith("conditional parity (3 strata)" if strata else "equalized odds")
     assert ("conditional" if strata else "odds") in str(curve)
+
+
+@pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
+def test_limits_are_in_the_unit_that_audits_judge(criterion):
+    features, y, groups = world(1200)
+    training, test = np.split(np.arange(1200), [600])
+    estimator = QuantileRepairClassifier(LogisticRegression(), QuantileRepair(criterion=criterion))
+    curve = ft.frontier(estimator, features, y, sensitive_features=groups, amounts=[0, 1], cv=[(training, test)])
+    scores = LogisticRegression().fit(features[training], y[training]).predict_proba(features[test])[:, 1]
+    quick = ft.auditing.Inference(n_bootstrap=20, n_permutations=20)
+    audit = ft.audit(scores, y[test], sensitive_features=groups[test], criterion=criterion, inference=quick)
+    judged = (audit.within or audit).mean_readings[audit.settings.pairs_metric].value
+    assert curve.mean("criterion_disparity")[0] == pytest.approx(judged)

@@ -1,4 +1,4 @@
-"""The solved dual problems: the plain and the compiled solver, against a solver of scipy and each other."""
+"""The solved dual problems, against a solver of scipy."""
 
 import itertools
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from fairtransport.criteria.penalty import DUAL_RIDGE
 from fairtransport.transport.dual import DualProblem, DualState, evaluate
-from fairtransport.transport.dual_optimum import DUAL_RIDGE, maximize_dual
 from fairtransport.transport.fourier import quadrature_features
 from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
 from fairtransport.transport.regularizers import get_regularizer
@@ -26,43 +26,31 @@ def samples(n_pairs=3, n=24, seed=0):
     return np.sort(rng.beta(2, 5, (n_pairs, n))), np.sort(rng.beta(4, 3, (n_pairs, n)))
 
 
-def compiled(problem, x, y, *, same=False, ridge=DUAL_RIDGE, start=None):
-    """Solve by the compiled solver; x and y are stacked as samples 0.. and n.. ."""
+def solved(problem, x, y, *, same=False, start=None, masses=None):
+    """Return values, coefficients and slopes; x and y are stacked as samples 0.. and n.. ."""
     points, n = np.concatenate((x, y)), len(x)
-    masses = np.full(points.shape, 1.0 / points.shape[1])
+    masses = np.full(points.shape, 1.0 / points.shape[1]) if masses is None else masses
     psi, slope = problem.features.value_and_slope(points)
     width = len(problem.features) * (1 if same or problem.opposite else 2)
     c = np.zeros((n, width)) if start is None else start.copy()
     values, slopes = np.zeros(n), np.zeros_like(points)
     tie = SAME if same else OPPOSITE if problem.opposite else FREE
-    newton = Newton(problem.strength, problem.regularizer.code, tie, ridge, 1e-9, 60)
+    newton = Newton(problem.strength, problem.regularizer.code, tie, DUAL_RIDGE, 1e-9, 60)
     pairs = Pairs(np.arange(n), np.arange(n, 2 * n), np.ones(n))
     newton_pairs(Samples(points, masses, psi, slope), pairs, newton, c, values, slopes)
     return values, c, slopes[:n], slopes[n:]
 
 
-@pytest.mark.parametrize("strength", STRENGTHS)
-@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
-def test_both_solvers_find_the_same(regularizer, opposite, strength):
-    problem, (x, y) = make_problem(regularizer, opposite, strength=strength), samples()
-    for other, same in ((y, False), *([] if opposite else [(x, True)])):  # and of a sample and itself
-        plain = maximize_dual(problem, x, other, same=same)
-        values, c, x_slopes, y_slopes = compiled(problem, x, other, same=same)
-        np.testing.assert_allclose(values, plain.values, atol=1e-9)
-        np.testing.assert_allclose(x_slopes, plain.x_slopes, atol=1e-6)
-        np.testing.assert_allclose(y_slopes, plain.y_slopes, atol=1e-6)
-        np.testing.assert_allclose(c, plain.coefficients, atol=1e-6)
-
-
-def objective(problem, x, y, ridge):
+def objective(problem, x, y, same):
     """Return minus the dual objective of one pair and its gradient, by the formulas of the paper."""
 
     def value(c):
         half = len(problem.features)
-        state = DualState(c, -c) if problem.opposite else DualState(c[:half], c[half:])
+        state = DualState(c, c) if same else DualState(c, -c) if problem.opposite else DualState(c[:half], c[half:])
         terms = evaluate(problem, state, x, y)
         gradient = terms.x_gradient if problem.opposite else np.r_[terms.x_gradient, terms.y_gradient]
-        return -float(terms.value) + 0.5 * ridge * c @ c, -gradient + ridge * c
+        gradient = terms.x_gradient + terms.y_gradient if same else gradient
+        return -float(terms.value) + 0.5 * DUAL_RIDGE * c @ c, -gradient + DUAL_RIDGE * c
 
     return value
 
@@ -71,51 +59,49 @@ def objective(problem, x, y, ridge):
 @pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
 def test_the_optimum_is_the_one_that_scipy_finds(regularizer, opposite, strength):
     problem, (x, y) = make_problem(regularizer, opposite, strength=strength), samples(1)
-    width = len(problem.features) * (1 if opposite else 2)
-    result = minimize(
-        objective(problem, x[0], y[0], DUAL_RIDGE), np.zeros(width), jac=True, method="L-BFGS-B",
-        options={"maxiter": 5000, "gtol": 1e-10, "ftol": 1e-16},
-    )  # fmt: skip
-    ours = maximize_dual(problem, x, y)
-    assert ours.values[0] == pytest.approx(-result.fun, abs=1e-7)
-    assert ours.values[0] >= -result.fun - 1e-10  # nothing is higher
-    assert objective(problem, x[0], y[0], DUAL_RIDGE)(ours.coefficients[0])[0] == pytest.approx(-ours.values[0])
+    for other, same in ((y, False), *([] if opposite else [(x, True)])):  # and of a sample and itself
+        minus = objective(problem, x[0], other[0], same)
+        (value,), (c,), *_ = solved(problem, x, other, same=same)
+        result = minimize(minus, np.zeros(c.size), jac=True, options={"maxiter": 5000, "gtol": 1e-10})
+        assert value == pytest.approx(-result.fun, abs=1e-7)
+        assert value >= -result.fun - 1e-10  # nothing is higher
+        assert minus(c)[0] == pytest.approx(-value)
 
 
 @pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
 def test_slopes_are_derivatives_of_the_optimal_value(regularizer, opposite):
     problem, (x, y) = make_problem(regularizer, opposite), samples(1, n=12)
-    optimum, step = maximize_dual(problem, x, y), 1e-6
+    (_, _, x_slopes, y_slopes), step = solved(problem, x, y), 1e-6
     for i in range(12):
         move = step * (np.arange(12) == i)
-        up, down = (maximize_dual(problem, x + sign * move, y).values[0] for sign in (1, -1))
-        assert optimum.x_slopes[0, i] / 12 == pytest.approx((up - down) / (2 * step), abs=1e-6)
-        up, down = (maximize_dual(problem, x, y + sign * move).values[0] for sign in (1, -1))
-        assert optimum.y_slopes[0, i] / 12 == pytest.approx((up - down) / (2 * step), abs=1e-6)
+        up, down = (solved(problem, x + sign * move, y)[0][0] for sign in (1, -1))
+        assert x_slopes[0, i] / 12 == pytest.approx((up - down) / (2 * step), abs=1e-6)
+        up, down = (solved(problem, x, y + sign * move)[0][0] for sign in (1, -1))
+        assert y_slopes[0, i] / 12 == pytest.approx((up - down) / (2 * step), abs=1e-6)
 
 
 @pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
-def test_masses_are_copies_and_samples_may_have_any_size(regularizer, opposite):
+def test_masses_are_copies(regularizer, opposite):
     problem, (x, y) = make_problem(regularizer, opposite), samples(1, n=10)
-    times = np.array([1, 2, 3, 1, 1, 2, 1, 4, 1, 1])
-    weighted = maximize_dual(problem, x, y[:, :7], x_mass=times[None] / times.sum())
-    copied = maximize_dual(problem, np.repeat(x, times, axis=1), y[:, :7])
-    np.testing.assert_allclose(weighted.values, copied.values, atol=1e-9)
-    np.testing.assert_allclose(np.repeat(weighted.x_slopes, times, axis=1), copied.x_slopes, atol=1e-6)
+    times = np.array([1, 2, 3, 1, 1, 2, 1, 4, 1, 0])  # 16 rows
+    value, _, slopes, _ = solved(problem, x, y, masses=np.array([times / 16, np.full(10, 0.1)]))
+    copied = solved(problem, np.repeat(x, 5 * times, axis=1), np.repeat(y, 8, axis=1))
+    np.testing.assert_allclose(value, copied[0], atol=1e-9)
+    np.testing.assert_allclose(np.repeat(slopes, 5 * times, axis=1), copied[2], atol=1e-6)
 
 
 @pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
 def test_the_start_does_not_matter_and_a_solution_is_kept(regularizer, opposite):
     problem, (x, y) = make_problem(regularizer, opposite), samples()
-    values, c, *_ = compiled(problem, x, y)
-    np.testing.assert_array_equal(compiled(problem, x, y, start=c)[1], c)
-    np.testing.assert_allclose(compiled(problem, x, y, start=c + 0.5)[0], values, atol=1e-9)
+    values, c, *_ = solved(problem, x, y)
+    np.testing.assert_array_equal(solved(problem, x, y, start=c)[1], c)
+    np.testing.assert_allclose(solved(problem, x, y, start=c + 0.5)[0], values, atol=1e-9)
 
 
 @pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
 @pytest.mark.parametrize("strength", [1e-3, 1e3])
 def test_strengths_far_from_the_default_stay_finite(regularizer, opposite, strength):
     problem, (x, y) = make_problem(regularizer, opposite, strength=strength), samples()
-    values, c, *slopes = compiled(problem, x, y)
+    values, c, *slopes = solved(problem, x, y)
     for part in (values, c, *slopes):
         assert np.isfinite(part).all()

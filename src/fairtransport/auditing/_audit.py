@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._columns import read_columns, say_columns
-from fairtransport._labels import TASKS, infer_task, is_positive
+from fairtransport._labels import TASKS, find_positive, infer_task, label_text
 from fairtransport._validation import check_choice, check_vector, check_weights
 from fairtransport.auditing._estimation import AlikeRows, estimate_audit
 from fairtransport.auditing._evidence import Evidence, RankScale, RowEvidence, Rows, with_label
@@ -201,7 +201,7 @@ def audit(
     if made.n_rows != values.size:
         raise ValueError(f"scores has {values.size} rows, but sensitive_features has {made.n_rows}.")
     weights = check_weights(sample_weight, size=values.size)
-    positive, labels = _read_labels(y_true, task, pos_label, size=values.size)
+    positive, positive_label, labels = _read_labels(y_true, task, pos_label, size=values.size)
     check_criterion(criterion, has_labels=y_true is not None, is_regression=labels is not None)
     grid = given or choose_grid(values, options, is_regression=labels is not None)
     layers = _make_layers(strata, labels if needs_labels(criterion) else None, len(made))
@@ -235,23 +235,24 @@ def audit(
     )
     cuts = {} if layers is None else dict(zip(layers.columns, layers.cuts, strict=True))
     points = {name: tuple(each.tolist()) for name, each in cuts.items() if each is not None}
-    return result.with_provenance(strata_cuts=points) if points else result
+    return result.with_provenance(positive=positive_label, strata_cuts=points)
 
 
 def _read_labels(
     y_true: ArrayLike | None, task: str | None, pos_label: Any, *, size: int
-) -> tuple[Bools | None, Floats | None]:
-    """Return which rows have the positive label, or the labels where they are real numbers."""
+) -> tuple[Bools | None, str | None, Floats | None]:
+    """Return which rows have the positive label, and its name, or the labels where they are real numbers."""
     if task is not None:
         check_choice(task, TASKS, name="task")
     if y_true is None:
-        return None, None
+        return None, None, None
     if (task or ("classification" if pos_label is not None else infer_task(y_true))) == "classification":
-        return is_positive(y_true, pos_label, size=size), None
+        positive, label = find_positive(y_true, pos_label, size=size)
+        return positive, label_text(label), None
     labels = check_vector(y_true, name="y_true")
     if labels.size != size:
         raise ValueError(f"y_true has {labels.size} rows, but scores has {size}.")
-    return None, labels
+    return None, None, labels
 
 
 def _make_layers(strata: Any, labels: Floats | None, n_groups: int) -> Strata | None:
@@ -335,7 +336,7 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
         residuals=counts.residuals,
         **options,
     )
-    return audit.with_provenance(strata_cuts=counts.cuts) if counts.cuts else audit
+    return audit.with_provenance(positive=counts.positive_name, strata_cuts=counts.cuts)
 
 
 def _check_groups(counts: TableCounts) -> None:

@@ -17,21 +17,20 @@ from fairtransport.auditing._confidence_intervals import (
     make_norms,
 )
 from fairtransport.auditing._evidence import EVERYONE, MAX_NODES, coarsen
-from fairtransport.auditing.proportions import Estimate
+from fairtransport.auditing.proportions import SMALLEST, Estimate
 from fairtransport.auditing.records import PairSummary, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fairtransport.auditing._confidence_intervals import ConfidenceDistribution
-    from fairtransport.auditing._evidence import Evidence
+    from fairtransport.auditing._evidence import CoarseHistograms, Evidence
     from fairtransport.auditing.options import Options
     from fairtransport.histograms import GroupHistograms
     from fairtransport.metrics import NoiseFloor
 
 _MAX_ENTRIES = 1 << 14  # nodes times groups times strata
 _MIN_NODES = 16
-_SMALLEST = 1e-9  # a lower limit that excludes 0
 
 
 def make_stratum(
@@ -68,7 +67,8 @@ def disparity_readings(
         p = distribution.p_value if kinds[name] == "fixed" else p_value
         if value == 0:
             p = 1.0
-        estimate = _estimate(distribution, p, binning_error, options.inference.confidence)
+        most = sum(stratum.weight * _largest(kinds[name], stratum.histograms) for stratum in strata)
+        estimate = _estimate(distribution, p, binning_error, options.inference.confidence, most)
         readings[name] = Reading(
             value=value,
             low=estimate.low,
@@ -103,16 +103,26 @@ def pair_estimate(
         stratum.weight * float(norm.total(stratum.histograms.curves(), stratum.histograms.widths)[0])
         for stratum in strata
     )
-    return _estimate(distributions[norm.name], p_value, distance - observed, options.inference.confidence)
+    most = sum(stratum.weight * _largest(norm.kind, stratum.histograms) for stratum in strata)
+    return _estimate(distributions[norm.name], p_value, distance - observed, options.inference.confidence, most)
+
+
+def _largest(kind: str, histograms: CoarseHistograms) -> float:
+    """Return the largest value that a disparity can have: every distance as long as the range of scores."""
+    if kind == "largest":
+        return 1.0
+    n_groups = histograms.group_shares.size
+    return float(histograms.widths.sum()) * (math.comb(n_groups, 2) if kind == "pairs" else n_groups)
 
 
 def _estimate(
-    distribution: ConfidenceDistribution, p_value: float, binning_error: float, confidence: float
+    distribution: ConfidenceDistribution, p_value: float, binning_error: float, confidence: float, most: float
 ) -> Estimate:
     """Return the median and the interval of a disparity, after correction for the error of coarse bins."""
-    low, high = (_shift_positive(limit, binning_error) for limit in distribution.interval(confidence, p_value))
+    ends = distribution.interval(confidence, p_value)
+    low, high = (min(most, _shift_positive(limit, binning_error)) for limit in ends)
     if p_value <= 1 - confidence:
-        low = max(low, _SMALLEST)
+        low = max(low, SMALLEST)
     high = max(low, high)
     return Estimate(min(max(low, _shift_positive(distribution.median, binning_error)), high), low, high)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from fairtransport.auditing._confidence_intervals import (
     RANK_METRICS,
     RANK_NORMS,
     compare_pairs,
+    index_pairs,
     joint_noise_floors,
     make_norms,
 )
@@ -91,7 +93,8 @@ class GroupComparison:
     readings: dict[str, Reading]
     pair_p_values: Floats
     farthest: PairSummary
-    largest_distance: float
+    clearest: PairSummary
+    largest_distance: Estimate
     n_nodes: int
     permuted: bool
 
@@ -169,26 +172,37 @@ def compare_parts(
     p_value = floors[PAIRS_TEST].p_value
     readings = disparity_readings(strata, [part.values for part in parts], floors, options, rng, p_value=p_value)
     tests = compare_pairs(strata, p_value, options.inference.confidence, options.inference.n_bootstrap, rng)
-    index = tests.main_pair(1 - options.inference.confidence)
-    farthest = _farthest(parts, tests, index, options, rng, readings=readings)
+    each = (part.evidence.distances()[np.triu_indices(len(part.groups), 1)][:, None] for part in parts)
+    observed = index_pairs(strata).mean(strata, each)[:, 0]
+    chosen = {
+        index: _summarise(parts, tests, index, options, rng, readings=readings)
+        for index in (tests.main_pair(1 - options.inference.confidence), int(np.argmax(observed)))
+    }
     if RANK_METRICS[0] in readings:
         n_pairs = sum(part.stratum.weight * math.comb(len(part.groups), 2) for part in parts)
         readings[RANK_METRICS[0]] = readings[RANK_METRICS[0]].scaled(1 / n_pairs)
-    limit = 1.0 if farthest.estimate is None else farthest.estimate.high
-    if p_value <= 1 - options.inference.confidence and len(tests.pairs) > 1:
-        factor = selection_factor(len(tests.pairs), np.unique(tests.pairs).size, options.inference.confidence)
-        limit = max(limit, float(np.delete(tests.distances + factor * tests.noise, index).max()))
     return GroupComparison(
         readings=readings,
         pair_p_values=tests.matrix(n_groups),
-        farthest=farthest,
-        largest_distance=min(limit, 1.0),
+        farthest=chosen[int(np.argmax(observed))],
+        clearest=max(chosen.values(), key=attrgetter("estimate.low", "estimate.high")),
+        largest_distance=_largest_distance(chosen, tests, options.inference.confidence),
         n_nodes=max(stratum.histograms.nodes.size for stratum in strata),
         permuted=all(stratum.histograms.can_permute for stratum in strata),
     )
 
 
-def _farthest(
+def _largest_distance(chosen: Mapping[int, PairSummary], tests: PairTests, confidence: float) -> Estimate:
+    """Return the largest distance of all pairs, from the estimates of the clearest and of the farthest one."""
+    estimates = [pair.estimate for pair in chosen.values()]
+    value, low, high = (max(getattr(one, part) for one in estimates) for part in ("value", "low", "high"))
+    if low > 0 and len(tests.pairs) > len(chosen):
+        factor = selection_factor(len(tests.pairs), np.unique(tests.pairs).size, confidence)
+        high = max(high, float(np.delete(tests.distances + factor * tests.noise, list(chosen)).max()))
+    return Estimate(value, low, min(high, 1.0))
+
+
+def _summarise(
     parts: Sequence[ComparedPart],
     tests: PairTests,
     index: int,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _POINTS = np.linspace(-9.0, 9.0, 1201)
 _NORMAL = NormalDist()
+#: Distance from 0 of a lower limit that excludes it.
+SMALLEST = 1e-9
 _CDF = np.array([_NORMAL.cdf(float(point)) for point in _POINTS])
 _DENSITY = np.exp(-(_POINTS**2) / 2) / np.sqrt(2 * np.pi)
 
@@ -83,6 +85,16 @@ class Estimate:
     value: float
     low: float
     high: float
+
+
+def agreeing(estimate: Estimate, null: float, *, rejected: bool) -> Estimate:
+    """Return an estimate whose interval excludes a value if and only if a test, adjusted for others, rejects it."""
+    low, high = estimate.low, estimate.high
+    if not rejected:
+        return Estimate(estimate.value, min(low, null), max(high, null))
+    if low <= null <= high:
+        low, high = (null + SMALLEST, high) if estimate.value > null else (low, null - SMALLEST)
+    return Estimate(estimate.value, low, high)
 
 
 @dataclass(frozen=True)

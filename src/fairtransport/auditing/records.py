@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._columns import say_columns
-from fairtransport._text import number_text, percent, score_text, three_digits
-from fairtransport.auditing.proportions import Estimate, Tally, complement, difference, holm, ratio
+from fairtransport._text import interval_text, number_text, percent, score_text, three_digits
+from fairtransport.auditing.proportions import Estimate, Tally, agreeing, complement, difference, holm, ratio
 from fairtransport.auditing.provenance import Provenance
 from fairtransport.criteria.criterion import criterion_text
 from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUPS
@@ -75,7 +75,7 @@ class WithinStrata:
         The disparities as in `Audit.readings`, averaged over strata by weight, with groups permuted within strata.
     distances, pair_p_values : array of shape (n_groups, n_groups)
         As in `Audit`, averaged over the strata where both groups are compared; NaN where there is none.
-    farthest, largest_distance
+    farthest, clearest, largest_distance
         As in `Audit`, averaged over strata.
     groups : tuple of int
         Indices of the groups that are compared in some stratum.
@@ -88,7 +88,8 @@ class WithinStrata:
     distances: Floats
     pair_p_values: Floats
     farthest: PairSummary
-    largest_distance: float
+    clearest: PairSummary
+    largest_distance: Estimate
     groups: tuple[int, ...]
     judged: bool
 
@@ -188,7 +189,7 @@ class PairSummary:
         Of no difference, adjusted for the number of pairs (Holm); None for a group that is not judged.
     estimate, mean_difference : Estimate or None
         The distance, corrected for its bias and for the selection of the pair, and the mean score (or rank) of
-        ``higher`` minus that of ``lower``. Only for `Audit.farthest`.
+        ``higher`` minus that of ``lower``. Only for `Audit.farthest` and `Audit.clearest`.
     score_distance : float or None
         Wasserstein-1 distance in units of the score; None where scores have known bounds.
     """
@@ -419,7 +420,8 @@ class AuditData:
     distances: Floats
     pair_p_values: Floats
     farthest: PairSummary
-    largest_distance: float
+    clearest: PairSummary
+    largest_distance: Estimate
     metrics_all_groups: Mapping[str, float]
     auc: Estimate | None
     error_rates: tuple[ErrorRates, ...]
@@ -529,7 +531,7 @@ def threshold_heading(audit: AuditData, at: ThresholdSummary) -> str:
 def unit_points(audit: AuditData) -> Iterator[str]:
     """Yield the distance in units of the score and the largest difference of selection rates, without known bounds."""
     within = audit.within
-    readings, pair = (audit.readings, audit.farthest) if within is None else (within.readings, within.farthest)
+    readings, pair = (audit.readings, audit.clearest) if within is None else (within.readings, within.clearest)
     if audit.settings.bounded or pair.score_distance is None:
         return
     unit = "the label" if audit.regression is not None else f"the {scores_word(audit, plural=False)}"
@@ -541,7 +543,8 @@ def unit_points(audit: AuditData) -> Iterator[str]:
     pairs = readings.get(_PAIRS)
     interval = ""
     if n_judged == 2 and pairs is not None:
-        interval = f" ({audit.settings.confidence:.0%} interval {score_text(pairs.low)} to {score_text(pairs.high)})"
+        limits = interval_text(pairs.low, pairs.high, score_text)
+        interval = f" ({audit.settings.confidence:.0%} interval {limits})"
     yield f"In units of {unit}, the distance between these two is {size}{interval}."
     largest = readings.get(_LARGEST)
     if largest is not None and within is None and n_judged == 2:
@@ -626,7 +629,8 @@ class RateComparison:
     group, reference : str
         Names of the group, and of the one with the highest rate.
     rate, ratio, difference : Estimate
-        Rate of the favourable outcome, divided by that of the reference, and subtracted from it.
+        Rate of the favourable outcome, divided by that of the reference, and subtracted from it. The last two include 1
+        and 0 if and only if the difference is not ``significant``.
     four_fifths : bool
         Whether the ratio is at least 0.8 (Uniform Guidelines on Employee Selection Procedures, 1978).
     p_value : float
@@ -690,7 +694,13 @@ def _compare_at(audit: AuditData, at: ThresholdSummary) -> list[RateComparison]:
         )
     adjusted = holm(np.array([row.p_value for row in rows]))
     return [
-        replace(row, p_value=float(p_value), significant=bool(p_value <= alpha))
+        replace(
+            row,
+            p_value=float(p_value),
+            significant=bool(p_value <= alpha),
+            difference=agreeing(row.difference, 0.0, rejected=p_value <= alpha),
+            ratio=agreeing(row.ratio, 1.0, rejected=p_value <= alpha),
+        )
         for row, p_value in zip(rows, adjusted, strict=True)
     ]
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # Audits as JSON, and back.
 
 #: What the file says it is, and the version of its layout.
-FORMAT, VERSION = "fairtransport audit", 1
+FORMAT, VERSION = "fairtransport audit", 2
 
 _MAX_BYTES = 1 << 28  # of a file
 _MAX_ENTRIES = 1 << 19  # occupied bins that are stored; finer histograms are merged
@@ -231,11 +231,11 @@ class Audit(AuditData):
     distances, pair_p_values : array of shape (n_groups, n_groups)
         Wasserstein-1 distance between every two groups, and p-values of no difference, adjusted for the number of pairs
         (Holm); NaN where a group is not judged.
-    farthest : PairSummary
-        The two judged groups whose difference is certain to be largest, by the lower confidence limit of their
-        distance. Where no difference is established, the two with the largest upper limit.
-    largest_distance : float
-        Upper confidence limit of the distance between any two groups that are judged.
+    farthest, clearest : PairSummary
+        The two judged groups with the largest observed distance, and those that the verdict is about: with the largest
+        lower confidence limit or, where no difference is established, upper limit.
+    largest_distance : Estimate
+        The largest distance between two groups that are judged, corrected for bias; its interval holds for any pair.
     metrics_all_groups : dict of str to float
         The three disparities of all groups, with those that are not judged.
     auc, error_rates, separation, calibration, cross_auc

@@ -102,19 +102,19 @@ class AuditSeries:
             error = max(estimate.high - estimate.value, estimate.value - estimate.low) / quantile
             lower, upper = max(0.0, self.centre - _CONTROL * error), self.centre + _CONTROL * error
             status = audit.verdict.status
-            not_established = status in _ESTABLISHED and p_value > 1 - self.overall.settings.confidence
+            established = p_value <= 1 - self.overall.settings.confidence
             points.append(
                 SeriesPoint(
                     value=value,
                     rows=audit.rows,
                     distance=float(estimate.value),
-                    low=float(estimate.low),
+                    low=float(estimate.low) if established else 0.0,
                     high=float(estimate.high),
                     lower_limit=lower,
                     upper_limit=upper,
                     outside=bool(not lower <= estimate.value <= upper),
                     p_value=float(p_value),
-                    status="cannot_tell" if not_established else status,
+                    status="cannot_tell" if status in _ESTABLISHED and not established else status,
                 )
             )
         return tuple(points)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._text import number_text, one_line, percent, score_text, shorten, three_digits, wrap
+from fairtransport._text import interval_text, number_text, one_line, percent, score_text, shorten, three_digits, wrap
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import (
     QUANTILE_LEVELS,
@@ -71,8 +71,7 @@ class Column:
             return f"{shown} ({self.text((value.low, value.high))})" if self.intervals and not brief else shown
         if isinstance(value, tuple):
             low, high = value
-            start, end = self.show(low), "∞" if math.isinf(high) else self.show(high)
-            return f"{'<0.001' if start == '0.000' and low > 0 else start} to {end}"
+            return interval_text(low, high, self.show)
         return EMPTY if value is None or (isinstance(value, float) and not math.isfinite(value)) else self.show(value)
 
 
@@ -233,6 +232,8 @@ def farthest_pairs(audit: AuditData) -> list[tuple[int, int, float]]:
     order = np.argsort(-distances, kind="stable")[:_MOST_PAIRS]
     return [(int(one[k]), int(other[k]), float(distances[k])) for k in order]
 
+
+_FAVOURABLE = {"high": "High scores are favourable.", "low": "Low scores are favourable."}
 
 # The list of tables.
 
@@ -454,10 +455,10 @@ def _threshold_table(audit: AuditData) -> Table:
     return Table(
         key="thresholds",
         title="At the thresholds of the audit",
-        caption="Lowest and highest share selected among the groups with enough rows, and their ratio."
-        if high_is_favourable
-        else "Lowest and highest share flagged among the groups with enough rows; the ratio is that of the shares not "
-        "flagged.",
+        caption=f"{_FAVOURABLE[audit.settings.favourable]} Lowest and highest share "
+        + ("selected" if high_is_favourable else "flagged")
+        + " among the groups with enough rows; the ratio is that of the shares "
+        + ("selected." if high_is_favourable else "not flagged."),
         head="Threshold",
         columns=(
             Column("Selected" if high_is_favourable else "Flagged", percent, wide=True),
@@ -587,22 +588,28 @@ def _rate_tables(audit: AuditData) -> list[Table]:
     """Return the error rates by group at each threshold, of which text has the first."""
     tables = []
     for number, (at, threshold) in enumerate(zip(audit.error_rates, audit.thresholds, strict=False)):
-        rows = [
-            Row(rates.name, tuple(rates.rates[rate] for rate in RATE_NAMES), index, mark="" if group.judged else " ?")
-            for index, (rates, group) in enumerate(zip(at.groups, audit.groups, strict=True))
-        ]
+        columns = tuple(
+            Column(name, percent, 0 if number else 8, short, intervals=True) for name, short, _ in RATE_NAMES.values()
+        )
+        rows = []
+        for index, rates in enumerate(at.groups):
+            cells = []
+            for rate, column in zip(RATE_NAMES, columns, strict=True):
+                estimate, gap = rates.rates[rate], at.gaps[rate]
+                few = "" if estimate is None or (gap is not None and gap.judges(index)) else "?"
+                cells.append(Cell(column.text(estimate) + few, _raw(estimate), column.text(estimate, brief=True) + few))
+            rows.append(Row(rates.name, tuple(cells), index))
+        marked = any(cell.shown.endswith("?") for row in rows for cell in row.values)
+        empty = f"{EMPTY}: no rows to compute the rate from." if at.undefined else ""
         rows.append(Row(EVERYONE, tuple(at.overall[rate] for rate in RATE_NAMES)))
         table = Table(
             key=f"errors-{number}",
             title=f"Error rates, {threshold_heading(audit, threshold)}",
             caption=f"With {interval_head(audit)}s.",
             head="Group",
-            columns=tuple(
-                Column(name, percent, 0 if number else 8, short, intervals=True)
-                for name, short, _ in RATE_NAMES.values()
-            ),
+            columns=columns,
             rows=tuple(rows),
-            foot=f"{EMPTY}: no rows to compute the rate from." if at.undefined else "",
+            foot=f"{'?: too few rows to judge the rate.' * marked} {empty}".strip(),
         )
         tables.append(table)
     return tables
@@ -643,12 +650,15 @@ def _gap_table(audit: AuditData) -> Table:
             if gap is None
             else (group_cell(audit, audit.groups[at].name) for at in (gap.lowest, gap.highest))
         )
-        rows.append(Row(name, (*_gap_values(None if gap is None else gap.difference), *ends), note=description))
+        values, few = _gap_values(None if gap is None else gap.difference), gap is not None and not gap.judged
+        note = f"{description}{'; too few rows to judge' * few}"
+        rows.append(Row(name, (*values, *ends), note=note, mark=" ?" * few))
     rows += [Row(name, (*_gap_values(estimate), None, None), note=note) for name, estimate, note in _odds(audit)]
     return Table(
         key="errors-largest",
         title="Largest differences of errors",
-        caption="The largest difference between two groups, among those with enough rows for the rate, in percentage "
+        caption="The largest difference between two groups, among those with enough rows for the rate (among all, "
+        "where fewer than two have enough), in percentage "
         f"points above {cut_text(audit, first.threshold)} unless said otherwise. “Corrected” is the value without the "
         "upward bias of the largest of several differences, which the interval takes into account as well.",
         head="Rate",
@@ -660,7 +670,10 @@ def _gap_table(audit: AuditData) -> Table:
             Column("Highest", wide=True),
         ),
         rows=tuple(rows),
-        foot=CRITERIA_CONFLICT if audit.settings.criterion == "demographic_parity" else "",
+        foot=" ".join(
+            ["?: too few rows to judge."] * any(row.mark for row in rows)
+            + [CRITERIA_CONFLICT] * (audit.settings.criterion == "demographic_parity")
+        ),
         name_width=34,
     )
 
@@ -695,19 +708,22 @@ def _calibration_table(audit: AuditData, calibration: Calibration) -> Table:
         group = audit.groups[index] if index < len(audit.groups) else None
         error, area = one.expected_error, audit.auc if group is None else group.auc
         values = (one.positive_rate, error, _limits(error), one.intercept, one.slope, area)
-        mark = " ?" if group is not None and not group.judged else ""
+        mark = "" if index in calibration.compared else " ?"
         rows.append(Row(EVERYONE, values) if group is None else Row(one.name, values, index, mark=mark))
     largest, worst = calibration.largest_error, calibration.worst
     in_text, foot = calibration.probabilities, ""
     if largest is not None and worst is not None:
         limits = Column("", three_digits, intervals=True).text(largest)
         foot = f"The largest error is that of {shorten(audit.groups[worst].name, 40, audit.names)}: {limits}."
+    if largest is not None and any(row.mark for row in rows):
+        foot += f" ?: too few rows for {calibration.n_bins} bins, so not compared."
     return Table(
         key="calibration",
         title="Calibration",
-        caption="The expected calibration error (ECE) is the mean distance between scores and shares of positive rows. "
-        "It is above 0 even by chance, for which its interval is corrected. An intercept above 0 means scores that are "
-        "too low, a slope below 1 scores that are too extreme. AUC is the area under the ROC curve."
+        caption="The expected calibration error (ECE) is the mean distance between scores and shares of positive rows "
+        f"in {calibration.n_bins} bins. It is above 0 even by chance, for which its interval is corrected. An "
+        "intercept above 0 means scores that are too low, a slope below 1 scores that are too extreme. AUC is the area "
+        "under the ROC curve."
         if calibration.probabilities
         else "Scores outside [0, 1] are not probabilities, so that there is no calibration error.",
         head="Group",
@@ -762,7 +778,7 @@ def method_notes(audit: AuditData) -> list[tuple[str, str]]:
     )
     samples = "permutations of the groups" if settings.null == "permuted" else "draws of each group's noise"
     return [
-        ("Range of scores", score_range),
+        ("Range of scores", f"{score_range}; {_FAVOURABLE[settings.favourable].lower().rstrip('.')}"),
         ("Target", one_line(settings.target)),
         ("Resolution", _resolution(audit)),
         ("Intervals", intervals),

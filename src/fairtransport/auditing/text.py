@@ -24,7 +24,9 @@ def audit_lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     """Yield the audit as lines of at most 80 characters."""
     settings = audit.settings
     columns = ", ".join(map(one_line, settings.columns))
-    yield from wrap(f"Audit of {audit.rows:,} rows in {len(audit.groups)} groups ({columns})")
+    positive = audit.provenance.positive
+    label = "" if positive is None else f"; positive label: {shorten(positive, 40)}"
+    yield from wrap(f"Audit of {audit.rows:,} rows in {len(audit.groups)} groups ({columns}){label}")
     for reason, count in settings.set_aside.items():
         yield from wrap(f"Set aside: {count:,} rows, {one_line(reason)}")
     for sentence in settings.small_groups.sentences():
@@ -49,8 +51,9 @@ def _farthest(audit: AuditData) -> str:
         for value in (*pair.most_between, pair.threshold)
     )
     between = "" if audit.settings.bounded else " between ranks"
+    chance = "" if (pair.p_value or 0.0) <= 1 - audit.settings.confidence else " (which chance may explain)"
     return (
-        f"Farthest apart: {lower} and {higher}, distance{between} {pair.distance:.3f}, half of it between "
+        f"Farthest apart: {lower} and {higher}, distance{between} {pair.distance:.3f}{chance}, half of it between "
         f"{scores_word(audit)} {start} and {end}. Above {cut}: "
         f"{pair.shares_above[0]:.1%} of {lower}, {pair.shares_above[1]:.1%} of {higher}."
     )

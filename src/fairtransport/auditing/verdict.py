@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from math import comb
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fairtransport.auditing.proportions import Estimate
-    from fairtransport.auditing.records import AuditData, GroupSummary, PairSummary, ThresholdSummary
+    from fairtransport.auditing.records import AuditData, GroupSummary, ThresholdSummary
 
 Status = Literal["matters", "different", "small", "alike", "cannot_tell", "too_few_rows", "constant"]
 
@@ -112,11 +113,12 @@ def form_verdict(audit: AuditData) -> Verdict:
         judged = tuple(index for index in compared if audit.groups[index].judged)
     else:
         compared, judged = within.groups, within.groups if within.judged else ()
-    pair, p_value = shown.farthest, shown.readings[settings.pairs_metric].p_value
+    pair, p_value = shown.clearest, shown.readings[settings.pairs_metric].p_value
     p_value = 1.0 if p_value is None else p_value
     different, enough = p_value <= 1 - settings.confidence, len(judged) >= 2
     mean_gap = pair.mean_difference
-    matters = _matters(pair, shown.largest_distance, settings.materiality)
+    largest, materiality = shown.largest_distance, settings.materiality
+    matters = True if 0 < largest.low >= materiality else False if largest.high < materiality else None
     return _write(
         audit,
         Verdict(
@@ -124,7 +126,11 @@ def form_verdict(audit: AuditData) -> Verdict:
             sentence="",
             points=(),
             judged=tuple(audit.groups[index].name for index in judged),
-            set_aside={group.name: _reason(group) for index, group in enumerate(audit.groups) if index not in judged},
+            set_aside={
+                group.name: _reason(group, settings.small_groups.min_size)
+                for index, group in enumerate(audit.groups)
+                if index not in judged
+            },
             different=different and enough,
             matters=matters if enough and (different or matters is False) else None,
             higher=pair.higher,
@@ -134,19 +140,12 @@ def form_verdict(audit: AuditData) -> Verdict:
             mean_difference=shown.mean_pairwise_distance,
             p_value=p_value,
             n_pairs=comb(len(compared), 2),
-            materiality=settings.materiality,
+            materiality=materiality,
             confidence=settings.confidence,
             criterion=settings.criterion_text,
             ranks=not settings.bounded,
         ),
     )
-
-
-def _matters(pair: PairSummary, largest_distance: float, materiality: float) -> bool | None:
-    """Return whether a difference of at least the materiality is established, or excluded (False)."""
-    if pair.estimate is not None and pair.estimate.low > 0 and pair.estimate.low >= materiality:
-        return True
-    return False if largest_distance < materiality else None
 
 
 def _status(audit: AuditData, *, enough: bool, different: bool, matters: bool | None) -> Status:
@@ -159,10 +158,10 @@ def _status(audit: AuditData, *, enough: bool, different: bool, matters: bool | 
     return "alike" if matters is False else "cannot_tell"
 
 
-def _reason(group: GroupSummary) -> str:
+def _reason(group: GroupSummary, least: int) -> str:
     rows = f"{group.rows:,} {'row' if group.rows == 1 else 'rows'}"
-    if group.effective_rows < 0.99 * group.rows:
-        return f"{rows} with weights that are worth {group.effective_rows:.0f}"
+    if group.effective_rows < min(0.99 * group.rows, least) or group.effective_rows < least <= group.rows:
+        return f"{rows} with weights that are worth {math.floor(group.effective_rows):,}"
     return rows
 
 
@@ -233,7 +232,7 @@ def _sentence(audit: AuditData, verdict: Verdict) -> str:
     groups = f"{count_word(len(verdict.judged))} groups"
     material, gap, p_text = f"{points_text(verdict.materiality)} points", _gap(verdict), _p_text(verdict)
     averaged = f"averaged over {_thresholds(verdict)}"
-    largest = f"{points_text((audit.within or audit).largest_distance)} percentage points"
+    largest = f"{points_text((audit.within or audit).largest_distance.high)} percentage points"
     confidence = f"({verdict.confidence:.0%} confidence)"
     size = "" if verdict.difference is None else f" of {points_text(verdict.difference.value)} points"
     others = "" if verdict.n_pairs == 1 else f" No two groups lie {material} apart."
@@ -264,10 +263,11 @@ def _points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     if verdict.status == "constant":
         return
     if verdict.mean_difference is not None and verdict.n_pairs > 1 and verdict.status != "too_few_rows":
-        mean = verdict.mean_difference
+        mean, largest = verdict.mean_difference, (audit.within or audit).largest_distance
         yield (
             f"On average over the {verdict.n_pairs:,} pairs of groups, they lie {points_text(mean.value)} percentage "
-            f"points apart ({_interval(verdict, mean)}). P-values of pairs are adjusted for their number (Holm)."
+            f"points apart ({_interval(verdict, mean)}), and their largest distance is {points_text(largest.value)} "
+            f"({_interval(verdict, largest)}). P-values of pairs are adjusted for their number (Holm)."
         )
     yield from unit_points(audit)
     yield from _other_criterion(audit)
@@ -338,7 +338,7 @@ def _set_aside(audit: AuditData, verdict: Verdict) -> str:
     count = len(verdict.set_aside)
     more = f" and {count - _MAX_NAMES} more" if count > _MAX_NAMES else ""
     subject = "One group is" if count == 1 else f"{count_word(count).capitalize()} groups are"
-    return (
-        f"{subject} shown but not judged, having fewer than {audit.settings.small_groups.min_size} rows: "
-        f"{', '.join(entries)}{more}."
-    )
+    least, part = audit.settings.small_groups.min_size, ""
+    if audit.within is not None:
+        part = " in every stratum that is compared" if audit.settings.strata else " of every outcome that is compared"
+    return f"{subject} shown but not judged, having fewer than {least} rows{part}: {', '.join(entries)}{more}."

@@ -62,7 +62,7 @@ class AuditPlan:
             files=files,
             rows=counts.rows,
             columns={role: (name,) if isinstance(name, str) else tuple(name) for role, name in named.items()},
-            positive=None if counts.positive is None else str(counts.positive),
+            positive=counts.positive_name,
             seed=self.drawing["inference"].random_state,
             strata_cuts=counts.cuts,
         )

@@ -98,7 +98,7 @@ def _gap(name: str) -> Metric:
 #: Metrics that have an upper limit, and those that have a lower one, by their short names.
 ABOVE = {
     "mean": Metric("mean_distance", lambda audit: [audit.mean_pairwise_distance]),
-    "largest": Metric("largest_distance", lambda audit: [audit.farthest.estimate]),
+    "largest": Metric("largest_distance", lambda audit: [audit.largest_distance]),
     "rank": _reading("rank_disparity", _BOUNDED),
     "ks": _reading("kolmogorov_smirnov_disparity", _BOUNDED),
     "spdd": _reading("strong_pairwise_disparity"),

@@ -215,7 +215,7 @@ def summarize(model: TableModel, n_rows: int, method: str, shown: HeldOut | None
 
 
 def _show_held_out(shown: HeldOut) -> None:
-    title = f"{shown.rows:,} held-out rows in {shown.groups} groups"
+    title = f"{shown.rows:,} test rows in {shown.groups} groups"
     names = next(iter(shown.figures.values()))
     lines = [[_TITLES[n], *(figures[n] for figures in shown.figures.values()), shown.floor.get(n)] for n in names]
     print_table(title, [""], [*map(str.upper, shown.figures), "by chance"], lines)
@@ -311,7 +311,7 @@ def run_train(
     The model is a classifier where the labels are two classes, and a regressor where they are numbers (see --task).
     Numbers, text, dates and missing values become features, and the model file records how. Identifiers, empty and
     constant columns are left out and reported. The table that is printed compares the model with logistic (or
-    linear) regression on held-out rows. All rows have to fit into memory.
+    linear) regression on test rows. All rows have to fit into memory.
 
     \b
     Example:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
-from fairtransport.transport.dual_optimum import DUAL_RIDGE
 from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
 from fairtransport.transport.slices import ascending_order, slice_means
@@ -157,6 +156,9 @@ def _shares(order: Ints, weights: Floats | None) -> Floats:
 
 # The continuous penalty: regularized transport by its dual, with potentials in Fourier features.
 
+#: Ridge of the coefficients: smooths the distance below about this value.
+DUAL_RIDGE = 0.03
+
 _TOLERANCE, _MAX_ITER = 1e-9, 60
 _NEGLIGIBLE = 1e-4  # of the largest singular value: directions of the features that scores cannot tell apart
 
@@ -164,7 +166,7 @@ _NEGLIGIBLE = 1e-4  # of the largest singular value: directions of the features 
 class ContinuousPenalty(TransportPenalty):
     """Regularized transport distances, by their dual in Fourier features.
 
-    For each pair the dual objective (`fairtransport.transport.dual_optimum`) is maximised by Newton's method from the
+    For each pair the dual objective (`transport.kernels.dual_newton`) is maximised by Newton's method from the
     last solution, and the gradient follows by the envelope theorem. ``ridge``, of the dual coefficients, makes the
     distance smooth where two samples agree. The regularized distance of a sample to itself is not zero; half of it is
     subtracted for both samples (the debiased divergence). With the L2 regularizer and opposite duals it is zero.
@@ -201,19 +203,27 @@ class ContinuousPenalty(TransportPenalty):
         """Whether the distance of a sample to itself is not zero by construction."""
         return not (self.problem.opposite and self.problem.regularizer.name == "l2")
 
+    @property
+    def _own_ridge(self) -> float:
+        # The free potentials of a sample and itself are equal, and the ridge applies to both.
+        return self.ridge if self.problem.opposite else 2.0 * self.ridge
+
     def _compare_rows(
         self, points: Sequence[Floats], masses: Sequence[Floats], pairs: Ints, weights: Floats
     ) -> SampleTerms:
-        longest = max(sample.size for sample in points)  # samples that are shorter end with points without mass
-        table = np.array([np.pad(sample, (0, longest - sample.size), "edge") for sample in points])
-        mass = np.array([np.pad(sample, (0, longest - sample.size)) for sample in masses])
-        terms = self._compare_slices(table, pairs, weights, mass)
-        return terms._replace(slopes=[s[: x.size] for s, x in zip(terms.slopes, points, strict=True)])
+        size = max(sample.size for sample in points)  # shorter ones are filled up with points that have no mass
+        table, shares = (np.zeros((len(points), size)) for _ in range(2))
+        for row, share, sample, mass in zip(table, shares, points, masses, strict=True):
+            row[: sample.size], share[: sample.size] = sample, mass
+        terms = self._compare(table, shares, pairs, weights)
+        return terms._replace(slopes=[row[: p.size] for row, p in zip(terms.slopes, points, strict=True)])
 
-    def _compare_slices(self, table: Floats, pairs: Ints, weights: Floats, masses: Floats | None = None) -> SampleTerms:
-        tie = OPPOSITE if self.problem.opposite else FREE
-        masses = np.full(table.shape, 1.0 / table.shape[1]) if masses is None else masses
-        psi, rise = self.problem.features.value_and_slope(table)
+    def _compare_slices(self, table: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
+        return self._compare(table, np.full(table.shape, 1.0 / table.shape[1]), pairs, weights)
+
+    def _compare(self, table: Floats, masses: Floats, pairs: Ints, weights: Floats) -> SampleTerms:
+        features, tie = self.problem.features, OPPOSITE if self.problem.opposite else FREE
+        psi, rise = features.value_and_slope(table)
         if self._basis is None:
             self._basis = _directions(psi[masses > 0.0])
         psi, rise = psi @ self._basis, rise @ self._basis
@@ -230,8 +240,7 @@ class ContinuousPenalty(TransportPenalty):
             index = np.arange(len(table))
             total = np.asarray(np.bincount(pairs.ravel(), np.repeat(weights, 2), len(table)), dtype=np.float64)
             alone = np.zeros(len(table))
-            if tie == FREE:  # the free potentials of a sample and itself are equal, and the ridge applies to both
-                newton = newton._replace(tie=SAME, ridge=2.0 * self.ridge)
+            newton = newton._replace(tie=OPPOSITE if self.problem.opposite else SAME, ridge=self._own_ridge)
             newton_pairs(samples, Pairs(index, index, -0.5 * total), newton, self._own, alone, slopes)
             distances -= 0.5 * alone[pairs].sum(axis=1)
         return SampleTerms(float(weights @ distances), list(slopes), distances)

@@ -237,7 +237,8 @@ class Frontier:
             Use, among the values at which the held-out error is at most this, the one with the lowest disparity.
             Exactly one of the two limits is required.
         metric : str, default="criterion_disparity"
-            The disparity to limit or to minimise.
+            The disparity to limit or to minimise. That of a classifier is the mean distance that audits judge; those of
+            a regressor judge ``"rank_disparity"``.
 
         Returns
         -------

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 
 from fairtransport._columns import say_columns
-from fairtransport._labels import TASKS, positive_label
+from fairtransport._labels import TASKS, label_text, positive_label
 from fairtransport._validation import OTHER_RANGES, check_choice
 from fairtransport.groups import GroupPolicy, check_policy, make_groups, missing_values_error
 from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
@@ -359,6 +359,11 @@ class TableCounts:
     cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     residuals: ResidualSums | None = None
     positive: Any = None  # the label that counts as positive
+
+    @property
+    def positive_name(self) -> str | None:
+        """The label that counts as positive, for readers."""
+        return None if self.positive is None else label_text(self.positive)
 
     @property
     def rows(self) -> int:

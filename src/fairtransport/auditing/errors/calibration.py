@@ -104,7 +104,8 @@ def _fit(negatives: WeightedSample, positives: WeightedSample, *, n_parameters: 
 
 
 _MAX_BINS = 10
-_MIN_ROWS = 25  # effective rows of a bin, about
+_MIN_ROWS = 20  # effective rows of a bin, about
+_MIN_COMPARED = 100  # effective rows of a group whose error is compared, for five bins; all where no group has as many
 
 
 @dataclass(frozen=True)
@@ -138,8 +139,7 @@ class GroupCalibration:
     positive_rate : Estimate
         Share of positive rows.
     bins : tuple of ReliabilityBin
-        Reliability curve: at most 10 bins of about equal size, fewer for small groups; one for each score where there
-        are no more than 10.
+        Reliability curve: bins of about equal size, or one for each score where there are no more than 10.
     expected_error : CorrectedEstimate or None
         Expected calibration error: the mean over rows of the difference between the mean score and the share of
         positive rows in their bin. None where scores are not probabilities, like the next two.
@@ -167,13 +167,17 @@ class Calibration:
     overall, groups : GroupCalibration, tuple of GroupCalibration
         Of all rows, and of each group.
     largest_error, worst : CorrectedEstimate, int or None
-        The largest expected calibration error of a judged group (of any group, where fewer than two are judged), with
-        an interval that accounts for the selection, and the index of that group.
+        The largest expected calibration error of the groups in ``compared``, with an interval that accounts for the
+        selection, and the index of that group.
+    n_bins, compared : int, tuple of int
+        Number of bins, at most 10, and the indices of the groups with enough rows for as many: those of the judged
+        groups (of all, where fewer than two are judged) with 100 rows or more, if any. Others have fewer bins.
 
     Notes
     -----
-    The expected calibration error is biased upward; ``corrected`` and the interval account for this. Intervals of
-    intercept and slope are Wald's. Scores are clipped to [0.0001, 0.9999] before their logits are taken.
+    Errors grow with the number of bins, so only those with the same number are compared. They are biased upward, for
+    which ``corrected`` and the interval account. Intervals of intercept and slope are Wald's. Scores are clipped to
+    [0.0001, 0.9999] before their logits are taken.
 
     References
     ----------
@@ -186,6 +190,8 @@ class Calibration:
     groups: tuple[GroupCalibration, ...]
     largest_error: CorrectedEstimate | None
     worst: int | None
+    n_bins: int
+    compared: tuple[int, ...]
 
 
 def estimate_calibration(
@@ -195,9 +201,12 @@ def estimate_calibration(
     names = evidence.histograms.groups.names
     grid = evidence.histograms.grid
     probabilities = (grid.low, grid.high) == (0.0, 1.0) and not grid.positions
-    rows = [_LabelledRows.of(evidence, group) for group in range(len(names))]
+    sizes = evidence.histograms.effective_sizes
+    compared = [group for group in compared if sizes[group] >= _MIN_COMPARED] or compared
+    n_bins = int(np.clip(min(sizes[group] for group in compared) // _MIN_ROWS, 1, _MAX_BINS))
+    rows = [_LabelledRows.of(evidence, group, n_bins) for group in range(len(names))]
     noise = [each.noise(rng) for each in rows]
-    everyone = _LabelledRows.of(evidence, EVERYONE)
+    everyone = _LabelledRows.of(evidence, EVERYONE, n_bins)
     largest, worst = None, None
     if probabilities:
         parts = [rows[group] for group in compared]
@@ -214,6 +223,8 @@ def estimate_calibration(
         ),
         largest_error=largest,
         worst=worst,
+        n_bins=n_bins,
+        compared=tuple(compared),
     )
 
 
@@ -229,12 +240,13 @@ class _LabelledRows:
     sums: Floats
 
     @classmethod
-    def of(cls, evidence: Evidence, group: int) -> _LabelledRows:
+    def of(cls, evidence: Evidence, group: int, n_bins: int) -> _LabelledRows:
         masses, squares = evidence.masses(group)
         samples = evidence.class_sample(0, group), evidence.class_sample(1, group)
         totals, squared = masses.sum(axis=1), squares.sum(axis=1)
         grid = evidence.histograms.grid
-        edges = grid.unit_nodes[_quantile_edges(masses.sum(axis=0), float(totals.sum() ** 2 / squared.sum()))]
+        size = float(totals.sum() ** 2 / squared.sum())
+        edges = grid.unit_nodes[_quantile_edges(masses.sum(axis=0), size, n_bins)]
         binned = [
             _bin(sample, float(total), edges, 0.0 if grid.positions else SLACK * grid.resolution)
             for sample, total in zip(samples, totals, strict=True)
@@ -309,12 +321,12 @@ class _LabelledRows:
         return intercept, slope
 
 
-def _quantile_edges(masses: Floats, size: float) -> Ints:
+def _quantile_edges(masses: Floats, size: float, most: int) -> Ints:
     """Return the nodes that are edges of bins of about equal weight; bins with few of the effective rows are merged."""
     occupied = np.flatnonzero(masses)
     cumulative = np.cumsum(masses[occupied])
     shares = cumulative / cumulative[-1]
-    n_bins = int(np.clip(size // _MIN_ROWS, 1, _MAX_BINS))
+    n_bins = int(np.clip(size // _MIN_ROWS, 1, most))
     ends = np.arange(occupied.size)  # few scores, such as deciles: one bin for each
     if occupied.size > _MAX_BINS:
         ends = np.unique(np.searchsorted(shares, np.arange(1, n_bins + 1) / n_bins * (1 - 1e-12)))

@@ -64,17 +64,21 @@ class RateGap:
         The lowest rate divided by the highest; None where that is 0. The interval is that of these two groups.
     lowest, highest : int
         Indices of the groups.
-    n_groups, judged : int, bool
-        Number of groups that were compared, and whether they have enough rows; all whose rate is defined are compared
-        where fewer than two have.
+    groups, judged : tuple of int, bool
+        Indices of the groups that were compared, and whether they have enough rows for the rate; all whose rate is
+        defined are compared where fewer than two have.
     """
 
     difference: CorrectedEstimate
     ratio: Estimate | None
     lowest: int
     highest: int
-    n_groups: int
+    groups: tuple[int, ...]
     judged: bool
+
+    def judges(self, group: int) -> bool:
+        """Return whether a group has enough rows for the rate to be judged."""
+        return self.judged and group in self.groups
 
 
 @dataclass(frozen=True)
@@ -214,7 +218,7 @@ class _Comparison:
             ratio=_ratio(self.rates[rate][lowest], self.rates[rate][highest]),
             lowest=lowest,
             highest=highest,
-            n_groups=len(groups),
+            groups=tuple(groups),
             judged=judged,
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from fairtransport.auditing.proportions import Estimate, holm
+from fairtransport.auditing.proportions import Estimate, agreeing, holm
 from fairtransport.tables.table_counts import PRODUCTS
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ def estimate_regression(
                 name,
                 {figure: _estimate(figure, one, confidence) for figure, one in figures[group].items()},
                 {
-                    figure: None if group == reference else _difference(one, base[figure], confidence)
+                    figure: None
+                    if group == reference
+                    else _difference(one, base[figure], confidence, p_values[figure][group])
                     for figure, one in figures[group].items()
                 },
                 {figure: values[group] for figure, values in p_values.items()},
@@ -201,12 +203,15 @@ def _growth(quantile: float, error: float, positive: float) -> float:
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
-def _difference(one: _Figure | None, other: _Figure | None, confidence: float) -> Estimate | None:
+def _difference(
+    one: _Figure | None, other: _Figure | None, confidence: float, p_value: float | None
+) -> Estimate | None:
     if one is None or other is None:
         return None
     value, error, freedom = one.value - other.value, *_welch(one, other)
     half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
-    return Estimate(value, value - half, value + half)
+    estimate = Estimate(value, value - half, value + half)
+    return estimate if p_value is None else agreeing(estimate, 0.0, rejected=p_value <= 1 - confidence)
 
 
 def _p_value(one: _Figure | None, other: _Figure | None) -> float | None:

@@ -24,9 +24,15 @@ if TYPE_CHECKING:
 
 
 def errors_sentence(audit: AuditData) -> str | None:
-    """Return which groups have the lowest and highest error rates, or residuals; None without labels."""
+    """Return the positive label and the lowest and highest error rates, or residuals; None without labels."""
     if audit.regression is not None:
         return _residuals_sentence(audit, audit.regression)
+    positive = audit.provenance.positive
+    label = "" if positive is None else f"The positive label is {isolated(positive)}."
+    return " ".join(filter(None, (label, _rates_sentence(audit)))) or None
+
+
+def _rates_sentence(audit: AuditData) -> str | None:
     if not audit.error_rates:
         return None
     first = audit.error_rates[0]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fairtransport._text import count_word, number_text, one_line, percent, score_text, shorten
-from fairtransport.auditing.proportions import Estimate, critical_values
+from fairtransport.auditing.proportions import critical_values
 from fairtransport.auditing.records import compared_groups, cut_text, points_text, scores_word, threshold_heading
 from fairtransport.auditing.result import plain_values
 from fairtransport.auditing.tables import (
@@ -80,10 +80,14 @@ def collect_cards(audit: Audit) -> list[dict[str, str]]:
     criterion = "" if audit.within is None else f", {audit.settings.criterion_text}"
     chance = f"uncorrected {100 * pairs.value:.1f}, by chance alone {100 * (pairs.floor or 0):.1f}"
     card(f"Average gap between two groups{criterion}", shown.mean_pairwise_distance, points_text, chance, "points")
-    widest = farthest.estimate or Estimate(farthest.distance, 0.0, 1.0)
-    name = ("Widest established gap" if audit.verdict.different else "Least certain gap") + criterion
     between = " and ".join(score_text(score) for score in farthest.most_between)
-    card(name, widest, points_text, f"half of it between {scores_word(audit)} {between}", "points")
+    card(
+        f"Largest gap between two groups{criterion}",
+        shown.largest_distance,
+        points_text,
+        f"half of it between {scores_word(audit)} {between}",
+        "points",
+    )
     cut = cut_text(audit, first.threshold)
     if first.four_fifths is not None:
         rate = "rate" if first.favourable == "high" else "share not flagged"
@@ -169,20 +173,10 @@ def _audit_data(what_if: WhatIf, name: str, indices: Sequence[int]) -> dict[str,
 
 def _outcome_data(outcome: Outcome, indices: Sequence[int]) -> dict[str, Any]:
     """Return the figures of the audit at one of its thresholds, from which the script computes nothing anew."""
-    by_group = (outcome.rates, outcome.errors, outcome.error_rates)
-    rates, errors, error_rates = (None if each is None else [each[index] for index in indices] for each in by_group)
-    figures = {
-        "threshold": outcome.threshold,
-        "rates": rates,
-        "overall": outcome.overall,
-        "ratio": outcome.ratio,
-        "errors": errors,
-        "error": outcome.error,
-        "errorRates": error_rates,
-        "overallRates": outcome.overall_rates,
-        "gaps": outcome.gaps,
-    }
-    shown: dict[str, Any] = plain_values(figures)
+    figures = {name: getattr(outcome, name) for name in ("threshold", "overall", "ratio", "error", "gaps")}
+    by_group = {"rates": outcome.rates, "errors": outcome.errors, "errorRates": outcome.error_rates}
+    figures |= {name: each and [each[index] for index in indices] for name, each in by_group.items()}
+    shown: dict[str, Any] = plain_values({**figures, "overallRates": outcome.overall_rates})
     return shown
 
 

@@ -1,7 +1,7 @@
 """Compiled loops, one idea per file.
 
-Each module has a plain NumPy twin that reads like the formula and that it is tested against: ``sgd`` has
-`fairtransport.transport.reference`, ``dual_newton`` has `fairtransport.transport.dual_optimum`, and the others have the
+``sgd`` has a plain NumPy twin that reads like the formula and that it is tested against,
+`fairtransport.transport.reference`; ``dual_newton`` is tested against solvers of SciPy, and the others against the
 module of the same name one folder up or the twin named in their docstring.
 
 The loops release the interpreter lock, allocate nothing in their innermost part and take named tuples. In the

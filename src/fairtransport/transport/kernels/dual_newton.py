@@ -1,6 +1,14 @@
-"""Newton's method for the dual problems of regularized transport, one pair of samples at a time.
+r"""Newton's method for the dual problems of regularized transport, one pair of samples at a time.
 
-The plain twin is `fairtransport.transport.dual_optimum.maximize_dual`, which reads like the formula.
+On samples x and y with masses p and q the dual objective
+
+.. math:: J(c) = \sum_i p_i f(x_i) + \sum_j q_j h(y_j) - \lambda \sum_{ij} p_i q_j
+          \phi^*\!\Big(\frac{f(x_i) + h(y_j) - |x_i - y_j|}{\lambda}\Big) - \frac{\mu}{2} |c|^2
+
+is concave in the coefficients c of f and h, a few dozen numbers, so a handful of Newton steps solve it. At the optimum
+its derivative with respect to a point is the partial one (envelope theorem). The ridge :math:`\mu` makes the optimum
+unique, and the value differentiable also where the two samples agree, as the Huber function does for the exact
+distance.
 """
 
 from __future__ import annotations
@@ -14,7 +22,6 @@ from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
 
 if TYPE_CHECKING:
     from fairtransport._arrays import Floats, Ints
-
 
 #: How h depends on f: not at all, as h = -f, or as h = f.
 FREE, OPPOSITE, SAME = 0, -1, 1
