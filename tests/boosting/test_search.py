@@ -52,7 +52,7 @@ def test_early_stopping_ends_both_models(fair):
     assert 5 < plain < 200
     assert fair.estimator_.get_params()["n_estimators"] == fair.n_iter_ < 200
     rounds = fair.history_["round"]
-    schedule = RoundSchedule(max(plain, 60), 500)
+    schedule = RoundSchedule.of(max(plain, 60), 500)
     assert rounds[0] == schedule.full_weight
     assert rounds[0] <= fair.n_iter_ <= rounds[-1]
     assert "stopped after" in fair.outcome_

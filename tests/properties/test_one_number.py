@@ -221,8 +221,12 @@ def check_distances(shown):
 
 
 def check_errors(shown):
-    """Error rates, their largest differences and areas under curves, wherever they are shown."""
+    """The positive label, error rates, their largest differences and areas under curves, wherever they are shown."""
     audit, values, tables = shown.audit, shown.values, shown.tables
+    label = values["provenance"]["positive"]
+    assert label in {str(one) for _, one in LABELS.values()}
+    for output in (" ".join(shown.text.split()), shown.markdown, words_of(shown.html), words_of(audit._repr_html_())):
+        assert re.search(rf"(?i)positive label(:| is| \|) ?{label}\b", output)
     errors, groups = values["error_rates"][0], tables["The groups"]
     wrong = [percent(error["value"]) for error in values["thresholds"][0]["errors"]]
     assert wrong == column(groups, "Wrong") == [percent(group["error"]["value"]) for group in values["groups"]]

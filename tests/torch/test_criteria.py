@@ -11,6 +11,8 @@ from fairtransport.groups import make_groups
 from fairtransport.strata import make_strata
 from fairtransport.torch import TransportPenalty
 
+from .test_penalty import double
+
 CASES = [
     ("equalized_odds", 1, None),
     ("equalized_odds", 1, "share"),
@@ -21,14 +23,6 @@ CASES = [
     ("equalized_odds", 3, "equal"),
     ("equal_opportunity", 3, None),
 ]
-
-
-def double(*args, **options):
-    torch.set_default_dtype(torch.float64)
-    try:
-        return TransportPenalty(*args, **options)
-    finally:
-        torch.set_default_dtype(torch.float32)
 
 
 def make_batch(n=600, seed=0):

@@ -314,8 +314,8 @@ class TransportObjective:
         Rounds over which the weight of the penalty increases to ``parity_weight``: linearly for the continuous distance
         between probabilities, with the square of their number otherwise, so that trees learn from the labels first.
     group_probabilities : array-like of shape (n_rows, n_groups), optional
-        Probability of each group for each row, for instance given the features; by default 1 for the row's group. If
-        groups are compared within labels or strata, it must be given these, too. See Notes.
+        Probability of each group for each row, by default 1 for the row's group; those given the features (and label
+        and stratum, where these are compared) keep trees from overfitting to the groups of the training rows.
     unit, divisor, comparisons : float, float, Comparisons, optional
         Factor of the penalty at ``parity_weight`` 1, in loss per unit of distance; divisor of the predictions before
         they are compared; and the weighted pairs. By default they are measured after ``warmup``: 1 is the divisor of
@@ -351,16 +351,11 @@ class TransportObjective:
 
     .. math:: g_i = \omega_i \Big[s_i - y_i + \frac{\Omega w u}{m_a}\, r_a(s_i)\, s_i (1 - s_i)\Big].
 
-    **Curvature.** A positive approximation: :math:`\omega_i [v_i + 0.2\,\Omega w u\, b_a(s_i) v_i^2 / m_a]` with
-    :math:`v = s(1-s)` and :math:`b_a` the curvature of the parabola that bounds the penalty from above
-    (`fairtransport.criteria.binned.BinnedPenalty`). The factor :math:`1/m_a` makes the gradient of a row of a small
-    group large; the same factor in the curvature bounds the step of its leaf.
+    **Curvature.** :math:`\omega_i [v_i + 0.2\,\Omega w u\, b_a(s_i) v_i^2 / m_a]` with :math:`v = s(1-s)` and
+    :math:`b_a` the curvature of the parabola that bounds the penalty from above.
 
-    **Group probabilities.** If the group is not among the features, trees that follow each row's group overfit to the
-    training rows. With probabilities given the features the gradient has the same expectation, without that noise.
-
-    **Rounds.** An objective counts its rounds, and starts again when all margins are equal, as they are at the start of
-    training; `reset` does the same. LightGBM trains with a copy.
+    An objective counts its rounds, and starts again when all margins are equal, as they are at the start of training;
+    `reset` does the same. LightGBM trains with a copy.
 
     References
     ----------

@@ -161,22 +161,19 @@ class RoundSearch:
         """Evaluates scores of the held-out rows against those of the plain models."""
         rows, plain = self._held_out.rows, self._library.loss.predictions(self.plain_margins)
         pooled = make_evaluator(self._response, self._penalty, rows, plain)
-        if not self._is_in_parts:
+        if len(self._tables) == 1 or rows.strata is not None:
             return pooled
         part = np.repeat(np.arange(len(self._tables)), [held_out.groups.n_rows for _, held_out in self._held_out.parts])
         rows = replace(rows, strata=make_strata(part.astype(str), n_groups=len(rows.groups)))
         return PartsEvaluator(**vars(pooled), within_parts=make_evaluator(self._response, self._penalty, rows, plain))
 
-    @property
-    def _is_in_parts(self) -> bool:
-        return len(self._tables) > 1 and self._held_out.rows.strata is None
-
     def _change(self, scores: Floats, min_size: int) -> HeldOutChange | None:
         """Return what became of the held-out rows; None where they were trained on."""
         if not self._held_out.is_new:
             return None
-        evaluator, n_models = self.evaluator, len(self._tables) if self._is_in_parts else 1
-        judged = evaluator.within_parts if isinstance(evaluator, PartsEvaluator) else evaluator
+        evaluator = self.evaluator
+        judged = getattr(evaluator, "within_parts", evaluator)
+        n_models = 1 if judged is evaluator else len(self._tables)
         return held_out_change(
             evaluator.initial_scores, scores, evaluator.outcomes, judged.comparisons.criterion,
             classifies=not self._library.is_regression, min_size=min_size // n_models, n_models=n_models,
@@ -218,10 +215,10 @@ class RoundSearch:
         """Return the rounds of a training with the penalty: those of the plain model, if these are not very few."""
         library = self._library
         if library.patience is None:
-            return RoundSchedule(library.n_rounds, self._n_rows)
+            return RoundSchedule.of(library.n_rounds, self._n_rows)
         rate = library.learning_rate
         fewest = min(library.n_rounds, int(np.ceil(FEWEST_STEPS / rate)))
-        return RoundSchedule(max(self.plain_rounds, fewest), self._n_rows)
+        return RoundSchedule.of(max(self.plain_rounds, fewest), self._n_rows)
 
     def _train(self, weight: float, _: Any) -> tuple[FairRounds, Floats]:
         """Train with a weight; return the rounds, and the scores of the held-out rows."""
@@ -382,7 +379,7 @@ def train(
 ) -> Training:
     """Train on all rows."""
     if choice is None:
-        schedule = RoundSchedule(library.n_rounds, rows.groups.n_rows)
+        schedule = RoundSchedule.of(library.n_rounds, rows.groups.n_rows)
         rounds = FairRounds(schedule, schedule.n_rounds, {})
         choice = Choice(library.n_rounds, parity_weight or 0.0, rounds)
     plain = library.fit_plain(rows, choice.plain_rounds)

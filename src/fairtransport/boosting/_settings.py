@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -42,26 +42,18 @@ if TYPE_CHECKING:
     from fairtransport.criteria.distance import Distance
 
 
-@dataclass(frozen=True)
-class RoundSchedule:
-    """The number of rounds with the penalty, how many of them come before it, and over how many it increases."""
+class RoundSchedule(NamedTuple):
+    """The rounds of a training, how many of them come before the penalty, and over how many its weight increases."""
 
     n_rounds: int
-    n_rows: int
+    warmup: int
+    ramp: int
 
-    @property
-    def _shares(self) -> tuple[float, float]:
-        return LARGE_TABLE_SHARES if self.n_rows > LARGE_TABLE else SMALL_TABLE_SHARES
-
-    @property
-    def warmup(self) -> int:
-        """Rounds that minimise the loss alone."""
-        return round(self._shares[0] * self.n_rounds)
-
-    @property
-    def ramp(self) -> int:
-        """Rounds over which the weight of the penalty increases."""
-        return max(1, round(self._shares[1] * self.n_rounds))
+    @classmethod
+    def of(cls, n_rounds: int, n_rows: int) -> RoundSchedule:
+        """Return the schedule of a table with so many rows."""
+        before, rising = LARGE_TABLE_SHARES if n_rows > LARGE_TABLE else SMALL_TABLE_SHARES
+        return cls(n_rounds, round(before * n_rounds), max(1, round(rising * n_rounds)))
 
     @property
     def full_weight(self) -> int:
@@ -213,8 +205,7 @@ def _match_totals(probabilities: NDArray[np.float32], rows: TrainingData, compar
 class BoostedResponse(ScoredResponse):
     """The response of boosted trees, whose scores are predictions in the units of the loss."""
 
-    aware_option: ClassVar[str] = "repair=QuantileRepair()"
-    shrinkage_remedies: ClassVar[str] = "scale='standardized' or a repair with the group at hand (repair=)"
+    own_weights: ClassVar[str] = "repair of the trees' own scores (repair=QuantileRepair())"
     bounds: ClassVar[tuple[float, float] | None] = None
 
     loss: Loss

@@ -34,10 +34,6 @@ class Regularizer(ABC):
     name: str
     code: int
 
-    def conjugate(self, v: Any) -> Any:
-        """Return phi*(v)."""
-        return self.alpha_and_conjugate(v)[1]
-
     @abstractmethod
     def alpha(self, v: Any) -> Any:
         """Return the first derivative of phi* at v: the paper's alpha."""

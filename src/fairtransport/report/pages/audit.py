@@ -173,20 +173,10 @@ def _audit_data(what_if: WhatIf, name: str, indices: Sequence[int]) -> dict[str,
 
 def _outcome_data(outcome: Outcome, indices: Sequence[int]) -> dict[str, Any]:
     """Return the figures of the audit at one of its thresholds, from which the script computes nothing anew."""
-    by_group = (outcome.rates, outcome.errors, outcome.error_rates)
-    rates, errors, error_rates = (None if each is None else [each[index] for index in indices] for each in by_group)
-    figures = {
-        "threshold": outcome.threshold,
-        "rates": rates,
-        "overall": outcome.overall,
-        "ratio": outcome.ratio,
-        "errors": errors,
-        "error": outcome.error,
-        "errorRates": error_rates,
-        "overallRates": outcome.overall_rates,
-        "gaps": outcome.gaps,
-    }
-    shown: dict[str, Any] = plain_values(figures)
+    figures = {name: getattr(outcome, name) for name in ("threshold", "overall", "ratio", "error", "gaps")}
+    by_group = {"rates": outcome.rates, "errors": outcome.errors, "errorRates": outcome.error_rates}
+    figures |= {name: each and [each[index] for index in indices] for name, each in by_group.items()}
+    shown: dict[str, Any] = plain_values({**figures, "overallRates": outcome.overall_rates})
     return shown
 
 
