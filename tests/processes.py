@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import time
@@ -35,6 +36,12 @@ def run_block(language, text, folder, environment):
         [*command, text], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, (text, done.stderr)
+
+
+def free_port():
+    """Return a port of this machine that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
 
 
 def until(condition, seconds=60):

@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -104,13 +105,6 @@ def test_each_value_of_each_column_is_a_group():
     assert groups.overlapping
     with pytest.raises(ValueError, match="no single code"):
         _ = groups.codes
-
-
-def test_groups_pass_through_but_are_still_checked():
-    groups = make_groups(TABLE, EACH)
-    assert make_groups(groups) is groups
-    with pytest.raises(ValueError, match="at least 99"):
-        make_groups(groups, at_least=99)
 
 
 @pytest.mark.parametrize(
@@ -299,37 +293,6 @@ def test_encode_keeps_labels_and_leaves_absent_groups_empty():
     assert groups.n_rows == 2
 
 
-@both
-def test_encode_matches_columns_by_name(policy):
-    groups = make_groups(TABLE, policy)
-    other = pd.DataFrame({"age": range(6), "sex": SEX, "race": RACE})
-    assert groups.encode(other) == groups
-    assert groups.encode(ROWS) == groups  # no names: by position
-    assert groups.encode(groups) == groups
-    with pytest.raises(ValueError, match=r"must have columns 'race', 'sex'; it has column 'sex'"):
-        groups.encode({"sex": SEX})
-    with pytest.raises(ValueError, match="must have columns 'race', 'sex'"):
-        groups.encode(SEX)
-    with pytest.raises(ValueError, match="must have columns 'race', 'sex'"):
-        groups.encode(np.array([(*row, "x") for row in ROWS]))
-
-
-def test_encode_refuses_what_it_has_not_seen_and_groups_with_other_options():
-    groups = make_groups(TABLE)
-    with pytest.raises(ValueError, match="cannot be matched"):
-        groups.encode(make_groups(TABLE, EACH))
-    with pytest.raises(ValueError, match=r"2 of 3 rows .* columns 'race', 'sex' is none of the 5 known"):
-        groups.encode({"race": ["A", "W", "Q"], "sex": ["M", "M", "F"]})
-    each = make_groups(TABLE, EACH)
-    assert each.encode({"race": ["A"], "sex": ["M"]}).counts.tolist() == [1, 0, 0, 0, 1]
-    with pytest.raises(ValueError, match=r"1 of 2 rows .* in column 'sex' is none"):
-        each.encode({"race": ["A", "W"], "sex": ["M", "Q"]})
-    with pytest.raises(ValueError, match="missing values"):
-        groups.encode({"race": ["A"], "sex": [None]})
-    with pytest.raises(ValueError, match="none of the 2 known"):
-        make_groups(["a", "b"], WITH_MISSING).encode([None])
-
-
 def test_spec_round_trip():
     table = {"race": ["B", None, "W"], "age": [1.5, 2, True]}
     for policy in (WITH_MISSING, replace(EACH, missing="group")):
@@ -386,18 +349,6 @@ def test_select_renumbers_rows(policy):
     assert (nothing.n_rows, len(nothing), nothing.counts.sum()) == (0, len(groups), 0)
 
 
-def test_select_refuses_other_things():
-    groups = make_groups(SEX)
-    with pytest.raises(ValueError, match="2 entries, but there are 6 rows"):
-        groups.select([True, False])
-    with pytest.raises(TypeError, match="row indices"):
-        groups.select([0.5])
-    with pytest.raises(TypeError, match="row indices"):
-        groups.select([[True]])
-    with pytest.raises(IndexError):
-        groups.select([6])
-
-
 @both
 def test_shuffled_keeps_sizes_and_overlaps(policy):
     rng = np.random.default_rng(1)
@@ -414,17 +365,23 @@ def overlaps(groups):
     return [[np.intersect1d(one, other).size for other in groups.rows] for one in groups.rows]
 
 
-def test_require():
-    groups = make_groups({"race": ["a", "a", "b", "b", "b"], "sex": ["x"] * 5})
-    groups.require()
-    with pytest.raises(ValueError, match=r"into 2 group\(s\) of columns 'race', 'sex'; at least 3"):
-        groups.require(3)
-    with pytest.raises(ValueError, match=r"into 1 group\(s\) of column 'sensitive_feature_0'; at least 2"):
-        make_groups(["a", "a"]).require()
-    with pytest.raises(ValueError, match="into 1 group"):
-        groups.encode({"race": ["a"], "sex": ["x"]}).require()
-    with pytest.raises(ValueError, match="at least 2"):
-        make_groups(["a", "a"], at_least=2)
+@both
+def test_encode_matches_columns_by_name_or_position(policy):
+    groups = make_groups(TABLE, policy)
+    other = pd.DataFrame({"age": range(6), "sex": SEX, "race": RACE})
+    assert make_groups(groups) is groups
+    assert groups.encode(other) == groups.encode(ROWS) == groups.encode(groups) == groups
+    for wrong, found in (
+        ({"sex": SEX}, "column 'sex'"),
+        (SEX, "column"),
+        (np.array([(*row, "x") for row in ROWS]), ""),
+    ):
+        with pytest.raises(ValueError, match=f"must have columns 'race', 'sex'; it has {found}"):
+            groups.encode(wrong)
+
+
+def test_each_column_is_encoded_by_itself_where_columns_are_not_crossed():
+    assert make_groups(TABLE, EACH).encode({"race": ["A"], "sex": ["M"]}).counts.tolist() == [1, 0, 0, 0, 1]
 
 
 def test_index_of_takes_labels_and_names():
@@ -433,24 +390,51 @@ def test_index_of_takes_labels_and_names():
     assert make_groups([1, 2]).index_of(np.float64(2)) == 1
     assert make_groups([1, None], WITH_MISSING).index_of(float("nan")) == 1
     assert make_groups(TABLE, EACH).index_of("race=B") == 1
-    with pytest.raises(ValueError, match="None of the 5 groups of columns 'race', 'sex'"):
-        groups.index_of("Q")
 
 
-@pytest.mark.parametrize("data", [np.arange(1001), [f"id{i}" for i in range(1001)], pl.Series(np.arange(1001) / 7)])
-def test_many_groups_are_a_mistake(data):
-    with pytest.raises(ValueError, match=r"1001 groups in column 'sensitive_feature_0'; max_groups is 1000"):
-        make_groups(data)
-    assert len(make_groups(data, groups=GroupPolicy(max_groups=1001))) == 1001
+MANY = [np.arange(1001), [f"id{i}" for i in range(1001)], pl.Series(np.arange(1001) / 7)]
+CROSSED = {"a": np.arange(50).repeat(50), "b": np.tile(np.arange(50), 50)}
 
 
-def test_many_crossings_are_a_mistake():
-    table = {"a": np.arange(50).repeat(50), "b": np.tile(np.arange(50), 50)}
-    with pytest.raises(ValueError, match="2500 groups in columns 'a', 'b'"):
-        make_groups(table)
-    assert len(make_groups(table, EACH)) == 100
-    with pytest.raises(ValueError, match="100 groups in columns 'a', 'b'"):
-        make_groups(table, groups=GroupPolicy(crossed=False, max_groups=99))
+def test_as_many_groups_as_are_allowed():
+    assert [len(make_groups(data, GroupPolicy(max_groups=1001))) for data in MANY] == [1001] * 3
+    assert len(make_groups(CROSSED, EACH)) == 100
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: make_groups(make_groups(TABLE, EACH), at_least=99), "at least 99"),
+        (lambda: make_groups(["a", "a"], at_least=2), "into 1 group(s) of column 'sensitive_feature_0'; at least 2"),
+        (lambda: make_groups(TABLE).require(6), "into 5 group(s) of columns 'race', 'sex'; at least 6"),
+        (lambda: make_groups(TABLE).encode({"race": ["A"], "sex": ["F"]}).require(), "into 1 group"),
+        (lambda: make_groups(TABLE).encode(make_groups(TABLE, EACH)), "cannot be matched"),
+        (
+            lambda: make_groups(TABLE).encode({"race": ["A", "W", "Q"], "sex": ["M", "M", "F"]}),
+            "2 of 3 rows whose value, or combination of values, in columns 'race', 'sex' is none of the 5 known",
+        ),
+        (
+            lambda: make_groups(TABLE, EACH).encode({"race": ["A", "W"], "sex": ["M", "Q"]}),
+            "1 of 2 rows whose value, or combination of values, in column 'sex' is none",
+        ),
+        (lambda: make_groups(TABLE).encode({"race": ["A"], "sex": [None]}), "missing values"),
+        (lambda: make_groups(["a", "b"], WITH_MISSING).encode([None]), "none of the 2 known"),
+        (lambda: make_groups(SEX).select([True, False]), "2 entries, but there are 6 rows"),
+        (lambda: make_groups(SEX).select([0.5]), "row indices"),
+        (lambda: make_groups(SEX).select([[True]]), "row indices"),
+        (lambda: make_groups(SEX).select([6]), "out of bounds"),
+        (lambda: make_groups(TABLE).index_of("Q"), "None of the 5 groups of columns 'race', 'sex'"),
+        *(
+            (partial(make_groups, data), "1001 groups in column 'sensitive_feature_0'; max_groups is 1000")
+            for data in MANY
+        ),
+        (lambda: make_groups(CROSSED), "2500 groups in columns 'a', 'b'"),
+        (lambda: make_groups(CROSSED, GroupPolicy(crossed=False, max_groups=99)), "100 groups in columns 'a', 'b'"),
+    ],
+)
+def test_what_groups_refuse(call, message):
+    with pytest.raises((TypeError, ValueError, IndexError), match=re.escape(message)):
+        call()
 
 
 @pytest.mark.parametrize(

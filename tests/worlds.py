@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 from scipy.special import expit
 
 _FITTED = {}
@@ -136,6 +137,22 @@ def score_table(n=600, seed=0, *, races=("B", "W")):
             "region": rng.choice(["n", "o"], n),
         }
     )
+
+
+def write_table(path, columns, **csv_options):
+    """Write columns with the usual library for the format of the name, not with ours; return the path."""
+    frame, (kind, *packing) = pl.DataFrame(columns), path.suffixes
+    if kind == ".parquet":
+        frame.write_parquet(path)
+    elif kind == ".feather":
+        frame.write_ipc(path, compat_level=pl.CompatLevel.oldest())
+    else:
+        options = {"separator": "\t" if kind == ".tsv" else ",", **csv_options}
+        content = frame.write_ndjson() if kind == ".jsonl" else frame.write_csv(**options)
+        compression = {".gz": "gzip", ".zst": "zstd"}[packing[0]] if packing else None
+        with pa.output_stream(path, compression=compression) as out:
+            out.write(content.encode())
+    return path
 
 
 def raw_people(n=600, seed=0):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
 # Which extra each library comes with, and the beginning of the sentence that says so.
 _EXTRAS = {
     **dict.fromkeys(("matplotlib", "jinja2"), "report"),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from fairtransport._arrays import Bools, Floats
 
-
 #: What the labels of a table are: two classes, or real numbers.
 TASKS = ("classification", "regression")
 #: Whole numbers with at most so many different values may be classes as well as measurements.

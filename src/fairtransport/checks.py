@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from fairtransport._arrays import Floats
 
-
 _UNSEEN = "a-group-not-seen-in-fit"  # must not appear in an error message
 
 

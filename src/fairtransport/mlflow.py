@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from fairtransport._arrays import Floats
 
-
 _FLAVOR = "fairtransport"  # its name in an MLmodel file
 _FILE = "model.ft"
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from fairtransport._arrays import Floats, Ints
 
-
 #: Smallest mean number of rows in a stratum and group, for columns that are cut at quantiles.
 MIN_STRATUM_ROWS = 30
 #: How strata, or labels, are weighted.

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from tests.worlds import write_table as write
 
 pytestmark = pytest.mark.trust
 
@@ -26,18 +27,6 @@ def rows():
     score = np.round(1 / (1 + np.exp(-first - second)), 3)
     strata, weight = rng.choice(["n", "o"], 400), rng.integers(1, 4, 400)
     return dict(zip(ROLES, (label, group, first, second, score, strata, weight), strict=True))
-
-
-def write(path, columns):
-    frame = pl.DataFrame(columns)
-    writers = {
-        "csv": frame.write_csv,
-        "jsonl": frame.write_ndjson,
-        "parquet": frame.write_parquet,
-        "feather": lambda to: frame.write_ipc(to, compat_level=pl.CompatLevel.oldest()),
-    }
-    writers[path.suffix[1:]](path)
-    return path
 
 
 def outputs(run, folder, names, ending):

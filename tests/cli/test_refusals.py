@@ -26,29 +26,22 @@ def folder(tmp_path_factory, raw_people):
     scores.write_parquet(folder / "scores.parquet")
     people = raw_people(600).with_columns(one=pl.lit(CANARY), none=pl.lit(None))
     people.write_csv(folder / "people.csv")
-    lines = (folder / "people.csv").read_text().splitlines()
     texts = {
-        "empty.csv": "",
-        "header.csv": "s,race\n",
         "one.csv": "s,race\n0.1,a\n0.2,a\n",
         "ragged.csv": f"s,race\n0.1,a\n0.1,b\n0.2,b,{CANARY}\n",
         "infinite.csv": "s,race\n0.1,a\n0.2,b\n650,b\ninf,a\n",
         "points.csv": "s,race\n0.1,a\n0.2,b\n650,b\n0.1,a\n",
         "ids.csv": "s,id\n" + "".join(f"0.5,{CANARY}{number}\n" for number in range(1000)),
-        "missing.csv": f"s,race\n,{CANARY}\nnan,b\n",
-        "twice.csv": "s,race,race\n0.1,a,a\n",
         "na.csv": f"s,race\n0.1,a\nNA,{CANARY}\n",
         "taken.csv": "s,race,S_repaired\n0.1,a,1\n",
         "a.csv": "id\n1\n",
         "people.txt": "a,b\n",
         "narrow.csv": f"a,b\n{CANARY},1\n",
-        "broken.csv": "\n".join([*lines[:2], CANARY, *lines[2:]]) + "\n",
         "into.dot": "digraph { age -> race }",
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
     (folder / "latin.csv").write_bytes(f"s,race\n0.1,a\n0.2,{CANARY}\xe4\n".encode("latin-1"))
-    (folder / "cut.parquet").write_bytes((folder / "scores.parquet").read_bytes()[:2000])
     pl.DataFrame({"s": [CANARY, "b"], "race": ["B", "W"]}).write_parquet(folder / "text.parquet")
     pl.DataFrame({"s": [0.5, 0.6], "race": ["Q", "R"]}).write_parquet(folder / "others.parquet")
     pl.DataFrame({"s": [0.1, 0.2, 0.3], "race": ["B", "W", "B"], "y": [0, 1, 2]}).write_parquet(
@@ -65,30 +58,20 @@ def folder(tmp_path_factory, raw_people):
 
 
 AUDIT = "audit {} --score s --sensitive race --n-bootstrap 20 --n-permutations 20"
-REPAIR = "repair {} --score s --sensitive race --out out.parquet"
+REPAIR = "repair --out out.parquet --score s --sensitive race {}"
 TRAIN = "train {} --label hired --sensitive sex --method dpp --out new.ft"
 FILES = [  # name of a file for `audit`, and what is said of it
     ("none.csv", "error: No such file: none.csv"),
     ("scores.csv sex", "several columns are separated by commas, as in --sensitive race,sex): sex"),
     (".", "error: This is a folder; give its files by a pattern, such as folder/*.parquet: ."),
-    ("'no*.csv'", "error: No file matches the pattern: no*.csv"),
-    ("empty.csv", "error: empty.csv is empty (0 bytes)."),
-    ("header.csv", "error: The table has no rows."),
     ("one.csv", "The rows fall into 1 group(s) of column 'race'; at least 2 are needed."),
     ("ragged.csv", "error: ragged.csv, line 4: the row does not have the 2 fields"),
-    ("cut.parquet", "error: cut.parquet is not a Parquet file, or is truncated"),
     ("infinite.csv", "Column 's' has 1 of 4 infinite values; drop or replace them."),
-    ("missing.csv", "No row of the table can be counted: 2 with no score"),
-    ("scores.csv scores.parquet", "of 2 formats (csv, parquet)"),
-    ("scores.csv a.csv", "a.csv has no column"),
-    ("twice.csv", "twice.csv has 2 columns named 'race'; choose one by its position: 'race#"),
     ("latin.csv", "latin.csv, line 3: the file is not UTF-8; give its --encoding (utf-8, latin-1"),
     ("na.csv", "not a number. If it marks a missing value, give it with --null; if numbers have a decimal comma, use"),
 ]
 OPTIONS = [  # of `audit`, and what is said of them
-    ("--score scor", "scores.csv has no column 'scor'; it has 's', 'race', 'y', 'w', 'region', 'age'."),
     ("--sensitive Rase", "scores.csv has no column 'Rase'; close to it: 'race'"),
-    ("--score race", "scores.csv, line 2: column 'race' contains something that is not a number"),
     ("--range 1", "--range must be two numbers, such as 300,850; got '1'"),
     ("--confidence 95", "confidence must be below 1"),
     ("--threshold 2", "--threshold has 1 of 1 values outside [0, 1]"),
@@ -105,15 +88,12 @@ OPTIONS = [  # of `audit`, and what is said of them
     ("--json .", "error: The output file is a folder: ."),
     ("--json scores.csv", "error: scores.csv is an input; choose another name for the output file."),
     ("--json a.csv", "error: The output file exists; use --force to overwrite it: a.csv"),
-    ("--json x --html x", "Two outputs have the same file name"),
     ("--json Scored.json --html scored.JSON", "Two outputs have the same file name"),  # on systems that ignore case
     ("--fail-above sdpp=.1", "does not know the metric 'sdpp'; it knows mean (mean_distance), largest"),
     ("--fail-above ratio=.1", "--fail-above does not know the metric 'ratio'"),
     ("--fail-below spdd=.1", "--fail-below does not know the metric 'spdd'; it knows ratio"),
     ("--fail-above spdd", "--fail-above must be NAME=NUMBER, such as mean=.1; got 'spdd'"),
-    ("--fail-above spdd=nan", "--fail-above must be NAME=NUMBER"),
     ("--fail-above err=.1", "A limit on err needs --label"),
-    ("--fail-above fpr=.1", "A limit on fpr needs --label"),
     ("--fail-above conditional=.1", "needs --strata"),
     ("--small-groups drop --min-group-size 5000", "--min-group-size 5000, 0 group(s) of column 'race' are left of 2"),
 ]
@@ -122,19 +102,10 @@ WRONG = [
     *((f"{AUDIT.format('scores.csv')} {options}", message) for options, message in OPTIONS),
     ("audit ids.csv --score s --sensitive id", "at least 1000 groups in column 'id'; --max-groups is 200"),
     (f"{REPAIR.format('scores.parquet')} --out out.xlsx", "no format that can be written; known extensions"),
-    (f"{REPAIR.format('scores.parquet')} --out none/out.parquet", "The folder of the output file does not exist"),
-    (f"{REPAIR.format('scores.parquet')} --out scores.parquet", "scores.parquet is an input; choose another name"),
-    (f"{REPAIR.format('scores.parquet')} --out scores.csv", "exists; use --force to overwrite it: scores.csv"),
-    (
-        REPAIR.format("'s*.parquet'") + " --force --out scores.parquet",
-        "scores.parquet is an input; choose another name",
-    ),
-    (f"{REPAIR.format('scores.parquet')} --out .", "The output file is a folder"),
+    (REPAIR.format("'s*.parquet' --force --out scores.parquet"), "scores.parquet is an input; choose another name"),
     (f"{REPAIR.format('scores.parquet')} --strata age", "has 20 different numbers"),
     (f"{REPAIR.format('scores.csv')} --strata age", "has 20 different numbers"),  # which are text in this file
-    (REPAIR.format("one.csv"), "The rows fall into 1 group(s) of column 'race'; at least 2 needed."),
     (REPAIR.format("taken.csv"), "The table has a column 'S_repaired' already; name another with --column"),
-    (REPAIR.format("ragged.csv"), "ragged.csv, line 4: the row does not have the 2 fields"),
     (REPAIR.format("text.parquet"), "Column 's' contains String, not numbers"),
     (REPAIR.format("points.csv"), "has 1 of 4 values outside [0, 1]. Give the range of possible scores with"),
     (f"{REPAIR.format('text.parquet')} --fit-on scores.parquet", "Column 's' contains text, not numbers"),
@@ -144,29 +115,19 @@ WRONG = [
     (f"{TRAIN.format('people.csv')} --label job", "error: Column 'job' has 3 different labels and "),
     (f"{TRAIN.format('people.csv')} --label one", "error: Column 'one' has 1 different label; two are needed."),
     ("train people.csv --label hired --sensitive person --out new.ft", "has 600 groups in column 'person'"),
-    ("train people.csv --label hired --sensitive one --out new.ft", "error: The rows fall into 1 group"),
     (f"{TRAIN.format('people.csv')} --sensitive none", "rows has a label and a group: "),
-    (f"{TRAIN.format('people.csv')} --out nowhere/m.ft", "error: The folder of the output file does not exist: no"),
-    (f"{TRAIN.format('people.csv')} --out people.csv", "error: people.csv is an input; choose another name"),
     (f"{TRAIN.format('people.csv')} --strata hired", "Column 'hired' is the label and cannot be a stratum as well"),
     (f"{TRAIN.format('people.csv')} --pos-label maybe", "--pos-label is none of the 2 labels of column 'hired'; write"),
     (TRAIN.format("people.txt"), "error: people.txt: unknown extension"),
-    (TRAIN.format("broken.csv"), "error: broken.csv, line 3: the row does not have the 10 fields"),
-    (TRAIN.format("empty.csv"), "error: empty.csv is empty (0 bytes)."),
-    ("train header.csv --label s --sensitive race --out new.ft", "error: The table has no rows."),
     ("score absent.ft people.csv --out x.csv", "error: No such file or directory: absent.ft"),
     ("score people.csv people.csv --out x.csv", "error: This is not a model file"),
     ("score repair.ft people.csv --out x.csv", "error: The file has no columns 'score', 'sensitive_feature_0'"),
-    ("score model.ft people.csv --out nowhere/x.csv", "error: The folder of the output file does not exist"),
     ("score model.ft people.csv --out x.docx", "error: x.docx: no format that can be written"),
-    ("score model.ft people.csv --out model.ft", "error: model.ft is an input; choose another name"),
     ("score model.ft narrow.csv --out x.csv", "The file has no columns 'region', 'hours', 'skill', 'job', 'joined'"),
     ("score model.ft scored.csv --out x.csv", "The table has a column 'score' already; name another with --column"),
-    ("score model.ft broken.csv --out x.csv", "error: broken.csv, line 3: the row does not have the 10 fields"),
 ]
 USAGE = [
     ("audit", ""),
-    ("audit scores.csv", ""),
     ("audit scores.csv --bogus", ""),
     ("bogus", "bogus"),
     (f"{AUDIT.format('scores.csv')} --n-bootstrap x", ""),
@@ -188,7 +149,6 @@ USAGE = [
     (f"{TRAIN.format('people.csv')} --amount .5 --max-disparity .1", "--max-disparity and --amount cannot be combined"),
     (f"{TRAIN.format('people.csv')} --blind", "--method dpp needs the group to score"),
     (f"{TRAIN.format('people.csv')} --missing drop", "--missing must be set_aside or group"),
-    (f"{TRAIN.format('people.csv')} --criterion odds", "must be demographic_parity, equalized_odds or equal_opp"),
     (f"{TRAIN.format('people.csv')} --criterion equalized_odds --method lr", "cannot be combined with --method lr"),
     (f"{TRAIN.format('people.csv')} --method blind-repair --aware", "--aware cannot be combined with --method blind"),
     (f"{TRAIN.format('people.csv')} --method blind-repair --target pooled", "--target cannot be combined with"),

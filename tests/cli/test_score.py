@@ -102,7 +102,7 @@ def test_missing_values_and_new_categories_are_counted(run, here, raw_people):
     assert (shown["scored"], shown["replaced"]) == (9, {"unseen category": {"region": 1}})
     text = call(run, "--force", files=["odd.csv"]).stdout
     assert "Without a score: 1 row, column 'hours' is not a number." in text
-    assert "Not seen in training: the category of 1 cell of column 'region'." in text
+    assert "Column 'region': 1 cell with a category that training did not see." in text
 
 
 def test_standard_input_and_output(run, here, raw_people):

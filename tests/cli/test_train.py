@@ -22,13 +22,8 @@ HOSTILE = ["<script>alert(1)</script>", "=cmd()", "🦊", "x" * 300, "\u202egpj"
 
 @pytest.fixture
 def here(here, raw_people):
-    """A folder with a raw table in several formats."""
-    people = raw_people(600)
-    people.write_csv("people.csv")
-    people.write_parquet("people.parquet")
-    people.write_ndjson("people.jsonl")
-    people.write_ipc("people.feather")
-    pl.read_csv("people.csv", infer_schema=False).write_csv("semicolon.csv", separator=";")
+    """A folder with a raw table."""
+    raw_people(600).write_csv("people.csv")
     return here
 
 
@@ -141,14 +136,6 @@ def test_the_figures_are_those_of_the_file_on_the_rows_held_out(run, here, raw_p
     assert figures["error_rate"] == pytest.approx(error, abs=0.01)
     disparity = ft.metrics.pairwise_disparity(scores, sensitive_features=new["sex"])
     assert figures["pairwise_disparity"] == pytest.approx(disparity, abs=0.01)  # the file sums up people's scores
-
-
-def test_every_format_gives_the_same_model(run, here):
-    first = summary_of(call(run, "--json", "--seed", 3, method="lr"))["held_out"]["figures"]
-    for name in ("people.parquet", "people.jsonl", "people.feather", "semicolon.csv"):
-        again = summary_of(call(run, "--json --seed 3 --force", files=[name], method="lr"))
-        for method, figures in first.items():
-            assert again["held_out"]["figures"][method] == pytest.approx(figures, abs=1e-6), name
 
 
 @pytest.mark.parametrize("aware", [True, False])
@@ -290,7 +277,9 @@ def test_numbers_are_predicted(run, here, paid, method):
     model = ft.load("model.ft")
     scores = model.score_rows(paid).scores
     assert 1000 < scores.mean() < 3000
-    if method != "lr":
+    if "the plain model is kept" in str(shown["outcome"]):  # groups differ little, and the error would rise
+        assert figures[method] == pytest.approx(figures["lr"], rel=1e-3)
+    elif method != "lr":
         assert figures[method]["rank_disparity"] < figures["lr"]["rank_disparity"]
 
 

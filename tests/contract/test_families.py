@@ -1,34 +1,21 @@
 """What all families of estimators promise: unusable rows are named without a value, and ``amount`` is a mixture."""
 
-import inspect
 import re
 
-import lightgbm
 import numpy as np
 import pytest
 from sklearn.base import clone, is_regressor
-from sklearn.linear_model import LogisticRegression, Ridge
 from tests.worlds import people
 
-import fairtransport as ft
-from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
+from . import test_invariance as invariance
+from .test_invariance import scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 
-TREES = {"n_estimators": 10, "num_leaves": 4, "verbose": -1, "n_jobs": 1}
-LOGISTIC = LogisticRegression()
 ESTIMATORS = {
-    "linear classifier": ft.TransportClassifier(distance="discrete", parity_weight=1.0),
-    "own weights": ft.TransportClassifier(parity_weight=1.0, group_specific=True),
-    "linear regressor": ft.TransportRegressor(parity_weight=1.0),
-    "repaired classifier": ft.QuantileRepairClassifier(LOGISTIC),
-    "repaired regressor": ft.QuantileRepairRegressor(Ridge()),
-    "blind classifier": ft.BlindRepairClassifier(LOGISTIC, LOGISTIC, cv=2),
-    "blind regressor": ft.BlindRepairRegressor(Ridge(), LOGISTIC, cv=2),
-    "boosted classifier": TransportBoostingClassifier(
-        lightgbm.LGBMClassifier(**TREES), parity_weight=0.3, random_state=0
-    ),
-    "boosted regressor": TransportBoostingRegressor(lightgbm.LGBMRegressor(**TREES), parity_weight=0.3, random_state=0),
+    name: estimator
+    for name, estimator in invariance.ESTIMATORS.items()
+    if name != "linear" and "neighbours" not in name
 }
 every = pytest.mark.parametrize("name", ESTIMATORS)
 
@@ -36,13 +23,6 @@ every = pytest.mark.parametrize("name", ESTIMATORS)
 def rows(estimator, n=400):
     X, y, group = people(n, groups=("canary-f", "canary-m"), real=is_regressor(estimator))
     return {"X": X, "y": y, "sensitive_features": group}
-
-
-def scores(model, X, group):
-    method = model.predict if is_regressor(model) else model.predict_proba
-    known = {"sensitive_features": group} if "sensitive_features" in inspect.signature(method).parameters else {}
-    found = method(X, **known)
-    return found if is_regressor(model) else found[:, 1]
 
 
 @every

@@ -11,6 +11,7 @@ import pytest
 from dask.sizeof import sizeof
 from distributed import Client
 from tests.tables.conftest import table_repair
+from tests.worlds import score_table
 
 import fairtransport as ft
 from fairtransport.auditing import Inference
@@ -32,19 +33,9 @@ QUICK = {"inference": Inference(n_bootstrap=20, n_permutations=20, random_state=
 def files(tmp_path_factory):
     """Six Parquet files of 40,000 rows; some rows have no score, some no group."""
     folder = tmp_path_factory.mktemp("rows")
-    rng = np.random.default_rng(0)
-    race = rng.choice(["B", "W", "X", None], N_ROWS, p=[0.3, 0.5, 0.19, 0.01])
-    scores = rng.beta(2, 3, N_ROWS) * (1 - 0.3 * (race == "B"))
-    scores[rng.integers(0, N_ROWS, 100)] = np.nan
-    table = pl.DataFrame(
-        {
-            "id": np.arange(N_ROWS),
-            "s": scores,
-            "race": race.tolist(),
-            "sex": rng.choice(["F", "M"], N_ROWS),
-            "y": (rng.random(N_ROWS) < np.nan_to_num(scores)).astype(int),
-            "w": rng.random(N_ROWS),
-        }
+    unscored, unknown = pl.col("id") % 2400 == 0, pl.col("id") % 100 == 1
+    table = score_table(N_ROWS, races=("B", "W", "X")).with_columns(
+        s=pl.when(unscored).then(np.nan).otherwise("s"), race=pl.when(~unknown).then("race")
     )
     size = N_ROWS // N_FILES
     for number in range(N_FILES):

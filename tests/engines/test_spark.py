@@ -6,25 +6,20 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as everyone writes it
-from tests.tables.conftest import table_repair
+from tests.tables.conftest import columns_of_scores, table_repair
 
 import fairtransport as ft
 from fairtransport.auditing import Inference
 
 pytestmark = pytest.mark.engines
 
-N_ROWS = 60_000
 COLUMNS = {"score": "s", "sensitive_features": ["race", "sex"]}
 QUICK = {"inference": Inference(n_bootstrap=20, n_permutations=20, random_state=0)}
 
 
 @pytest.fixture(scope="module")
 def columns():
-    rng = np.random.default_rng(0)
-    race = rng.choice(["B", "W", "X"], N_ROWS)
-    scores = rng.beta(2, 3, N_ROWS) * (1 - 0.3 * (race == "B"))
-    sex = rng.choice(["F", "M"], N_ROWS)
-    return {"id": np.arange(N_ROWS), "s": scores, "race": race, "sex": sex, "y": (rng.random(N_ROWS) < scores) + 0}
+    return columns_of_scores(60_000)
 
 
 @pytest.fixture(scope="module")

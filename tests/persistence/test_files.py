@@ -111,22 +111,6 @@ def test_metadata_requests_and_output_survive(tmp_path):
     assert isinstance(ft.load(ft.save(scaler, tmp_path / "s.ft")).transform(frame[["hours"]]), pd.DataFrame)
 
 
-def test_in_another_process(tmp_path):
-    """A file says everything: a new process that knows nothing predicts the same."""
-    model, X, group = fitted("repair of logistic regression")
-    path = ft.save(model, tmp_path / "model.ft")
-    np.save(tmp_path / "X.npy", X)
-    code = (
-        "import sys, numpy as np, fairtransport as ft\n"
-        "model, X = ft.load(sys.argv[1]), np.load(sys.argv[2])\n"
-        "scores = model.predict_proba(X, sensitive_features=sys.argv[3].split(','))\n"
-        "print(np.ascontiguousarray(scores[:, 1]).tobytes().hex())\n"
-    )
-    command = [sys.executable, "-c", code, str(path), str(tmp_path / "X.npy"), ",".join(group)]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    np.testing.assert_array_equal(np.frombuffer(bytes.fromhex(output)), scores_of(ft.load(path), X, group))
-
-
 @pytest.mark.parametrize("name", SUMMED_UP)
 def test_no_score_of_a_person_is_in_the_file(name, tmp_path):
     model, _, _ = fitted(name)

@@ -27,7 +27,7 @@ import fairtransport as ft
 from fairtransport import QuantileRepair
 from fairtransport._warnings import FairnessWarning
 from fairtransport.boosting import TransportBoostingClassifier
-from fairtransport.persistence import TreeClassifier, TreeRegressor, describe
+from fairtransport.persistence import TreeClassifier, describe
 from fairtransport.persistence import trees as _trees
 from fairtransport.persistence._files import pack_model, unpack_model
 
@@ -101,29 +101,6 @@ def test_a_closing_repair_is_summed_up_and_given_back(trees, tmp_path):
     exact = ft.load(ft.save(model, tmp_path / "exact.ft", people_per_point=1))
     known = {"sensitive_features": group}
     np.testing.assert_array_equal(exact.predict_proba(X, **known), model.predict_proba(X, **known))
-
-
-@pytest.mark.parametrize(
-    "trees",
-    [
-        TREES["lightgbm"](),
-        TREES["xgboost"](),
-        RandomForestClassifier(n_estimators=10, min_samples_leaf=5, random_state=0),
-        RandomForestRegressor(n_estimators=10, min_samples_leaf=5, random_state=0),
-    ],
-    ids=lambda trees: type(trees).__name__,
-)
-def test_repairs_around_trees_can_be_saved_too(trees, tmp_path):
-    X, y, group = data("table")
-    is_forest, is_regressor = "Forest" in type(trees).__name__, type(trees) is RandomForestRegressor
-    X, known = X.drop(columns="kind") if is_forest else X, {"sensitive_features": group}
-    repair = ft.QuantileRepairRegressor if is_regressor else ft.QuantileRepairClassifier
-    model = repair(trees).fit(X, (y == "yes") * 1, **known)
-    again = ft.load(ft.save(model, tmp_path / "model.ft", people_per_point=1))
-    predict = "predict" if is_regressor else "predict_proba"
-    np.testing.assert_array_equal(getattr(again, predict)(X, **known), getattr(model, predict)(X, **known))
-    assert isinstance(again.estimator_, TreeRegressor if is_regressor else TreeClassifier)
-    assert "that of one training row" in describe(tmp_path / "model.ft")["reveals"]
 
 
 @pytest.mark.parametrize("trees", TREES)

@@ -23,6 +23,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "crash"))
+from killed_streams import forked
+
 import fairtransport as ft
 from fairtransport.serving import ServerSettings, serve
 from fairtransport.serving._adjusting import AdjustedScoring, _Waiting, read_answers
@@ -96,17 +99,6 @@ def run_clients(port, home):
     for thread in threads:
         thread.join()
     (home / "answers.json").write_text(json.dumps({"answers": answers, "wrong": wrong}))
-
-
-def forked(function, *arguments):
-    pid = os.fork()
-    if pid == 0:
-        try:
-            function(*arguments)
-        except BaseException:  # noqa: BLE001 - the parent sees the status
-            os._exit(1)
-        os._exit(0)
-    return pid
 
 
 def replayed(model, store, home):

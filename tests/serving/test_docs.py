@@ -4,12 +4,11 @@ import json
 import os
 import re
 import shutil
-import socket
 import sys
 from pathlib import Path
 
 import pytest
-from tests.processes import run_block, with_command
+from tests.processes import free_port, run_block, with_command
 
 pytestmark = [pytest.mark.trust, pytest.mark.skipif(shutil.which("curl") is None, reason="the page uses curl")]
 
@@ -19,8 +18,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="u
 def test_the_page_from_top_to_bottom(tmp_path):
     environment = with_command(tmp_path / "bin")
     environment["PATH"] += os.pathsep + str(Path(sys.executable).parent)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     blocks = re.findall(r"^```(python|sh)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
     assert len(blocks) == 4
     for language, text in blocks:

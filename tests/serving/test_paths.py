@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import socket
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from fairtransport.metrics import noise_floor, pairwise_disparity
 from fairtransport.persistence import make_keys
 from fairtransport.serving._answers import Answer
 from fairtransport.serving._counters import SCORE_BINS, RequestCounts, ScoreCounts, SharedCounts
+from fairtransport.serving._sockets import listen
+from fairtransport.serving.bodies import FORMATS
 from fairtransport.tabular.rows import ReasonKind, RowReason
 
 
@@ -70,6 +73,13 @@ def test_small_groups_are_not_shown(client, rows, name):
     assert 'group="M"' in served.get("/metrics").text
 
 
+def test_answers_on_kept_connections_do_not_wait_for_an_acknowledgement():
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted = listener.accept()[0]
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        accepted.close()
+
+
 def test_processes_share_their_counts_and_go_on_after_a_kill(tmp_path):
     first, second = (RequestCounts(SharedCounts(tmp_path, 2, index)) for index in range(2))
     first.add(200, 0.01)
@@ -96,7 +106,9 @@ def test_the_example_of_the_description_is_scored(client, name):
     served = client(name)
     document = served.get("/openapi.json").json()
     assert document["openapi"].startswith("3.1")
-    body = document["paths"]["/score"]["post"]["requestBody"]["content"]["application/json"]
+    bodies = document["paths"]["/score"]["post"]["requestBody"]["content"]
+    body = bodies["application/json"]
+    assert {*bodies} == {*FORMATS}
     assert None not in ask(served, body["example"]).json()["scores"]
     row = document["components"]["schemas"]["Row"]
     assert set(row["required"]) <= set(row["properties"])

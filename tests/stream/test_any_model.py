@@ -4,6 +4,7 @@ Rows of unknown groups are rejected, pooled or taken for the largest group, as o
 """
 
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,16 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from tests.worlds import people
 from typer.testing import CliRunner
 
 import fairtransport as ft
 from fairtransport.cli.app import app
+from fairtransport.linear import OnlineSettings
+from fairtransport.metrics import kolmogorov_smirnov_disparity
 from fairtransport.stream import ContinualAdjuster
 from fairtransport.tabular import RowScorer, TableModel
 
@@ -126,7 +130,7 @@ def test_lines_that_cannot_be_scored_are_rejected_with_their_reason(tmp_path):
     write_rows(rows, spoiled.assign(job=["secret", *spoiled["job"][1:]]))
     result = run(tmp_path, *common, "--out", tmp_path / "table.jsonl")
     assert (tmp_path / "table.jsonl.rejected.jsonl").read_text() == (tmp_path / "out.jsonl.rejected.jsonl").read_text()
-    assert "column 'job' has categories that training did not see" in result.stderr
+    assert "column 'job' has cells with a category that training did not see" in result.stderr
     assert "3 lines rejected" in result.stderr
     assert "1 cell unlike those of training" in result.stderr
     assert "secret" not in result.stderr
@@ -152,3 +156,113 @@ def test_rows_of_no_known_group_teach_nothing():
         assert [g.rows for g in whole.groups] == [g.rows for g in part.groups]
         after = [a.adjust(X[60:], sensitive_features={"g": group[60:]}).scores for a in (one, other)]
         np.testing.assert_array_equal(*after)
+
+
+# Blind repair: rows are scored without their groups. Regressors: in units of y, beyond the range of the first rows.
+
+WORLD = {"shift": (1.2, 0.0), "coef": (1.0, 1.0)}
+
+
+def test_scores_need_no_group_and_known_groups_are_monitored(tmp_path):
+    X, y, group = people(1200, **WORLD)
+    model = ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2).fit(
+        X, y, sensitive_features=group
+    )
+    new, _, new_group = people(400, seed=1, **WORLD)
+    expected = model.predict_proba(new)[:, 1]
+    some = np.where(np.arange(400) < 300, new_group, "unseen")
+    with ContinualAdjuster(model, store=tmp_path / "store") as adjuster:
+        without = adjuster.adjust(new)
+        report = adjuster.adjust(new, sensitive_features=some)
+        for one in (without, report):
+            np.testing.assert_array_equal(one.scores, expected)
+            assert (one.updates, one.moved) == (0, 0.0)
+        assert [reading.rows for reading in without.groups] == [0, 0]
+        assert sum(reading.rows for reading in report.groups) == 300
+        assert 0 < report.disparity_after < 0.2
+        again = adjuster.adjust(new, sensitive_features=new_group).disparity_after
+        adjuster.checkpoint()
+    resumed = ContinualAdjuster.resume(tmp_path / "store")
+    assert (resumed.batches, resumed.rows) == (3, 1200)
+    assert resumed.adjust(new, sensitive_features=new_group).disparity_after == pytest.approx(again, abs=0.02)
+    resumed.close()
+
+
+def test_a_drift_raises_an_alarm_without_labels():
+    X, y, group = people(1200, **WORLD)
+    model = ft.BlindRepairRegressor(LinearRegression(), LogisticRegression(), cv=2).fit(X, y, sensitive_features=group)
+    adjuster, alarms = ContinualAdjuster(model), []
+    for batch in range(30):
+        new, _, new_group = people(100, seed=batch + 1, **WORLD)
+        alarms.append(adjuster.adjust(new + (1.5 if batch >= 15 else 0.0), sensitive_features=new_group).alarm)
+    assert not any(alarms[:15])
+    assert any(alarms[15:])
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_lines_without_the_group(kind, tmp_path):
+    """Absent, missing and unseen groups are scored; a feature that is absent is not."""
+    X, y, group = people(600, **WORLD)
+    table = pd.DataFrame({"x": X[:, 0], "z": X[:, 1], "hired": np.where(y, "yes", "no"), "sex": group})
+    repair = ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2)
+    model = TableModel(repair, label="hired", sensitive_features=["sex"]).fit(table)
+    ft.save(model, tmp_path / "model.ft")
+    new = table[["x", "z", "sex"]].head(4)
+    if kind == "csv":
+        new.drop(columns="sex").to_csv(tmp_path / "rows.csv", index=False)
+    else:
+        rows = new.to_dict("records")
+        rows[1]["sex"], rows[2]["sex"] = None, "unseen"
+        del rows[3]["sex"]
+        lines = [*rows, {"x": 1.0, "sex": "a"}]
+        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    options = ("--sensitive", "sex", "--out", tmp_path / f"out.{kind}", "--max-rejected", 1)
+    result = run(tmp_path, *options, tmp_path / f"rows.{kind}")
+    assert result.exit_code == 0, result.output
+    out = pd.read_csv(tmp_path / "out.csv") if kind == "csv" else pd.read_json(tmp_path / "out.jsonl", lines=True)
+    np.testing.assert_allclose(out["score"], model.score_rows(new).scores, atol=1e-9)
+    assert len(out) == 4
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_the_repair_follows_a_drift_without_labels(wrapped, tmp_path):
+    X, y, group = people(3000, real=True)
+    y = 1000 * y
+    model = ft.QuantileRepairRegressor(Ridge(), repair=ft.QuantileRepair(online=OnlineSettings(500))).fit(
+        X, y, sensitive_features=group
+    )
+    drifted = X + (group == "b")[:, None] * [0.0, 2.0, 0.0]
+    given = drifted if wrapped else model.estimator_.predict(drifted)
+    before = model.predict(drifted, sensitive_features=group)
+    adjuster = ContinualAdjuster(model if wrapped else model.repair_, store=tmp_path / "store", checkpoint_every=4)
+    for rows in np.array_split(np.arange(len(X)), 15):
+        adjuster.adjust(given[rows], sensitive_features=group[rows])
+    adjuster.close()
+    resumed = ContinualAdjuster.resume(tmp_path / "store").model
+    use = resumed.predict if wrapped else resumed.transform
+    after = np.asarray(use(given, sensitive_features=group))
+    distances = [kolmogorov_smirnov_disparity(x, sensitive_features=group) for x in (before, after)]
+    assert distances[0] > 0.4
+    assert distances[1] < 0.15
+
+
+@pytest.mark.parametrize("options", [{}, {"group_specific": True}, {"target": "barycenter"}])
+def test_a_linear_regressor_follows_a_drift_without_labels(options, tmp_path):
+    X, y, group = people(3000, real=True)
+    y = 1000 * y
+    kind = ft.TransportRegressor if options else partial(ft.TransportRegressor, distance="discrete")
+    aware = np.column_stack((X, group == "b"))
+    model = kind(parity_weight=3.0, online=OnlineSettings(300), **options).fit(aware, y, sensitive_features=group)
+    drifted = aware + (group == "b")[:, None] * [0.0, 2.0, 0.0, 0.0]
+    before = model.predict(drifted, sensitive_features=group)
+    adjuster = ContinualAdjuster(model, store=tmp_path / "store", checkpoint_every=4, trust_radius=5.0)
+    for rows in np.array_split(np.arange(len(X)), 30):
+        report = adjuster.adjust(drifted[rows], sensitive_features=group[rows])
+        assert np.isfinite(report.scores).all()
+    adjuster.close()
+    resumed = ContinualAdjuster.resume(tmp_path / "store").model
+    after = resumed.predict(drifted, sensitive_features=group)
+    np.testing.assert_array_equal(after, adjuster.model.predict(drifted, sensitive_features=group))
+    distances = [kolmogorov_smirnov_disparity(x, sensitive_features=group) for x in (before, after)]
+    assert distances[0] > 0.4
+    assert distances[1] < 0.5 * distances[0]

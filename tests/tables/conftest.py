@@ -4,10 +4,12 @@ from functools import partial
 
 import dask.dataframe as dd
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.worlds import score_table
 
 import fairtransport as ft
 
@@ -48,6 +50,12 @@ def to_table(request):
     if request.param == "spark":
         return partial(_on_spark, request.getfixturevalue("spark"))
     return ENGINES[request.param]
+
+
+def columns_of_scores(n=400, seed=0, *, races=("B", "W", "it's"), grid=None):
+    """Return the columns of `score_table` as arrays; with ``grid``, scores are multiples of 1 / grid."""
+    columns = {name: column.to_numpy().copy() for name, column in score_table(n, seed, races=races).to_dict().items()}
+    return columns if grid is None else columns | {"s": np.round(columns["s"] * grid) / grid}
 
 
 def table_repair(repair=None, **options):

@@ -1,6 +1,6 @@
 """Columns are addressed literally: a name is never a pattern, an expression, or another column's name in other case."""
 
-from functools import cache
+from functools import cache, partial
 
 import duckdb
 import numpy as np
@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.worlds import write_table
 
 import fairtransport as ft
 from fairtransport import GroupPolicy
@@ -178,6 +179,7 @@ def test_names_that_are_equal_as_text_are_refused():
 
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "feather")
+write = partial(write_table, quote_style="always")
 
 
 def stored_name(name, ending):
@@ -187,20 +189,6 @@ def stored_name(name, ending):
     if ending in {"csv", "tsv"}:
         return name.strip() or None if name != "\ufeffh" else name
     return name
-
-
-def write(path, columns):
-    frame = pl.DataFrame(columns)
-    ending = path.suffix[1:]
-    if ending in {"csv", "tsv"}:
-        frame.write_csv(path, separator="\t" if ending == "tsv" else ",", quote_style="always")
-    elif ending == "jsonl":
-        frame.write_ndjson(path)
-    elif ending == "parquet":
-        frame.write_parquet(path)
-    else:
-        frame.write_ipc(path, compat_level=pl.CompatLevel.oldest())
-    return path
 
 
 @pytest.mark.parametrize("step", [12, pytest.param(3, marks=pytest.mark.trust)])

@@ -14,19 +14,9 @@ from fairtransport import GroupPolicy
 from fairtransport.histograms import count_scores
 from fairtransport.tables import count_table, open_table
 
+from .conftest import columns_of_scores
+
 CANARY = "canary-value"
-
-
-def columns_at_random(seed=0, n=400):
-    rng = np.random.default_rng(seed)
-    return {
-        "s": rng.beta(2, 3, n),
-        "race": rng.choice(["B", "W", "it's"], n),
-        "sex": rng.choice(["F", "M"], n),
-        "y": rng.integers(0, 2, n),
-        "region": rng.choice(["n", "o", "p"], n),
-        "w": rng.random(n) + 0.1,
-    }
 
 
 def counted(table, **options):
@@ -45,7 +35,7 @@ def with_gaps(columns, **gaps):
 @pytest.mark.parametrize("grouping", ["crossed", "each"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_counts_are_those_of_numpy(to_table, weighted, grouping):
-    columns, policy = columns_at_random(), GroupPolicy(crossed=grouping == "crossed")
+    columns, policy = columns_of_scores(), GroupPolicy(crossed=grouping == "crossed")
     own = {name: columns[name] for name in ("race", "sex")}
     weights = columns["w"] if weighted else None
     options = {"label": "y", "strata": "region", "weight": "w" if weighted else None}
@@ -57,7 +47,7 @@ def test_the_counts_are_those_of_numpy(to_table, weighted, grouping):
     np.testing.assert_allclose(found.by_class, direct.by_class, rtol=1e-14, atol=0)
     np.testing.assert_allclose(found.squares_by_class, direct.squares_by_class, rtol=1e-14, atol=0)
     assert counts.set_aside == {}
-    assert list(counts.strata) == ["n", "o", "p"]
+    assert list(counts.strata) == ["n", "o"]
     for name, part in counts.strata.items():
         mine = columns["region"] == name
         direct = count_scores(
@@ -132,12 +122,12 @@ def test_the_larger_label_is_the_positive_one(to_table, labels):
 
 def test_what_is_missing_is_counted_by_reason(to_table):
     """Each row once, under the first reason: score, weight, group, label. Missing strata are a stratum."""
-    columns = with_gaps(columns_at_random(), s=(0, 1, 2), w=(2, 3), race=(0, 4, 5), sex=(5, 6), y=(6, 7), region=(8,))
+    columns = with_gaps(columns_of_scores(), s=(0, 1, 2), w=(2, 3), race=(0, 4, 5), sex=(5, 6), y=(6, 7), region=(8,))
     options = {"sensitive_features": ["race", "sex"], "label": "y", "strata": "region", "weight": "w"}
     counts = counted(to_table(columns), **options)
     assert counts.set_aside == {"no score": 3, "no weight": 1, "no group": 3, "no label": 1}
     assert counts.histograms.rows.sum() == 400 - 8
-    assert list(counts.strata) == ["n", "o", "p", "missing"]
+    assert list(counts.strata) == ["n", "o", "missing"]
     assert counts.strata["missing"].rows.sum() == 1
     assert sum(part.rows.sum() for part in counts.strata.values()) == 400 - 8
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from tests.worlds import write_table as write
 
 from fairtransport import GroupPolicy
 from fairtransport.tables import Columns, count_table, open_files
@@ -39,32 +39,6 @@ def rows(n=300, seed=0):
         s=pl.when(gone).then(None).otherwise(pl.col("s")),
         race=pl.when(gone.shift(1, fill_value=False)).then(None).otherwise(pl.col("race")),
     )
-
-
-def pack(path, content):
-    if path.suffix == ".gz":
-        path.write_bytes(gzip.compress(content, 1))
-    elif path.suffix == ".zst":
-        with pa.CompressedOutputStream(str(path), "zstd") as out:
-            out.write(content)
-    else:
-        path.write_bytes(content)
-    return path
-
-
-def write(path, frame):
-    """Write a frame with the library that is the usual one for the format, not with ours."""
-    name = path.name
-    if ".csv" in name or ".tsv" in name:
-        separator = "\t" if ".tsv" in name else ","
-        return pack(path, frame.write_csv(separator=separator).encode())
-    if ".jsonl" in name:
-        return pack(path, frame.write_ndjson().encode())
-    if ".parquet" in name:
-        frame.write_parquet(path)
-    else:
-        feather.write_feather(frame.to_arrow(), str(path))
-    return path
 
 
 def text(path, content, encoding="utf-8"):

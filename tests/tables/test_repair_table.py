@@ -13,25 +13,10 @@ from sklearn.exceptions import NotFittedError
 
 import fairtransport as ft
 
-from .conftest import table_repair
+from .conftest import columns_of_scores, table_repair
 
 COLUMNS = {"score": "s", "sensitive_features": ["race", "sex"]}
 ONE = {"score": "s", "sensitive_features": "g", "n_bins": 4}
-
-
-def columns_at_random(*, on_grid, n=400, seed=0, n_bins=64):
-    rng = np.random.default_rng(seed)
-    race = rng.choice(["B", "W"], n)
-    scores = rng.beta(2, 3, n) * (1 - 0.3 * (race == "B"))
-    if on_grid:
-        scores = np.round(scores * n_bins) / n_bins
-    return {
-        "id": np.arange(n),
-        "s": scores,
-        "race": race,
-        "sex": rng.choice(["F", "M'"], n),
-        "w": rng.integers(1, 4, n),
-    }
 
 
 def repair_of_rows(*arguments, **options):
@@ -51,12 +36,12 @@ def repaired(native, order="id", output="repaired"):
 @pytest.mark.parametrize("target", ["barycenter", "barycenter_w2", "pooled", ("W", "F"), [0.25, 0.5, 0.75]])
 @pytest.mark.parametrize("amount", [1.0, 0.4])
 def test_on_the_grid_it_is_the_repair_of_arrays(target, amount):
-    columns = columns_at_random(on_grid=True)
+    columns = columns_of_scores(grid=64)
     table = pl.LazyFrame(columns)
     exact = repair_of_rows(target, amount).fit(columns["s"], sensitive_features=groups_of(columns))
     found = ft.repair.TableRepair(repair_of_rows(target, amount), **COLUMNS, n_bins=64).fit(table)
     rng = np.random.default_rng(1)
-    new = {"id": np.arange(500), "s": rng.random(500), **groups_of(columns_at_random(on_grid=False, n=500, seed=2))}
+    new = {"id": np.arange(500), "s": rng.random(500), **groups_of(columns_of_scores(500, seed=2))}
     direct = exact.transform(new["s"], sensitive_features=groups_of(new))
     np.testing.assert_allclose(found.repair_.transform(new["s"], sensitive_features=groups_of(new)), direct, atol=1e-12)
     np.testing.assert_allclose(repaired(found.transform(pl.LazyFrame(new))), direct, atol=1e-12)
@@ -65,7 +50,7 @@ def test_on_the_grid_it_is_the_repair_of_arrays(target, amount):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_engine_learns_and_repairs_alike(to_table, weighted):
-    columns = columns_at_random(on_grid=True)
+    columns = columns_of_scores(grid=64)
     table = to_table(columns)
     found = table_repair(**COLUMNS, n_bins=64, weight="w" if weighted else None).fit(table)
     weights = columns["w"] if weighted else None
@@ -80,7 +65,7 @@ def test_every_engine_learns_and_repairs_alike(to_table, weighted):
 @pytest.mark.parametrize("n_bins", [20, 300, 1 << 14])
 def test_off_the_grid_it_keeps_the_stated_bound(n_bins):
     """T(a - h) <= T'(s) <= T(b) + h, with a and b the nearest nodes of the group's rows around s."""
-    columns = columns_at_random(on_grid=False, n=600)
+    columns = columns_of_scores(600)
     exact = repair_of_rows().fit(columns["s"], sensitive_features=groups_of(columns))
     found = table_repair(**COLUMNS, n_bins=n_bins).fit(pl.DataFrame(columns))
     points, width = np.random.default_rng(3).random(2000), 1 / n_bins
@@ -100,14 +85,14 @@ def test_off_the_grid_it_keeps_the_stated_bound(n_bins):
 
 
 def test_lazy_stays_lazy_and_eager_keeps_its_order(to_table):
-    columns = columns_at_random(on_grid=True)
+    columns = columns_of_scores(grid=64)
     found = table_repair(**COLUMNS, n_bins=64).fit(pl.DataFrame(columns))
     mixed = {name: column[np.random.default_rng(0).permutation(400)] for name, column in columns.items()}
     result = nw.from_native(found.transform(to_table(mixed)))
     if isinstance(result, nw.DataFrame):
         assert result["id"].to_list() == mixed["id"].tolist()
     else:
-        assert result.collect().shape == (400, 6)
+        assert result.collect().shape == (400, 8)
 
 
 def test_what_is_clamped_and_what_gets_no_score(to_table):
@@ -142,12 +127,12 @@ def test_other_ranges_and_names(to_table):
 
 
 def test_the_parquet_file_says_all(tmp_path):
-    columns = columns_at_random(on_grid=False)
+    columns = columns_of_scores()
     found = table_repair(**COLUMNS, n_bins=128).fit(pl.DataFrame(columns))
     path = found.lookup().to_parquet(tmp_path / "repair.parquet")
     lookup = pq.read_table(path)
     assert lookup.column_names == ["race", "sex", "bin", "start", "base", "slope"]
-    assert lookup.num_rows == 4 * 129
+    assert lookup.num_rows == 6 * 129
     about = json.loads(lookup.schema.metadata[b"fairtransport"])
     rows = pl.DataFrame(columns).with_columns(
         bin=((pl.col("s") - about["low"]) * about["scale"] - about["slack"]).ceil().cast(pl.Int64)
@@ -160,18 +145,18 @@ def test_the_parquet_file_says_all(tmp_path):
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_the_lookup_is_a_frame_of_any_library(library):
-    columns = columns_at_random(on_grid=True)
+    columns = columns_of_scores(grid=64)
     repair = table_repair(**COLUMNS, n_bins=16).fit(pl.DataFrame(columns))
     frame = nw.from_native(repair.lookup().to_frame(library))
     assert frame.implementation.value == library
     assert frame.columns == ["race", "sex", "bin", "start", "base", "slope"]
-    assert frame.shape == (4 * 17, 6)
+    assert frame.shape == (6 * 17, 6)
     with pytest.raises(ValueError, match="library must be one of"):
         repair.lookup().to_frame("excel")
 
 
 def test_a_repair_is_cloned_by_fit_and_a_fitted_one_needs_none():
-    table = pl.DataFrame(columns_at_random(on_grid=True))
+    table = pl.DataFrame(columns_of_scores(grid=64))
     plain = repair_of_rows()
     unfitted = ft.repair.TableRepair(plain, **COLUMNS, n_bins=64)
     with pytest.raises(NotFittedError):
@@ -221,7 +206,7 @@ def test_other_refusals():
 
 
 def test_pandas_keeps_its_index():
-    columns = columns_at_random(on_grid=True)
+    columns = columns_of_scores(grid=64)
     frame = pd.DataFrame(columns, index=np.arange(400)[::-1] * 3)
     found = table_repair(**COLUMNS).fit(frame)
     assert found.transform(frame).index.equals(frame.index)

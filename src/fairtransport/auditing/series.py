@@ -223,7 +223,8 @@ def _order(values: Any) -> Any:
 
 
 def _lines(series: AuditSeries) -> Iterator[str]:
-    yield from wrap(f"Audits of {series.overall.rows:,} rows by {one_line(series.by)}")
+    overall = series.overall
+    yield from wrap(f"Audits of {overall.rows:,} rows by {one_line(series.by)}{overall.provenance.label_text}")
     yield ""
     yield from wrap(one_line(series.sentence))
     yield ""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import shlex
-import sys
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
@@ -172,11 +170,6 @@ def _parameters(target: Any) -> list[inspect.Parameter]:
         kind = Annotated[hints[one.name], infos[one.name]] if one.name in infos else hints[one.name]
         parameters.append(one.replace(kind=one.KEYWORD_ONLY, annotation=kind))
     return parameters
-
-
-def command_line() -> str:
-    """Return the command as it was typed, with the program's name instead of its path."""
-    return shlex.join(["fairtransport", *sys.argv[1:]])
 
 
 def make_policy(

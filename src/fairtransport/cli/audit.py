@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path  # noqa: TC003 - typer reads it
@@ -17,11 +19,9 @@ from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse, print_stderr
 from fairtransport.cli._file_audits import AuditPlan
 from fairtransport.cli._limits import ABOVE, BELOW, EXCEEDED, parse_limits
-from fairtransport.cli._output import Output, print_positive, progress_bar, spinner, stderr_is_terminal
+from fairtransport.cli._output import Output, progress_bar, spinner, stderr_is_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from fairtransport.auditing import Provenance
     from fairtransport.causal import CounterfactualAudit
     from fairtransport.tables import TableCounts
@@ -100,6 +100,7 @@ def measure_effects(
     files: list[str], plan: AuditPlan, options: EffectOptions
 ) -> tuple[TableCounts, Provenance, CounterfactualAudit]:
     """Score the rows of files, count the scores for their audit, and measure the effects of paths."""
+    from fairtransport.tables.column_roles import free_name  # noqa: PLC0415
     from fairtransport.tabular.file_scoring import collect_file  # noqa: PLC0415
 
     inference = plan.drawing["inference"]
@@ -107,7 +108,7 @@ def measure_effects(
     if not hasattr(model, "score_rows"):
         raise TypeError(f"{options.model} holds a {type(model).__name__}, which has no scores.")
     with plan.reading.open(files) as opened, progress_bar("Reading") as tell:
-        score = _free_name("score", opened.names)
+        score = free_name("score", opened.names)
         columns, paths = shared.name_columns(opened, **{**plan.names, "score": score}), opened.paths
         table = collect_file(opened, guess=True, on_progress=tell)
     if len(columns.sensitive_features) != 1:
@@ -178,12 +179,6 @@ def _with_labels_as_text(table: Any, label: str | None) -> Any:
         raise misuse("--pos-label needs --label")
     texts = [None if value is None else str(value) for value in table[label].to_pylist()]
     return table.set_column(table.column_names.index(label), label, [texts])
-
-
-def _free_name(name: str, taken: Collection[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 @shared.described(
@@ -361,7 +356,7 @@ def run_audit(
             counts, provenance, effects = measure_effects(files, plan, paths)
         else:
             counts, provenance = plan.count(files)
-    provenance = replace(provenance, title=title, command=shared.command_line())
+    provenance = replace(provenance, title=title, command=shlex.join(["fairtransport", *sys.argv[1:]]))
     result = plan.audit(counts, provenance, by=by)
     _report(result, html, markdown, output, effects)
     audits = {None: result} if by is None else result.audits
@@ -389,7 +384,6 @@ def _report(
     if output.write_json(text if effects is None else {**json.loads(text), "effects": effects.to_dict()}):
         return
     typer.echo(str(audit))
-    print_positive(getattr(audit, "overall", audit).provenance)
     if effects is not None:
         typer.echo(f"\n{effects}")
     output.print_paths({"Page": html, "Markdown": markdown})

@@ -111,13 +111,12 @@ def run_score(
                 on_progress=tell,
             )
     listed = rejected if result.set_aside else None
-    cells = sorted(result.replaced.items())
     summary = {
         "rows": result.rows,
         "scored": result.scored,
         **({} if result.positive is None else {"positive": result.positive}),
         "set_aside": result.set_aside,
-        "replaced": {kind: {name: n for (one, name), n in cells if one == kind} for (kind, _), _ in cells},
+        "replaced": result.counts,
         "rejected": None if listed is None else str(listed),
         "warnings": warnings,
         "written": out,
@@ -185,19 +184,13 @@ def _nameless_file() -> Iterator[tuple[Any, str]]:
         yield file, str(descriptors / str(file.fileno()))
 
 
-# What a cell may have that is not as in training: the sentence about so many cells of a column.
-_CELLS = {
-    "unreadable": "Treated as missing: {} without a readable number or date.",
-    "unseen category": "Not seen in training: the category of {}.",
-    "rare or unseen category": "Rare in training or not seen there: the category of {}.",
-}
-
-
 def _summary(result: FileScores, warnings: list[str]) -> Iterator[str]:
     decided = "" if result.positive is None else f" {result.positive:,} have a positive decision."
     yield f"{result.scored:,} of {result.rows:,} rows have a score.{decided}"
     for reason, rows in result.set_aside.items():
         yield f"Without a score: {count_of(rows, 'row')}, {reason}."
-    for (kind, name), n_cells in sorted(result.replaced.items()):
-        yield _CELLS[kind].format(f"{count_of(n_cells, 'cell')} of column {name!r}")
+    from fairtransport.tabular.rows import REPLACED  # noqa: PLC0415 - loaded by now
+
+    for (kind, name), n_cells in result.replaced.items():
+        yield f"Column {name!r}: {count_of(n_cells, 'cell')} with {REPLACED[kind]}."
     yield from (f"Note: {text}" for text in warnings)

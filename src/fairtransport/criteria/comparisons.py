@@ -132,6 +132,17 @@ class Comparisons:
         weights = np.where(empty[self.pairs].any(axis=1), 0.0, self.weights)
         return replace(self, n_rows=len(rows), cells=tuple(cells), weights=weights, row_weights=row_weights)
 
+    def within(self, parts: Ints) -> Comparisons:
+        """Return the same pairs within each part of the rows, for scores that each have a model of their own."""
+        numbers, n_cells = range(int(parts.max()) + 1), len(self.cells)
+        return replace(
+            self,
+            cells=tuple(cell[parts[cell] == number] for number in numbers for cell in self.cells),
+            pairs=np.concatenate([self.pairs + number * n_cells for number in numbers]),
+            weights=np.tile(self.weights, len(numbers)),
+            names=(), strata=(), families=None,
+        )  # fmt: skip
+
     def reweighted(self, weights: Floats) -> Comparisons:
         """Return the same pairs with other weights."""
         return replace(self, weights=np.asarray(weights, dtype=np.float64))

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from fairtransport._arrays import Floats, Ints
 
-
 DEFAULT_BINS = 1 << 14
 MOST_BINS = 1 << 20
 

@@ -12,7 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     from fairtransport._arrays import Floats, Ints
 
-
 #: NumPy's hypergeometric draws are limited to fewer rows than this.
 MOST_SHUFFLED = 10**9
 

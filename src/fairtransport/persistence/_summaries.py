@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fairtransport._arrays import Floats, Ints
     from fairtransport.histograms import Grid
 
-
 MAX_POINTS = 1 << 14
 
 

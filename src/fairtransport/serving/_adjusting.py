@@ -38,7 +38,7 @@ from fairtransport.stream import ContinualAdjuster, StoreError
 from fairtransport.stream.input import input_schema_for
 from fairtransport.stream.loop import MissingGroups, adjust_batch
 from fairtransport.tabular.cells import RowCells, join_cells
-from fairtransport.tabular.rows import RowReason, count_cells
+from fairtransport.tabular.rows import RowReason, by_kind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -265,7 +265,8 @@ class AdjustedScoring:
         for waiting in chosen:
             stop = start + waiting.rows.n_rows
             own = {row - start: reason for row, reason in reasons.items() if start <= row < stop}
-            answers.append(Answer(scores[start:stop], own, version, count_cells(replaced, start, stop)))
+            cells = {key: int(np.count_nonzero((start <= rows) & (rows < stop))) for key, rows in replaced.items()}
+            answers.append(Answer(scores[start:stop], own, version, by_kind(cells)))
             start = stop
         logged = [
             LoggedAnswer(waiting.key, waiting.check, self._adjuster.batches, answer)

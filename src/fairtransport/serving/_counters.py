@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport.tabular.rows import ReasonKind
+from fairtransport.tabular.rows import REPLACED, ReasonKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +30,6 @@ LATENCY_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0
 STATUSES = (200, 400, 408, 413, 415, 422, 500, 503, 504, 0)
 #: Kinds of reasons for which a row has no score.
 REASONS = tuple(kind for kind in ReasonKind if kind != ReasonKind.NO_LABEL)
-#: Kinds of cells that are replaced, so that a row has a score nevertheless; as in `RowScores`.
-REPLACED = ("unreadable", "unseen category", "rare or unseen category")
 #: Bins of the histograms of scores in [0, 1].
 SCORE_BINS = 50
 
@@ -83,7 +81,7 @@ class RequestCounts:
         for reason in answer.reasons.values():
             self._by_reason[REASONS.index(reason.kind)] += 1.0
         for kind, cells in answer.replaced.items():
-            self._replaced[REPLACED.index(kind)] += sum(cells.values())
+            self._replaced[[*REPLACED].index(kind)] += sum(cells.values())
 
     def total(self) -> dict[str, Floats]:
         """Return the counts of all processes."""

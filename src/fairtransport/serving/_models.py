@@ -52,7 +52,7 @@ class ServedModel:
             frozenset(column.name for column in (*scorer.columns, *scorer.group_inputs) if column.kind == "number"),
         )
         loaded = cls(scorer, version, datetime.now(UTC).isoformat(timespec="seconds"), wanted)
-        loaded.warm_up()
+        scorer.score_rows({name: [value] for name, value in loaded.example().items()})  # compiled before a request
         return loaded
 
     @property
@@ -76,10 +76,6 @@ class ServedModel:
             return None
         groups = self.scorer.encode_groups(columns)
         return np.stack(groups.memberships, axis=1).astype(np.int64)
-
-    def warm_up(self) -> None:
-        """Score one row, so that the first request does not wait for compilation."""
-        self.scorer.score_rows({name: [value] for name, value in self.example().items()})
 
     def example(self) -> dict[str, Any]:
         """Return an invented row with the columns of the model."""

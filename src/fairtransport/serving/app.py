@@ -24,12 +24,13 @@ from starlette.routing import Mount, Route
 from fairtransport._validation import describe_error
 from fairtransport.serving._adjusting import AdjustedScoring
 from fairtransport.serving._answers import Answer, answer_format, make_response
-from fairtransport.serving._counters import LATENCY_BOUNDS, REASONS, REPLACED, STATUSES, RequestCounts, ScoreCounts
+from fairtransport.serving._counters import LATENCY_BOUNDS, REASONS, STATUSES, RequestCounts, ScoreCounts
 from fairtransport.serving._models import ServedModel
 from fairtransport.serving.bodies import FORMATS, RequestError, in_worker, read_rows
 from fairtransport.serving.documentation import documentation_routes, openapi_document
 from fairtransport.serving.live_page import LiveView
 from fairtransport.serving.settings import BearerToken, LocalHosts, SecurityHeaders
+from fairtransport.tabular.rows import REPLACED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -272,17 +273,8 @@ _ERROR_HEADERS = {405: {"Allow": "POST"}, 408: {"Connection": "close"}, 413: {"C
 def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> Starlette:
     """Return an ASGI application that scores rows with one model; ``fairtransport serve`` runs it.
 
-    Parameters
-    ----------
-    settings : ServerSettings
-    shared : SharedCounts, optional
-        For one of several processes.
-
-    Returns
-    -------
-    starlette.applications.Starlette
-        With the paths ``/score``, ``/openapi.json``, ``/docs/``, ``/healthz``, ``/readyz`` and ``/metrics``; with a
-        store also ``/live/``.
+    Its paths are ``/score``, ``/openapi.json``, ``/docs/``, ``/healthz``, ``/readyz`` and ``/metrics``; with a store
+    also ``/live/``. ``shared`` is for one of several processes.
     """
     requests = RequestCounts(shared)
     scoring: FileScoring | AdjustedScoring

@@ -283,7 +283,9 @@ class StreamState:
 
     def _process(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
         if sensitive_features is None and not self.current.needs_groups:
-            groups = _no_groups(self.current.groups, n_rows(X))
+            groups = self.current.groups  # of which each row is in none
+            nowhere = np.full(n_rows(X), len(groups), dtype=short_type(len(groups)))
+            groups = replace(groups, memberships=(nowhere,) * len(groups.memberships))
         else:
             groups = self.current.encode(sensitive_features, self.options.unknown_group)
         if groups.n_rows == 0:
@@ -430,12 +432,6 @@ def _with_group(X: Any, groups: Groups) -> tuple[Any, Groups]:
         return X, groups
     rows = np.flatnonzero(known)
     return take_rows(X, rows), groups.select(rows)
-
-
-def _no_groups(groups: Groups, size: int) -> Groups:
-    """Return rows that belong to none of the groups."""
-    nowhere = np.full(size, len(groups), dtype=short_type(len(groups)))
-    return replace(groups, memberships=(nowhere,) * len(groups.memberships))
 
 
 _COUNTERS = ("batches", "rows", "rows_without_group", "alarms", "updates", "adjusted_batches", "alarm_batches_left")

@@ -19,6 +19,7 @@ from fairtransport._columns import say_columns
 from fairtransport.stream._line_file import LineFile, NoFile, StoreError
 from fairtransport.stream.input import BatchReader
 from fairtransport.tables.column_roles import suggest_names
+from fairtransport.tabular.rows import REPLACED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,13 +103,6 @@ def adjust_batch(
 
 _MIN_LINES = 100  # before the share of rejected lines is checked
 _PATIENCE = 5.0  # seconds for lines that are in a file already
-
-
-_REPLACED = {
-    "unreadable": "cells without a readable number or date; they are treated as missing",
-    "unseen category": "categories that training did not see; the model scores them as none of those it knows",
-    "rare or unseen category": "categories that were rare or not there in training; the model scores them as rare ones",
-}
 
 
 class TooManyRejectedError(ValueError):
@@ -300,7 +294,7 @@ class StreamRun:
             self._topic.end_batch()
         for (kind, name), rows in batch.replaced.items():
             if (kind, name) not in self.replaced:
-                self._warn(f"column {name!r} has {_REPLACED[kind]}")
+                self._warn(f"column {name!r} has cells with {REPLACED[kind]}")
             self.replaced[kind, name] += rows.size
         if report is not None:
             self._warn(self._missing_groups.check_first_batch(report, *self._reader.further_columns))

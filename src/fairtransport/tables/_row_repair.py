@@ -30,11 +30,11 @@ from fairtransport.tables._engines import (
     small_table,
     sum_partitions,
 )
-from fairtransport.tables.column_roles import Columns, check_columns, open_table
+from fairtransport.tables.column_roles import Columns, check_columns, free_name, open_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -343,7 +343,7 @@ class RepairLookup:
     @property
     def names(self) -> list[str]:
         """Names of the columns ``bin``, ``start``, ``base`` and ``slope``; none is that of a column of groups."""
-        return [_free_name(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
+        return [free_name(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
 
     def values(self) -> dict[str, list[Any]]:
         """Return the value of each group in each column of the groups."""
@@ -444,10 +444,3 @@ class RepairLookup:
         content = io.BytesIO()
         parquet.write_table(table, content)
         return write_atomically(path, content.getvalue())
-
-
-def _free_name(name: str, others: Collection[str]) -> str:
-    """Return a name that no other column has."""
-    while name in others:
-        name += "_"
-    return name

@@ -19,7 +19,7 @@ from fairtransport.strata import MOST_VALUES, count_ranges
 from fairtransport.tables._engines import NumberedTable, collect, count_first_partitions, is_finite, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Self
 
     from fairtransport._arrays import Floats, Ints
@@ -131,6 +131,13 @@ def check_numbers(schema: Mapping[str, nw.dtypes.DType], name: str) -> None:
             f"Column {name!r} contains {kind}, not numbers. If these are numbers as text, cast the column first; "
             "otherwise name another column."
         )
+
+
+def free_name(name: str, others: Collection[str]) -> str:
+    """Return a name that no other column has."""
+    while name in others:
+        name += "_"
+    return name
 
 
 def suggest_names(name: str, known: list[str]) -> str:

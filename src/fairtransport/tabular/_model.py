@@ -352,36 +352,19 @@ class TableModel(BaseEstimator):
         groups = self.sensitive_features if self.needs_groups_ else ()
         return list(dict.fromkeys([*self.encoder_.names, *groups, *(self.strata if self.needs_strata else ())]))
 
-    def read_rows(self, table: Any, *, labelled: bool = True, new_groups: bool = False) -> TableRows:
-        """Return the rows of a raw table as the estimator takes them, to evaluate or to update it.
-
-        Parameters
-        ----------
-        table : table
-            With the columns of the features, of the groups and, where ``labelled``, of the labels.
-        labelled : bool, default=True
-            Read the labels, and leave out rows without one. A label that training did not see raises.
-        new_groups : bool, default=False
-            Keep rows of groups that training did not see, for ``partial_fit`` with ``GroupPolicy(new="adopt")``.
-        """
+    def read_rows(self, table: Any) -> TableRows:
+        """Return the rows of a raw table that have a label and a known group, as the estimator takes them."""
         check_is_fitted(self)
         columns = read_table(table)
-        # Evaluation needs the strata; a model that does not need them to score can be updated without.
-        needed = [*self.sensitive_features, *([self.label] if labelled else [])]
-        needed += self.strata if labelled or self.needs_strata else ()
-        absent = [name for name in needed if name not in columns]
+        absent = [name for name in (*self.sensitive_features, self.label, *self.strata) if name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
-        labels: NDArray[Any] = np.empty(0, dtype=np.int64)
-        has_label = np.ones(len(columns[needed[0]]), dtype=bool)
-        if labelled:
-            labels, has_label = self._read_labels(columns[self.label])
-        kept, set_aside = self._usable(columns, has_label, known=not new_groups)
+        labels, has_label = self._read_labels(columns[self.label])
+        kept, set_aside = self._usable(columns, has_label, known=True)
         chosen = np.flatnonzero(kept)
         X = self.encoder_.transform({name: take_rows(columns[name], chosen) for name in self.encoder_.names})
-        strata = self.strata_of(columns, kept) if {*self.strata} <= {*columns} else None
-        groups = self._groups_of(columns, kept)
-        return TableRows(kept, X, labels[kept] if labelled else labels, groups, count_rows(set_aside), strata)
+        groups, strata = self._groups_of(columns, kept), self.strata_of(columns, kept)
+        return TableRows(X, labels[kept], groups, count_rows(set_aside), strata)
 
     def score_encoded(self, rows: TableRows) -> Floats:
         """Return the scores of rows that `read_rows` returned."""

@@ -220,17 +220,9 @@ class RowScorer:
         return RowScores(scores, set_aside.reasons, set_aside.replaced)
 
     def read(self, table: Any, *, groups: bool = False, new_groups: bool = False) -> InputRows:
-        """Return the rows of a table as the model takes them.
+        """Return the rows of a table as the model takes them, with ``new_groups`` also those of unknown groups.
 
-        Parameters
-        ----------
-        table : table
-            As `score_rows` takes it.
-        groups : bool, default=False
-            Read the groups that the model knows even if it does not need them; a column that the table lacks counts as
-            missing values.
-        new_groups : bool, default=False
-            Keep rows of groups that the model does not know.
+        With ``groups``, groups are read even if they are not needed; an absent column counts as missing values.
         """
         columns = read_table(table)
         self.check_columns(columns)

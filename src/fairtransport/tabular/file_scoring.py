@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_real
+from fairtransport.tabular.rows import by_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +36,11 @@ class FileScores:
     positive: int | None = None
     set_aside: dict[str, int] = field(default_factory=dict)
     replaced: Counter[tuple[str, str]] = field(default_factory=Counter)  # cells, by kind and column
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """How many cells were replaced, by kind and column."""
+        return by_kind(self.replaced)
 
 
 def score_file(

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from fairtransport.tabular.column_plans import ColumnRules, LeftOut, has_numeric_type, plan_column
+from fairtransport.tabular.column_plans import (
+    RARE_OR_UNSEEN,
+    UNREADABLE,
+    UNSEEN,
+    ColumnRules,
+    LeftOut,
+    has_numeric_type,
+    plan_column,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,6 +59,14 @@ class ReasonKind(StrEnum):
     OTHER = "other"
 
 
+#: Kinds of cells that are replaced, so that a row has a score nevertheless, and what such a cell has.
+REPLACED = {
+    UNREADABLE: "no readable number or date, treated as missing",
+    UNSEEN: "a category that training did not see",
+    RARE_OR_UNSEEN: "a category that was rare in training, or not there",
+}
+
+
 class RowReason(str):
     """Why a row has no score, without any value of the row, and the kind of that reason."""
 
@@ -71,9 +87,8 @@ def name_columns(kind: ReasonKind, columns: Iterable[str]) -> RowReason:
 
 def unreadable_cell(column: str, kind: str) -> RowReason:
     """Return the reason that a cell is not of the kind of its column, a number or a date."""
-    return RowReason(
-        f"column {column!r} is not a {kind}", ReasonKind.NOT_A_NUMBER if kind == "number" else ReasonKind.NOT_READABLE
-    )
+    of_kind = ReasonKind.NOT_A_NUMBER if kind == "number" else ReasonKind.NOT_READABLE
+    return RowReason(f"column {column!r} is not a {kind}", of_kind)
 
 
 class SetAside:
@@ -119,23 +134,11 @@ class SetAside:
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """Encoded rows of a raw table.
+    """Encoded rows of a raw table: features, labels (1 is the positive one, or numbers), groups as text and strata.
 
-    Parameters
-    ----------
-    kept : ndarray of bool
-        Which rows of the table these are; the others have no label or no known group.
-    X : csr_matrix
-        Encoded features.
-    labels : ndarray
-        1 for the positive label and 0 for the other, or the numbers to predict; empty where labels were not read.
-    sensitive_features, strata : dict of str to ndarray
-        The sensitive columns, as text, and the columns of the strata; None without any.
-    set_aside : dict of str to int
-        Rows of the table that are not among these, by reason.
+    ``set_aside`` has the number of other rows by reason: no label, no known group.
     """
 
-    kept: Bools
     X: Any
     labels: NDArray[Any]
     sensitive_features: dict[str, NDArray[Any]]
@@ -167,17 +170,13 @@ class RowScores:
     @property
     def counts(self) -> dict[str, dict[str, int]]:
         """How many cells were replaced, by kind and column."""
-        return count_cells(self.replaced)
+        return by_kind({key: rows.size for key, rows in self.replaced.items()})
 
 
-def count_cells(replaced: Replaced, start: int = 0, stop: float = np.inf) -> dict[str, dict[str, int]]:
-    """Return how many cells of some rows were replaced, by kind and column."""
-    counts: dict[str, dict[str, int]] = {}
-    for (kind, column), rows in replaced.items():
-        n_cells = int(np.count_nonzero((rows >= start) & (rows < stop)))
-        if n_cells:
-            counts.setdefault(kind, {})[column] = n_cells
-    return counts
+def by_kind(cells: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Return numbers of replaced cells by kind and then by column, without zeros."""
+    kinds = dict.fromkeys(kind for (kind, _), number in cells.items() if number)
+    return {kind: {name: number for (one, name), number in cells.items() if one == kind and number} for kind in kinds}
 
 
 def count_rows(set_aside: dict[ReasonKind, Bools]) -> dict[str, int]:

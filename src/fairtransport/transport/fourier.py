@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from fairtransport._arrays import Floats
 
-
 _EXACT = 1e-8  # of a cosine, on [0, 1]
 
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from fairtransport._arrays import Floats, Ints
     from fairtransport.transport.dual import DualProblem
 
-
 #: The parameters' step does not fall below this share of the first one, however long a run goes on.
 LEAST_DECAY = 0.05
 

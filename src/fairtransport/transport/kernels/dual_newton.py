@@ -23,7 +23,6 @@ from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
 if TYPE_CHECKING:
     from fairtransport._arrays import Floats, Ints
 
-
 #: How h depends on f: not at all, as h = -f, or as h = f.
 FREE, OPPOSITE, SAME = 0, -1, 1
 
