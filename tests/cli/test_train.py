@@ -277,7 +277,9 @@ def test_numbers_are_predicted(run, here, paid, method):
     model = ft.load("model.ft")
     scores = model.score_rows(paid).scores
     assert 1000 < scores.mean() < 3000
-    if method != "lr":
+    if "the plain model is kept" in str(shown["outcome"]):  # groups differ little, and the error would rise
+        assert figures[method] == pytest.approx(figures["lr"], rel=1e-3)
+    elif method != "lr":
         assert figures[method]["rank_disparity"] < figures["lr"]["rank_disparity"]
 
 

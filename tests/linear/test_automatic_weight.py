@@ -25,7 +25,7 @@ def scores_of(model, features=X, groups=G):
 @owned
 def test_the_noise_floor_is_reached_where_the_features_allow_it(cls, group_specific):
     model = cls(group_specific=group_specific).fit(X, Y, sensitive_features=G)
-    assert model.outcome_.startswith("the rank disparity is at its noise floor (parity_weight ")
+    assert model.outcome_.startswith("the rank disparity is near its noise floor (parity_weight ")
     assert "converged" in model.outcome_
     assert 0.0 < model.parity_weight_ < 30.0
     assert model.information_kept_ > 0.7
@@ -49,7 +49,7 @@ def test_the_smallest_weight_that_does_it_is_taken(cls):
 @both
 def test_what_the_features_do_not_allow_is_said(cls):
     features, y, group = hopeless_table()
-    with pytest.warns(FairnessWarning, match=r"Parity was not reached: .* times what chance shows"):
+    with pytest.warns(FairnessWarning, match=r"Training for parity leaves more than chance: on [0-9,]+ rows that"):
         model = cls().fit(features, y, sensitive_features=group)
     assert "information" in model.outcome_ or "these features allow no more" in model.outcome_
     assert model.information_kept_ >= MIN_INFORMATION  # never less unasked
@@ -59,7 +59,7 @@ def test_what_the_features_do_not_allow_is_said(cls):
 @both
 def test_half_of_the_information_is_kept_unasked(cls):
     features, y, group = blind_table(gap=2.0)
-    with pytest.warns(FairnessWarning, match="Parity was not reached"):
+    with pytest.warns(FairnessWarning, match="Training for parity leaves more than chance"):
         model = cls().fit(features, y, sensitive_features=group)
     assert model.information_kept_ >= MIN_INFORMATION
     assert np.all(model.path_["weight"][model.path_["information_kept"] < MIN_INFORMATION] > model.parity_weight_)
@@ -71,11 +71,11 @@ def test_groups_that_differ_by_chance_only_are_left_alone(cls):
     group = np.random.default_rng(7).integers(2, size=len(y))
     for parity_weight in ("auto", 1.0):
         model = cls(parity_weight=parity_weight).fit(features, y, sensitive_features=group)
-        assert model.outcome_ == "the groups of the initial model differ no more than by chance; nothing was moved"
+        assert model.outcome_.startswith("the groups of the initial model differ no more than by chance; nothing was")
         np.testing.assert_allclose(
             scores_of(model, features, group), model.initial_estimator_.predict_proba(features)[:, 1], atol=1e-3
         )
-        assert model.information_kept_ == pytest.approx(1.0, abs=1e-3)
+        assert model.information_kept_ == 1.0
 
 
 def test_flexible_models_are_judged_by_rows_they_have_not_seen():
@@ -259,9 +259,8 @@ def test_figures_of_before_and_after(cls):
         assert figures["auc"][at] == pytest.approx(roc_auc_score(Y, scores), abs=1e-6)
         losses = -np.where(Y == 1, np.log(scores), np.log1p(-scores))
         assert figures["log_loss"][at] == pytest.approx(losses.mean(), abs=1e-6)
-    constant = -(Y.mean() * np.log(Y.mean()) + (1 - Y.mean()) * np.log(1 - Y.mean()))
-    kept = (constant - figures["log_loss"][1]) / (constant - figures["log_loss"][0])
-    assert model.information_kept_ == pytest.approx(kept, abs=1e-6)
+    before, after = (1.0 - np.mean((scores - Y) ** 2) / np.var(Y) for scores in (initial, trained))
+    assert model.information_kept_ == pytest.approx(after / before, abs=1e-6)
 
 
 @both

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from fairtransport import FairnessWarning
 from fairtransport.criteria.criterion import demographic_parity
 from fairtransport.groups import make_groups
 from fairtransport.metrics import noise_floor, pairwise_disparity, rank_disparity
-from fairtransport.training.outcome import Notice, describe_evidence, parity_evidence
+from fairtransport.training.outcome import parity_evidence
 
 LARGE, UNEVEN = (2_500, 2_500), (1_200, 560, 140, 100)
 
@@ -91,41 +90,3 @@ def test_multiples_of_the_noise_floor_in_large_groups(times, warned):
         shift *= times * floor / pairwise_disparity(scores, sensitive_features=codes)
     shown = [evidence_of(*simulated(LARGE, shift, seed)).shows_parity for seed in range(100)]
     assert 1.0 - np.mean(shown) >= warned
-
-
-class Response:
-    score_unit = 1.0
-
-
-def described(sizes, shift, *, reached=True, before=()):
-    evidence = evidence_of(*simulated(sizes, shift, 0))
-    return describe_evidence(
-        Notice("ran all 30 rounds", before),
-        evidence,
-        Response(),
-        reached=reached,
-        remedy="Repair",
-        rows="held-out rows",
-    )
-
-
-def test_words_about_what_rows_show():
-    shown = described(LARGE, 0.0)
-    assert not shown.warnings
-    assert shown.text.startswith("ran all 30 rounds; groups differ by at most ")
-    assert shown.text.endswith(" percentage points (95 % confidence)")
-    few = described((60, 40), 0.0)
-    assert few.text.startswith("ran all 30 rounds; held-out rows cannot exclude a difference of ")
-    [(message, category)] = few.warnings
-    assert category is FairnessWarning
-    assert message.startswith("Parity cannot be shown: the disparity of 100 held-out rows is 0.0")
-    assert "The smallest group has 40 rows." in message
-    differs = described(LARGE, 0.5)
-    assert differs.text == "ran all 30 rounds; groups of the held-out rows differ by more than chance"
-    assert "(p = 0.0025)" in differs.warnings[0][0]
-    assert differs.warnings[0][0].endswith("Repair with the group at hand goes further.")
-
-
-def test_a_goal_that_was_not_reached_needs_more_evidence():
-    assert described(LARGE, 0.0, reached=False).warnings
-    assert not described((20_000, 20_000), 0.0, reached=False).warnings

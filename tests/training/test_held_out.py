@@ -1,4 +1,4 @@
-"""Repairs say what held-out rows show, and do no harm."""
+"""Models and repairs say what held-out rows show, and do no harm."""
 
 import dataclasses
 import re
@@ -17,10 +17,11 @@ from sklearn.preprocessing import KBinsDiscretizer, StandardScaler, TargetEncode
 from tests.worlds import people
 
 import fairtransport as ft
+from fairtransport.linear import _training
 from fairtransport.metrics import rank_disparity
 from fairtransport.repair.blind import _fitting
 from fairtransport.training.evaluation import share_kept
-from fairtransport.training.outcome import held_out_change
+from fairtransport.training.outcome import evaluated_change, held_out_change
 
 FOREST = RandomForestClassifier(40, random_state=0)
 MEMORIES = {
@@ -165,3 +166,100 @@ def test_wrong_folds_are_named():
         ft.QuantileRepairClassifier(FOREST, cv=[(np.arange(100), np.arange(100, 200))]).fit(
             X, y, sensitive_features=group
         )
+
+
+def sparse_groups(n, seed, n_groups=2, n_columns=8):
+    """Groups that do not differ, unless each has weights of its own: what predicts y is not the same in each."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(n_groups, size=n)
+    X = rng.normal(size=(n, n_columns))
+    return X, (X[:, 0] + 0.4 * (group == 0) + rng.logistic(size=n) > 0.0).astype(int), group
+
+
+def fitted(model, X, y, group):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=group)
+    return model, [str(each.message) for each in caught if each.category is ft.FairnessWarning]
+
+
+@pytest.mark.parametrize("parity_weight", ["auto", 1.0])
+def test_own_weights_do_not_part_groups_that_the_plain_model_treats_alike(parity_weight):
+    X, y, group = sparse_groups(3000, 0)
+    new, y_new, group_new = sparse_groups(10_000, 1)
+    model, _ = fitted(ft.TransportClassifier(group_specific=True, parity_weight=parity_weight), X, y, group)
+    assert measured(model, new, y_new, group_new)[1] < 0.03
+    free, said = fitted(ft.TransportClassifier(group_specific=True, parity_weight=0.0), X, y, group)  # obeyed
+    assert measured(free, new, y_new, group_new)[1] > 0.05
+    assert said[-1].startswith("Training for parity does not help: on 3,000 rows that it was not fitted to")
+    assert said[-1].endswith("Shared weights or repair (QuantileRepairClassifier) may do better.")
+
+
+@pytest.mark.parametrize("group_specific", [False, True])
+def test_an_automatic_weight_that_would_harm_is_not_used(group_specific, monkeypatch):
+    def harmful(*arguments, **options):
+        change = evaluated_change(*arguments, **options)
+        return dataclasses.replace(change, rank_disparity=(0.05, 0.3), error=(0.2, 0.4))
+
+    monkeypatch.setattr(_training, "evaluated_change", harmful)
+    X, y, group = world(1500, 0)
+    model, said = fitted(ft.TransportClassifier(group_specific=group_specific), X, y, group)
+    scores = model.predict_proba(X, sensitive_features=group)
+    np.testing.assert_allclose(scores, model.initial_estimator_.predict_proba(X), atol=1e-9)
+    assert (model.parity_weight_, model.information_kept_) == (0.0, 1.0)
+    assert model.outcome_.startswith("training for parity does not help: the plain model is kept")
+    assert "Training for parity does not help: on 1,500 rows that" in said[-1]
+    assert "The plain model is kept (at most" in said[-1]
+    model, said = fitted(model.set_params(parity_weight=1.0), X, y, group)
+    assert "Training for parity does not help" in said[-1]
+    assert "The plain model is kept" not in said[-1]
+    assert np.abs(model.predict_proba(X, sensitive_features=group) - scores).max() > 0.01
+
+
+@pytest.mark.parametrize("model", [ft.TransportClassifier(), ft.TransportClassifier(group_specific=True)])
+def test_the_model_of_a_path_at_its_own_weight_is_the_model(model):
+    X, y, group = world(1200, 0)
+    model, _ = fitted(model, X, y, group)
+    same = model.at(weight=model.parity_weight_)
+    for one in (model, same):
+        one.set_params(spread="initial")
+    np.testing.assert_array_equal(*(m.predict_proba(X, sensitive_features=group) for m in (model, same)))
+    assert (same.outcome_, same.information_kept_) == (model.outcome_, model.information_kept_)
+    index = model.path_["weight"].tolist().index(model.parity_weight_)
+    assert model.path_["information_kept"][index] == model.information_kept_
+
+
+def test_a_model_that_is_not_changed_keeps_everything():
+    rng = np.random.default_rng(0)
+    X, group = rng.normal(size=(200, 20)), rng.integers(2, size=200)
+    y = (X[:, 0] + rng.logistic(size=200) > 0.0).astype(int)
+    for options in ({}, {"parity_weight": 0.0}):
+        model, said = fitted(ft.TransportClassifier(**options), X, y, group)
+        np.testing.assert_allclose(model.predict_proba(X), model.initial_estimator_.predict_proba(X), atol=1e-12)
+        assert model.information_kept_ == 1.0
+        assert not any("group_specific" in message for message in said)
+
+
+def test_the_noise_floor_is_claimed_only_where_rows_can_show_it():
+    shown = {}
+    for n in (1_000, 40_000):
+        shown[n] = fitted(ft.TransportClassifier(), *people(n, 0, shift=(0.5, 0.0, 0.0), aware=True))
+    model, said = shown[1_000]
+    assert "at its noise floor" not in model.outcome_
+    assert float(re.search(r"cannot exclude a difference of (\d+\.\d) percentage points", model.outcome_)[1]) > 5.0
+    assert said[-1].startswith("Parity cannot be shown: the mean rank disparity of 1,000 rows that it was fitted to")
+    model, said = shown[40_000]
+    assert model.outcome_.startswith("the rank disparity is at its noise floor")
+    assert not said
+
+
+def test_nothing_is_advised_that_is_set_already():
+    rng = np.random.default_rng(0)
+    group = rng.integers(2, size=2000)
+    X = 3.0 * group[:, None] + rng.normal(size=(2000, 2))
+    y = (X[:, 0] + rng.logistic(size=2000) > 1.5).astype(int)
+    for options in ({}, {"parity_weight": 30.0}, {"group_specific": True}, {"scale": "score", "parity_weight": 1.0}):
+        model, said = fitted(ft.TransportClassifier(**options), X, y, group)
+        assert said
+        for name in ("parity_weight", "scale", "group_specific"):
+            assert not any(f"{name}={getattr(model, name)!r}" in message for message in said), (name, said)

@@ -205,8 +205,7 @@ def _match_totals(probabilities: NDArray[np.float32], rows: TrainingData, compar
 class BoostedResponse(ScoredResponse):
     """The response of boosted trees, whose scores are predictions in the units of the loss."""
 
-    aware_option: ClassVar[str] = "repair=QuantileRepair()"
-    shrinkage_remedies: ClassVar[str] = "scale='standardized' or a repair with the group at hand (repair=)"
+    own_weights: ClassVar[str] = "repair of the trees' own scores (repair=QuantileRepair())"
     bounds: ClassVar[tuple[float, float] | None] = None
 
     loss: Loss

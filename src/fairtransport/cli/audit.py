@@ -19,7 +19,7 @@ from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse, print_stderr
 from fairtransport.cli._file_audits import AuditPlan
 from fairtransport.cli._limits import ABOVE, BELOW, EXCEEDED, parse_limits
-from fairtransport.cli._output import Output, print_positive, progress_bar, spinner, stderr_is_terminal
+from fairtransport.cli._output import Output, progress_bar, spinner, stderr_is_terminal
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Provenance
@@ -386,7 +386,6 @@ def _report(
     if output.write_json(text if effects is None else {**json.loads(text), "effects": effects.to_dict()}):
         return
     typer.echo(str(audit))
-    print_positive(getattr(audit, "overall", audit).provenance)
     if effects is not None:
         typer.echo(f"\n{effects}")
     output.print_paths({"Page": html, "Markdown": markdown})

@@ -133,13 +133,13 @@ class Comparisons:
         return replace(self, n_rows=len(rows), cells=tuple(cells), weights=weights, row_weights=row_weights)
 
     def within(self, parts: Ints) -> Comparisons:
-        """Return the same comparisons within each part of the rows; ``parts`` are numbered from 0."""
-        n_parts = int(parts.max()) + 1
-        cells = [cell[parts[cell] == part] for part in range(n_parts) for cell in self.cells]
-        pairs = np.concatenate([self.pairs + part * len(self.cells) for part in range(n_parts)])
+        """Return the same pairs within each part of the rows, for scores that each have a model of their own."""
+        numbers, n_cells = range(int(parts.max()) + 1), len(self.cells)
+        cells = tuple(cell[parts[cell] == number] for number in numbers for cell in self.cells)
+        pairs = np.concatenate([self.pairs + number * n_cells for number in numbers])
         filled = np.array([cell.size > 0 for cell in cells])[pairs].all(axis=1)
-        weights = np.tile(self.weights, n_parts) * filled
-        return Comparisons(self.n_rows, tuple(cells), pairs, weights, row_weights=self.row_weights)
+        weights = np.tile(self.weights, len(numbers)) * filled
+        return replace(self, cells=cells, pairs=pairs, weights=weights, names=(), strata=(), families=None)
 
     def reweighted(self, weights: Floats) -> Comparisons:
         """Return the same pairs with other weights."""

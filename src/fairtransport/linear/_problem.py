@@ -16,7 +16,14 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import net_of_chance, resolve_group_target, weigh_by_reliability
 from fairtransport.criteria.penalty import ChanceTerm, DiscretePenalty
-from fairtransport.linear._constants import COARSE_ROWS, COARSE_TOLERANCE, FILLED_SHARE, FLEXIBLE_ROWS, MIN_CELL_ROWS
+from fairtransport.linear._constants import (
+    CHECKED_ROWS,
+    COARSE_ROWS,
+    COARSE_TOLERANCE,
+    FILLED_SHARE,
+    FLEXIBLE_ROWS,
+    MIN_CELL_ROWS,
+)
 from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem, canonical_order, penalty_net_of_chance
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator
 from fairtransport.transport.targets import TARGET_SIZE
@@ -162,10 +169,10 @@ def fit_default_model(rows: TrainingData, scaling: Scaling) -> InitialModel:
     return InitialModel(model, response.loss, theta, 1.0 / total, has_intercept=True)
 
 
-def minimise_loss(problem: LinearProblem, start: Floats) -> Floats:
+def minimise_loss(problem: LinearProblem, start: Floats, tol: float = 1e-6) -> Floats:
     """Return the parameters that minimise loss and ridge, without a penalty."""
     no_pairs = Comparisons.of_cells(len(problem.outcomes), [], [])
-    solver = LbfgsSolver(problem, DiscretePenalty(), no_pairs, initial=start, unit=0.0, tol=1e-6, max_iter=500)
+    solver = LbfgsSolver(problem, DiscretePenalty(), no_pairs, initial=start, unit=0.0, tol=tol, max_iter=500)
     return solver.run(0.0, start).parameters
 
 
@@ -203,16 +210,26 @@ def _validated_theta(model: Any, X: Any, response: Response, names: NDArray[Any]
 # Third stage of ``fit``: the fixed targets, if there are any, and the pairs of cells that the criterion compares.
 
 
-def compare_groups(data: TrainingData, scores: Floats, options: TrainingOptions) -> GroupComparisons:
-    """Return the comparisons of groups, weighted and with targets fixed by the initial model's scores."""
+def compare_groups(
+    data: TrainingData, scores: Floats, options: TrainingOptions, without_penalty: Floats | None = None
+) -> GroupComparisons:
+    """Return the comparisons of groups, weighted and with targets fixed by the initial model's scores.
+
+    Pairs that agree at the initial model and would part ``without_penalty`` count as those that differ at both.
+    """
     strata = data.resolve(options)
     criterion = strata.comparisons()
-    pairwise = weigh_by_reliability(criterion, scores)
+
+    def weighed(comparisons: Comparisons) -> Comparisons:
+        weights = [weigh_by_reliability(comparisons, s).weights for s in (scores, without_penalty) if s is not None]
+        return comparisons.reweighted(np.max(weights, axis=0))
+
+    pairwise = weighed(criterion)
     if options.each_other:
         return GroupComparisons(strata, criterion, pairwise, pairwise)
     targets = stratum_targets(options, scores, data.groups, data.weights, strata, response=data.response)
     to_target = strata.comparisons(tuple(targets))
-    return GroupComparisons(strata, criterion, pairwise, weigh_by_reliability(to_target, scores))
+    return GroupComparisons(strata, criterion, pairwise, weighed(to_target))
 
 
 def stored_target(
@@ -272,6 +289,7 @@ class ParityProblem:
     loss: LinearProblem
     models: tuple[int, ...]
     start: Floats
+    without_penalty: Floats
     comparisons: GroupComparisons
     evaluator: ScoreEvaluator
     penalty: TransportPenalty
@@ -282,6 +300,11 @@ class ParityProblem:
     def is_flexible(self) -> bool:
         """Whether metrics of the training rows are too good, so that the disparity is estimated out of fold."""
         return self.options.group_specific or self.loss.n_columns * FLEXIBLE_ROWS > len(self.loss.outcomes)
+
+    @property
+    def is_memorised(self) -> bool:
+        """Whether training rows are too few to say what a trained model does to new ones."""
+        return self.is_flexible or self.loss.n_columns * CHECKED_ROWS > len(self.loss.outcomes)
 
     def in_given_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of the rows in the order of the data as given."""
@@ -384,14 +407,18 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
     start = np.tile(theta, (loss.shape[0], 1))
     scores = loss.scores(start)
     check_scores_vary(scores)
-    comparisons = compare_groups(rows, scores, options)
+    both, without_penalty = [scores], start
+    if options.group_specific:
+        without_penalty = minimise_loss(loss, start, COARSE_TOLERANCE * options.tol)
+        both.append(loss.scores(without_penalty))
+    comparisons = compare_groups(rows, scores, options, *both[1:])
     evaluator = ScoreEvaluator(rows.response, rows.outcomes, rows.shares, comparisons, scores)
     penalty, penalised = options.distance.penalty(options.scale), comparisons.penalised
     parts, value = None, 0.0
     if penalised.active.size:
         parts = net_of_chance(penalised, scores, penalty)
         chance = _chance_term(parts, penalised, scores, options.scale)
-        value, _ = penalty_net_of_chance(penalty, penalised, chance, scores)
+        value = max(penalty_net_of_chance(penalty, penalised, chance, each)[0] for each in both)
     return ParityProblem(
         options=options,
         rows=rows,
@@ -401,6 +428,7 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
         loss=loss,
         models=models,
         start=start,
+        without_penalty=without_penalty,
         comparisons=comparisons,
         evaluator=evaluator,
         penalty=penalty,

@@ -33,14 +33,16 @@ from fairtransport.linear.sgd_problem import TrainingProblem
 from fairtransport.strata import Strata
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after, spread_points
 from fairtransport.training.outcome import (
+    TRAINED_ON,
     Notice,
+    describe_change,
     describe_criterion,
     describe_weight,
-    notice_of_group_weights,
+    evaluated_change,
     notices_of_losses,
     within_chance,
 )
-from fairtransport.training.weight_path import PATH_WEIGHTS, AutomaticWeight, PathPoint, WeightPath, empty_path
+from fairtransport.training.weight_path import PATH_WEIGHTS, UNDONE, AutomaticWeight, PathPoint, WeightPath, empty_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.linear._lbfgs_solver import LbfgsSolver
     from fairtransport.linear._training_data import TrainingData, TrainingOptions
+    from fairtransport.training.outcome import HeldOutChange
     from fairtransport.training.responses import Response
 
     Report = Callable[[int, float, float], None]
@@ -74,12 +77,34 @@ class _Fold:
         self._solver = problem.solver((loss, comparisons, self._start))
         self._parameters: dict[float, Floats] = {}
 
-    def scores(self, weight: float) -> Floats:
+    def scores(self, weight: float, start: Floats | None = None) -> Floats:
         """Return scores of the held-out rows."""
-        smaller = [known for known in self._parameters if known <= weight]
-        start = self._parameters[max(smaller)] if smaller else self._start
-        self._parameters[weight] = self._solver.run(weight, start).parameters
+        if weight not in self._parameters:
+            smaller = [known for known in self._parameters if known <= weight]
+            if start is None:
+                start = self._parameters[max(smaller)] if smaller else self._start
+            self._parameters[weight] = self._solver.run(weight, start).parameters
         return self._held_out_loss.scores(self._parameters[weight])
+
+
+class _CrossFit:
+    """Models trained without each fold in turn."""
+
+    def __init__(self, problem: ParityProblem) -> None:
+        self._fold_of_row = _fold_positions(problem.rows) % N_FOLDS
+        self._folds = [_Fold(problem, self._fold_of_row == fold) for fold in range(N_FOLDS)]
+        self.pairs = problem.evaluator.comparisons.criterion.within(self._fold_of_row)
+        self.evaluator = replace(problem.evaluator, initial_scores=self._held_out(lambda fold: fold.initial_scores))
+
+    def scores(self, weight: float, start: Floats | None = None) -> Floats:
+        """Return the score of each row by the model that was trained without it."""
+        return self._held_out(lambda fold: fold.scores(weight, start))
+
+    def _held_out(self, scores_of: Callable[[_Fold], Floats]) -> Floats:
+        scores = np.empty(len(self._fold_of_row))
+        for fold in self._folds:
+            scores[fold.held_out] = scores_of(fold)
+        return scores
 
 
 def _fold_positions(rows: TrainingData) -> Ints:
@@ -184,9 +209,9 @@ def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
 
         run = _PathRun(problem, report)
         if options.parity_weight is None:
-            trained = run.fit_automatic(AutomaticWeight(options.max_disparity))
+            trained = run.checked(run.fit_automatic(AutomaticWeight(options.max_disparity)))
         else:
-            trained = run.fit(options.parity_weight)
+            trained = run.checked(run.fit(options.parity_weight))
     return _result(trained, problem, data)
 
 
@@ -208,6 +233,7 @@ class _Trained:
     path: WeightPath
     reason: str = ""
     reached: bool = True
+    change: HeldOutChange | None = None
 
 
 class _PathRun:
@@ -216,6 +242,11 @@ class _PathRun:
     def __init__(self, problem: ParityProblem, report: Report | None = None) -> None:
         self._problem, self._report = problem, report
         self._solver = problem.solver()
+
+    @cached_property
+    def cross_fit(self) -> _CrossFit:
+        """Models trained without each fold in turn."""
+        return _CrossFit(self._problem)
 
     @cached_property
     def _coarse_solver(self) -> LbfgsSolver:
@@ -265,24 +296,44 @@ class _PathRun:
                 final = PathPoint(chosen.weight, result, chosen.metrics if problem.is_flexible else fine)
                 if not reached and rule.is_reached(final):
                     reason, reached = rule.goal, True
+        path.put(final)
         return _Trained(final, path, reason, reached)
+
+    def checked(self, trained: _Trained) -> _Trained:
+        """Compare a model with the plain one on rows that neither has seen, where training rows are too few.
+
+        An automatic weight that would do harm is not used: the plain model is the answer.
+        """
+        problem, point, options = self._problem, trained.point, self._problem.options
+        if problem.comparisons.strata.compared[0].stratum is not None:
+            return trained  # chance is not the same in each stratum
+        is_free = options.parity_weight is options.max_disparity is None
+        evaluator, scores = problem.evaluator, problem.loss.scores(point.result.parameters)
+        rest: dict[str, Any] = {"is_full": is_free, "min_size": options.groups.min_size}
+        is_moved = not np.array_equal(scores, evaluator.initial_scores)
+        if is_moved and problem.is_memorised:
+            evaluator, scores = self.cross_fit.evaluator, self.cross_fit.scores(point.weight, point.result.parameters)
+            rest |= {"pairs": self.cross_fit.pairs, "n_models": N_FOLDS, "min_size": options.groups.min_size // N_FOLDS}
+        else:
+            rest["rows"] = TRAINED_ON
+        change = evaluated_change(evaluator, scores, **rest)
+        if is_moved and is_free and not change.helps:
+            change = change.undone()
+            point = PathPoint(
+                0.0, LbfgsResult(problem.start, True, 0, []), evaluator.evaluate(evaluator.initial_scores)
+            )
+            trained = replace(trained, reason=UNDONE)
+        point = replace(point, metrics=replace(point.metrics, information_kept=change.information_kept))
+        trained.path.put(point)
+        return replace(trained, point=point, change=change)
 
     def _cross_fitted_path(self) -> WeightPath:
         """Return a path on which models are evaluated on rows that they were not trained on."""
-        fold_of_row = _fold_positions(self._problem.rows) % N_FOLDS
-        folds = [_Fold(self._problem, fold_of_row == fold) for fold in range(N_FOLDS)]
-
-        def held_out(scores_of: Callable[[_Fold], Floats]) -> Floats:
-            scores = np.empty(len(fold_of_row))
-            for fold in folds:
-                scores[fold.held_out] = scores_of(fold)
-            return scores
 
         def fit(weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, Floats]:
-            return self._coarse_fit(weight, previous)[0], held_out(lambda fold: fold.scores(weight))
+            return self._coarse_fit(weight, previous)[0], self.cross_fit.scores(weight)
 
-        initial_scores = held_out(lambda fold: fold.initial_scores)
-        return WeightPath(fit, replace(self._problem.evaluator, initial_scores=initial_scores))
+        return WeightPath(fit, self.cross_fit.evaluator)
 
     def _final_fit(self, path: WeightPath, weight: float, start: Floats) -> PathPoint:
         result = self._solver.run(weight, start, self._report)
@@ -294,8 +345,8 @@ class _PathRun:
 
     def _coarse_fit(self, weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, Floats]:
         start = self._problem.start if previous is None else previous.parameters
-        if weight == 0.0 and not self._problem.options.group_specific:
-            result = LbfgsResult(start, True, 0, [])
+        if weight == 0.0:
+            result = LbfgsResult(self._problem.without_penalty, True, 0, [])
         else:
             result = self._coarse_solver.run(weight, start, self._report)
         return result, self._problem.loss.scores(result.parameters)
@@ -358,26 +409,34 @@ def _path_table(
 def _outcome(trained: _Trained, problem: ParityProblem, figures: dict[str, tuple[float, float]]) -> Notice:
     """Describe a run of L-BFGS."""
     options, point, response = problem.options, trained.point, problem.rows.response
-    if not problem.comparisons.penalised.active.size and options.parity_weight != 0.0:
-        return Notice(within_chance())
     ending = Notice(f"converged after {point.result.n_iter} iterations")
     if not point.result.converged:
         text = f"stopped after max_iter={options.max_iter} iterations, before convergence"
         message = f"The solver {text}. Raise max_iter or tol; the model so far is kept."
         ending = Notice(text, ((message, ConvergenceWarning),))
-    kept = point.metrics.information_kept
+    losses, change = Notice(), trained.change
     if point.weight > 0.0:
-        losses = notices_of_losses(kept, figures, point.metrics.excess, response)
-    else:
-        losses = notice_of_group_weights(kept, response)
+        set_already = {f"scale={options.scale!r}", f"group_specific={options.group_specific}"}
+        set_already |= {"parity_weight='auto'"} if options.parity_weight is None else set()
+        kept, excess = point.metrics.information_kept, point.metrics.excess
+        losses = notices_of_losses(kept, figures, excess, response, set_already)
     remedy = f"Repair ({response.repair})"
     if not options.group_specific:
-        remedy = f"Own weights for each group ({response.aware_option}) or repair ({response.repair})"
-    return describe_weight(
-        ending, losses,
-        parity_weight=point.weight, metrics=point.metrics, reason=trained.reason, reached=trained.reached,
-        max_disparity=options.max_disparity, remedy=remedy,
-    )  # fmt: skip
+        remedy = f"Own weights for each group (group_specific=True) or repair ({response.repair})"
+    if not problem.comparisons.penalised.active.size and not options.group_specific and options.parity_weight != 0.0:
+        outcome = Notice(within_chance())
+    else:
+        outcome = describe_weight(
+            ending, losses,
+            parity_weight=point.weight, metrics=point.metrics, reason=trained.reason, reached=trained.reached,
+            max_disparity=options.max_disparity, remedy=remedy, change=change,
+        )  # fmt: skip
+    if change is None:
+        return outcome
+    advice = f"{remedy} with the group at hand goes further."
+    if not change.helps and options.group_specific:
+        advice = f"Shared weights or repair ({response.repair}) may do better."
+    return describe_change(outcome, change, "Training for parity", advice)
 
 
 # Fourth stage of ``fit``: the stochastic solver, which moves each group, label and stratum to a fixed target.

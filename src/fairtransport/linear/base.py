@@ -222,7 +222,12 @@ class TransportModel(RowScoring, BaseEstimator):
         model = copy(self)
         theta = self.path_["theta"][index]
         # Groups that a stream has brought since are not on the path.
-        model.__dict__.update(weight_attributes(widened_weights(theta[:-1], len(self.groups_)), theta[-1]))
+        weights = weight_attributes(widened_weights(theta[:-1], len(self.groups_)), theta[-1])
+        if self.path_["weight"][index] == self.parity_weight_ and all(
+            np.array_equal(value, getattr(self, name)) for name, value in weights.items()
+        ):
+            return model
+        model.__dict__.update(weights)
         model.parity_weight_ = float(self.path_["weight"][index])
         model.information_kept_ = float(self.path_["information_kept"][index])
         model.spread_ = self.path_["spread"][index]

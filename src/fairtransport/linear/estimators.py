@@ -42,7 +42,8 @@ class TransportClassifier(GroupedClassifierMixin, TransportModel):
         Weight of the penalty, where the log-loss has weight 1. It has no unit: at 1 the whole disparity of the initial
         model counts as much as its whole gain in log-loss over a constant; at 0 there is no penalty. ``"auto"`` takes
         the smallest weight at which the rank disparity of the training rows is at its noise floor, or beyond which it
-        no longer falls, but keeps at least half of the initial model's information; ``outcome_`` says which. With
+        no longer falls, but keeps at least half of the initial model's information; or 0, the initial model, where
+        groups come no closer on rows that it was not fitted to. ``outcome_`` says which. With
         ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
     max_disparity : float, optional
         Take the smallest weight at which the criterion's disparity of the training rows is at most this, instead: the
@@ -92,7 +93,8 @@ class TransportClassifier(GroupedClassifierMixin, TransportModel):
     outcome_ : str
         How training ended, in words.
     information_kept_ : float
-        Share of the initial model's gain in log-loss over a constant that the trained model has.
+        Share of what the initial model explains of the variance of y, on rows that models were not fitted to where
+        there are fewer than 50 for each column, that the trained model explains.
     before_after_ : dict
         ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (the criterion's)
         and ``rank_disparity``, both means over pairs of groups, of the training rows by the initial and by the trained
@@ -229,15 +231,11 @@ class TransportRegressor(GroupedRegressorMixin, TransportModel):
     distances between the groups' predictions. Predictions are rescaled inside, so that the unit of y does not
     matter: a model of ``1000 * y + 5`` predicts 1000 times as much, plus 5.
 
-    Parameters and attributes that are not described further are those of `TransportClassifier`.
-
     Parameters
     ----------
     estimator : estimator, optional
         Linear regression to start from, such as ``LinearRegression`` or ``Ridge``, fitted or not. By default ridge
         regression on standardized columns, so that features need no scaling.
-    distance : {"continuous", "discrete"}, ContinuousDistance or DiscreteDistance, default="continuous"
-        What the penalty sums.
     criterion : {"demographic_parity", "equalized_odds"}, or an instance, default="demographic_parity"
         Which rows of the groups are compared: all, or those with about the same y, which is cut at quantiles. With
         ``strata`` in ``fit``, groups are compared within strata (conditional parity).
@@ -246,29 +244,11 @@ class TransportRegressor(GroupedRegressorMixin, TransportModel):
     max_disparity : float, optional
         Take the smallest weight at which the criterion's disparity of the training rows (mean over pairs of groups), in
         units of y, is at most this, instead.
-    amount : float, default=1.0
-        Share of the trained model's predictions in their weighted mean with the initial model's.
-    spread : {"trained", "initial"}, default="trained"
-        Whose spread the predictions have.
-    target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
-        What groups are compared with.
     scale : {"standardized", "score"}, default="standardized"
         Compare predictions in units of their own standard deviation, so that shrinking all of them gains nothing, or
         of that of y, as ``solver="sgd"`` always does.
-    group_specific : bool, default=False
-        Whether each group has its own weights; then the group is needed at prediction.
-    solver : {"lbfgs", "sgd"} or SgdSettings, default="lbfgs"
-        L-BFGS on all rows, or the paper's stochastic algorithm.
-    tol : float, default=3e-4
-        Tolerance of L-BFGS.
-    max_iter : int, default=1000
-        Maximum number of L-BFGS iterations.
-    groups : GroupPolicy, optional
-        How sensitive columns become groups.
-    online : OnlineSettings, optional
-        How fast ``partial_fit`` forgets earlier rows.
-    verbose : bool, default=False
-        Show a progress bar.
+    distance, amount, spread, target, group_specific, solver, tol, max_iter, groups, online, verbose
+        As in `TransportClassifier`.
 
     Attributes
     ----------
@@ -278,8 +258,6 @@ class TransportRegressor(GroupedRegressorMixin, TransportModel):
         ``mean_squared_error``, ``r2``, ``spread`` (standard deviation of the predictions), ``disparity`` (the
         criterion's, in units of y), ``standardized_disparity`` (in standard deviations of y) and ``rank_disparity``,
         all means over pairs of groups, of the training rows by the initial and by the trained model.
-    information_kept_ : float
-        Share of the initial model's gain in squared error over a constant that the trained model has.
     path_ : dict of ndarray
         As that of `TransportClassifier`, with ``mean_squared_error``.
     history_ : dict of ndarray
@@ -291,11 +269,8 @@ class TransportRegressor(GroupedRegressorMixin, TransportModel):
 
     See Also
     --------
-    ContinuousDistance, DiscreteDistance : The two distances.
     TransportClassifier : The same for two classes.
-    fairtransport.linear.SgdSettings : Settings of the stochastic solver.
     QuantileRepairRegressor : Repairs the predictions of any regressor, with the group at prediction.
-    frontier : The whole trade-off, on held-out rows.
 
     Notes
     -----
@@ -306,11 +281,6 @@ class TransportRegressor(GroupedRegressorMixin, TransportModel):
 
     T, :math:`\omega` and u as for `TransportClassifier`, with the gain in squared error over a constant as V. Its notes
     on weights for each group, the stochastic solver and features without the group hold here, too.
-
-    References
-    ----------
-    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021: Equations 4 and 6 to 9, and
-    the algorithm boxes.
 
     Examples
     --------

@@ -121,12 +121,8 @@ def opportunity_disparity(
     Returns
     -------
     float
-        0 when groups have the same distribution of scores among people with the positive label.
-
-    Notes
-    -----
-    With :math:`S_{a1}` the scores of the positive rows of group a, :math:`\sum_{a < b} W_1(S_{a1}, S_{b1})`, divided by
-    the number of pairs unless ``reduce="sum"``.
+        With :math:`S_{a1}` the scores of the positive rows of group a, :math:`\sum_{a < b} W_1(S_{a1}, S_{b1})`,
+        divided by the number of pairs unless ``reduce="sum"``.
 
     Examples
     --------
@@ -163,17 +159,13 @@ def conditional_disparity(
     Returns
     -------
     float
-        0 when groups have the same distribution of scores within each stratum.
+        With :math:`p_s` the share of stratum s in the rows of all strata that have two groups or more, and
+        :math:`S_{as}` the scores of group a there, :math:`\sum_s p_s \sum_{a < b} W_1(S_{as}, S_{bs})`, divided by the
+        (mean) number of pairs unless ``reduce="sum"``.
 
     See Also
     --------
     conditional_demographic_disparity : At one threshold.
-
-    Notes
-    -----
-    With :math:`p_s` the share of stratum s in the rows of all strata that have two groups or more, and :math:`S_{as}`
-    the scores of group a there, :math:`\sum_s p_s \sum_{a < b} W_1(S_{as}, S_{bs})`, divided by the (mean) number of
-    pairs unless ``reduce="sum"``.
 
     Examples
     --------

@@ -68,6 +68,14 @@ class ScoreEvaluator:
     def _exact(self) -> DiscretePenalty:
         return DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
 
+    @cached_property
+    def _unexplained(self) -> float:
+        return 1.0 - self.explained(self.initial_scores)
+
+    def explained(self, scores: Floats) -> float:
+        """Return the share of the variance of y that scores explain."""
+        return self.response.explained(scores, self.outcomes, self.shares)
+
     def loss(self, scores: Floats) -> float:
         """Return the mean loss."""
         return self.response.mean_loss(scores, self.outcomes, self.shares)
@@ -89,7 +97,7 @@ class ScoreEvaluator:
             excess=self._excess(distances, ranks),
             rank_distance=float(np.average(distances, weights=self._reliable.weights / criterion.sampling_errors())),
             loss=self.response.loss_unit * loss,
-            information_kept=float((self.constant_loss - loss) / self.information),
+            information_kept=share_kept(self._unexplained, 1.0 - self.explained(scores)),
         )
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,14 +12,17 @@ from fairtransport.criteria.criterion import criterion_text, needs_labels
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.training.evaluation import share_kept
+from fairtransport.training.responses import ScoredClasses
 from fairtransport.training.weight_path import MIN_INFORMATION
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.criterion import ComparedStrata
-    from fairtransport.training.evaluation import ScoreMetrics
+    from fairtransport.training.evaluation import ScoreEvaluator, ScoreMetrics
     from fairtransport.training.responses import ScoredResponse
 
 _MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
@@ -65,34 +68,6 @@ def within_chance(ending: str = "nothing was moved") -> str:
     return f"the groups of the initial model differ no more than by chance; {ending}"
 
 
-def describe_evidence(
-    outcome: Notice, evidence: ParityEvidence, response: ScoredResponse, *, reached: bool, remedy: str, rows: str
-) -> Notice:
-    """Add to the outcome of an automatic weight what rows show about parity, where nothing was said of it."""
-    if any(category is FairnessWarning for _, category in outcome.warnings):
-        return outcome
-    disparity, floor, limit = (response.score_unit * x for x in (evidence.disparity, evidence.floor, evidence.limit))
-    figures = f"the disparity of {evidence.n_rows:,} {rows} is {disparity:.3g}, its noise floor {floor:.3g}"
-    points = f"{100 * evidence.rate_limit:.1f} percentage points"
-    advice = f"The smallest group has {evidence.smallest_group:,} rows. Audit the model on new rows."
-    if evidence.shows_difference:
-        text = f"groups of the {rows} differ by more than chance"
-        message = (
-            f"Groups differ by more than chance: {figures} (p = {evidence.p_value:.2g}). All pairs of groups count the "
-            f"same in it, also those of small groups. {advice} {remedy} with the group at hand goes further."
-        )
-    elif evidence.shows_parity and (reached or evidence.excludes_difference):
-        return Notice(f"{outcome.text}; groups differ by at most {points} (95 % confidence)", outcome.warnings)
-    else:
-        text = f"{rows} cannot exclude a difference of {points}"
-        message = (
-            f"Parity cannot be shown: {figures}, and that of new rows may be up to {limit:.3g} with 95 % confidence, "
-            f"{points} at equal shares selected. {advice} More rows, or fewer and larger groups (small='pool'), show "
-            "more."
-        )
-    return Notice(f"{outcome.text}; {text}", (*outcome.warnings, (message, FairnessWarning)))
-
-
 def describe_weight(
     ending: Notice,
     losses: Notice,
@@ -104,32 +79,47 @@ def describe_weight(
     max_disparity: float | None,
     remedy: str,
     rows: str = "training rows",
+    change: HeldOutChange | None = None,
 ) -> Notice:
     """Describe how training ended, why its weight was chosen, and what parity cost."""
     text, warnings = ending.text, [*ending.warnings, *losses.warnings]
     if reason:
+        if change is not None and not change.evidence.excludes_difference:
+            reason = reason.replace("at its noise floor", "near its noise floor")
+        reason = reason.format(kept=max(metrics.information_kept, 0.0))
         text = f"{reason} (parity_weight {parity_weight:.3g}); {text}"
-        if not reached:
+        if not reached and (change is None or max_disparity is not None):
             warnings += _warnings_of_disparity(metrics, reason, max_disparity, remedy=remedy, rows=rows)
-    return Notice(f"{text}; {losses.text}" if losses.text else text, tuple(warnings))
+    return Notice(text if losses.text in text else f"{text}; {losses.text}", tuple(warnings))
 
 
-def notices_of_losses(information_kept: float, figures: Figures, excess: float, response: ScoredResponse) -> Notice:
-    """Describe what parity cost: nearly constant scores, lost information, or scores that only shrank."""
+def notices_of_losses(
+    information_kept: float, figures: Figures, excess: float, response: ScoredResponse, already: Collection[str] = ()
+) -> Notice:
+    """Describe what parity cost: nearly constant scores, lost information, or scores that only shrank.
+
+    What is ``already`` set is not advised.
+    """
     spread = figures["spread"]
     if spread[1] < _CONSTANT * spread[0]:
         remark = "the scores are nearly constant"
     elif information_kept < MIN_INFORMATION:
         remark = f"{max(information_kept, 0.0):.0%} of the initial model's information is left"
     else:
-        return _notice_of_shrinkage(figures, excess, response.shrinkage_remedies)
+        return _notice_of_shrinkage(figures, excess, _allowed(response.shrinkage_remedies, already))
     before, after = figures[response.quality_name]
+    remedies = ("a smaller parity_weight or amount", "parity_weight='auto'", *response.aware_remedies)
     message = (
         f"Parity cost most of the model: {remark}; the {response.quality_text} fell from {before:.3f} to {after:.3f}. "
-        "These features allow no more at this weight. Use a smaller parity_weight or amount, parity_weight='auto', "
-        f"repair with the group at hand ({response.repair}, {response.aware_option}), or another criterion."
+        f"These features allow no more at this weight. Use {_allowed((*remedies, 'another criterion'), already)}."
     )
     return Notice(remark, ((message, FairnessWarning),))
+
+
+def _allowed(remedies: Sequence[str], already: Collection[str]) -> str:
+    """Return remedies that are not yet set, in words."""
+    *others, last = (each for each in remedies if not any(setting in each for setting in already))
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _notice_of_shrinkage(figures: Figures, excess: float, remedies: str) -> Notice:
@@ -144,19 +134,6 @@ def _notice_of_shrinkage(figures: Figures, excess: float, remedies: str) -> Noti
         f"before (rank disparity {ranks[0]:.3f} to {ranks[1]:.3f}). Use {remedies}."
     )
     return Notice("scores were squeezed more than their order was equalised", ((message, FairnessWarning),))
-
-
-def notice_of_group_weights(information_kept: float, response: ScoredResponse) -> Notice:
-    """Describe weights for each group that lose the information without any parity: there are too few rows."""
-    if information_kept >= MIN_INFORMATION:
-        return Notice()
-    share = f"{max(information_kept, 0.0):.0%}"
-    remark = f"weights for each group keep {share} of the initial model's information on rows left out"
-    message = (
-        f"There are too few rows for group_specific=True: {remark}. Use shared weights, or repair with the group at "
-        f"hand ({response.repair})."
-    )
-    return Notice(remark, ((message, FairnessWarning),))
 
 
 def _warnings_of_disparity(
@@ -273,6 +250,8 @@ def _noise(widths: Floats, comparisons: Comparisons) -> Floats:
 
 # Do no harm: plain and changed scores of rows that neither model was fitted to.
 
+#: Rows that a model with many rows for each weight is judged by.
+TRAINED_ON = "rows that it was fitted to"
 _ABOVE_FLOOR = 1.5  # times the disparity that chance shows: what is left is said
 
 
@@ -369,7 +348,8 @@ def describe_change(
                 f"{found.limit:.3f} with 95 % confidence. More rows, or fewer and larger groups (small='pool'), show "
                 "more."
             )
-            notice = Notice(f"held-out rows cannot exclude a difference of {points}", ((message, FairnessWarning),))
+            kind = "training" if change.rows == TRAINED_ON else "held-out"
+            notice = Notice(f"{kind} rows cannot exclude a difference of {points}", ((message, FairnessWarning),))
     text = f"{outcome.text}; {notice.text}" if notice.text and not change.is_undone else outcome.text
     return Notice(text, (*outcome.warnings, *notice.warnings))
 
@@ -421,3 +401,15 @@ def held_out_change(
         error_name="error rate" if classifies else "unexplained share of the variance of y",
         n_models=n_models,
     )
+
+
+def evaluated_change(
+    evaluator: ScoreEvaluator, scores: Floats, pairs: Comparisons | None = None, **options: Any
+) -> HeldOutChange:
+    """Compare scores of an evaluator's rows with those of its initial model, as `held_out_change` does."""
+    response = evaluator.response
+    return held_out_change(
+        response.as_outcomes(evaluator.initial_scores), response.as_outcomes(scores), evaluator.outcomes,
+        evaluator.comparisons.criterion if pairs is None else pairs, classifies=isinstance(response, ScoredClasses),
+        **options,
+    )  # fmt: skip

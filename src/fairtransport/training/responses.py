@@ -36,10 +36,17 @@ class ScoredResponse(ABC):
     quality_name: ClassVar[str]
     quality_text: ClassVar[str]
     repair: ClassVar[str]
-    aware_option: ClassVar[str] = "group_specific=True"
-    shrinkage_remedies: ClassVar[str] = (
-        "scale='standardized', own weights for each group (group_specific=True) or repair with the group at hand"
-    )
+    own_weights: ClassVar[str] = "own weights for each group (group_specific=True)"
+
+    @property
+    def aware_remedies(self) -> tuple[str, ...]:
+        """What goes further with the group at hand."""
+        return self.own_weights, f"repair with the group at hand ({self.repair})"
+
+    @property
+    def shrinkage_remedies(self) -> tuple[str, ...]:
+        """What equalises the order of people instead of shrinking scores."""
+        return "scale='standardized'", *self.aware_remedies
 
     @property
     def score_unit(self) -> float:
@@ -58,6 +65,15 @@ class ScoredResponse(ABC):
     @abstractmethod
     def constant_loss(self, outcomes: Floats, shares: Floats) -> float:
         """Return the mean loss of the best constant."""
+
+    def as_outcomes(self, scores: Floats) -> Floats:
+        """Return scores in the units of the outcomes that training sees."""
+        return scores
+
+    def explained(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
+        """Return the share of the variance of the outcomes that scores explain; of 0 and 1, the Brier skill score."""
+        variance = float(shares @ (outcomes - shares @ outcomes) ** 2)
+        return 1.0 - float(shares @ (self.as_outcomes(scores) - outcomes) ** 2) / variance
 
     @abstractmethod
     def quality(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
@@ -90,6 +106,7 @@ class ScoredNumbers(ScoredResponse):
     quality_text = "R2"
     repair = "QuantileRepairRegressor"
     deviation: float
+    quality = ScoredResponse.explained
 
     def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:
         """Return a pair of disparities in standard deviations of y."""
@@ -513,9 +530,9 @@ class RealResponse(ScoredNumbers, _LinearResponse):
         """Return the scores of predictions in units of y."""
         return self.loss.scores((predictions - self.mean) / self.deviation)
 
-    def quality(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
-        """Return the coefficient of determination."""
-        return 1.0 - self.loss.mean(scores, outcomes, shares) / self.loss.best_constant(outcomes, shares)[1]
+    def as_outcomes(self, scores: Floats) -> Floats:
+        """Return standardised predictions."""
+        return self.loss.predictors(scores)
 
     def criterion_within_strata(self, criterion: Criterion) -> Criterion:
         """Return demographic parity: people with about the same y are a stratum."""

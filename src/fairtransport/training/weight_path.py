@@ -27,6 +27,10 @@ PATH_WEIGHTS = (0.1, 0.3, 1.0, 4.0, 15.0, 60.0)
 #: Share of the initial model's information that an automatic weight keeps.
 MIN_INFORMATION = 0.5
 
+# Reasons for a weight; ``kept`` is filled in when they are said.
+TOO_LITTLE_LEFT = "{kept:.0%} of the initial model's information is left, and more weight would leave too little"
+UNDONE = "training for parity does not help: the plain model is kept"
+
 _BISECTIONS = 1
 _MAX_BISECTIONS = 4  # where the information falls steeply between two weights
 _CLOSE_TO_MIN = MIN_INFORMATION + 0.1
@@ -83,6 +87,11 @@ class WeightPath:
         self.points.insert(len(below), point)
         return point
 
+    def put(self, point: PathPoint) -> None:
+        """Add a point, in place of one with its weight."""
+        others = [other for other in self.points if other.weight != point.weight]
+        self.points = sorted((*others, point), key=lambda one: one.weight)
+
     def table(self) -> dict[str, Floats]:
         """Return the weights and metrics as columns."""
         columns = {"weight": np.array([point.weight for point in self.points])}
@@ -115,8 +124,7 @@ class AutomaticWeight:
                 largest = self._largest_informative(path, last, point)
                 if self.is_reached(largest):
                     return self._bisect(path, last, largest), self.goal, True
-                share = f"{max(largest.metrics.information_kept, 0.0):.0%} of the initial model's information is left"
-                return largest, f"{share}, and more weight would leave less than half", False
+                return largest, TOO_LITTLE_LEFT, False
             if self.is_reached(point):
                 return self._bisect(path, last, point), self.goal, True
             if self._has_stalled(path):
