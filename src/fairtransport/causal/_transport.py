@@ -14,6 +14,7 @@ from fairtransport._sklearn import content_keys, deal_rows
 from fairtransport._validation import check_choice, check_count, check_weights
 from fairtransport.causal._graph import CausalGraph, Edge, as_graph, check_confounding, check_parents, check_witnesses
 from fairtransport.causal.conditional_distributions import (
+    METHODS,
     ConditionalDistribution,
     NodeColumn,
     SeenValues,
@@ -82,8 +83,6 @@ def check_overlap(
 
 Values = dict[str, "Floats"]
 Distributions = dict[str, tuple[ConditionalDistribution, ...]]
-
-METHODS = ("auto", "linear", "forest", "boosted")
 
 
 class CounterfactualTransport(BaseEstimator):

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fairtransport._columns import distinct_values
 from fairtransport._columns.compilation import cached_njit
-from fairtransport.repair._repaired_model import weight_options
+from fairtransport._sklearn import last_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from fairtransport._arrays import Bools, Floats, Ints
 
 # Models of the probability of each cell of a node given its causes, as arrays.
+
+#: Ways to estimate conditional distributions.
+METHODS = ("auto", "linear", "forest", "boosted")
 
 FEW_CELLS = 25
 """Up to so many cells are levels, not numbers."""
@@ -318,8 +321,8 @@ def fit_conditional(
     location = scale = None
     if X.shape[1] and values.size > 1 and counts.max() <= max(_HEAVY * counts.sum(), _LEAST_HEAVY):
         location = _location(method, random_state)
-        varied = weights[known] if np.ptp(weights) > 0 else None
-        location.fit(X[known], numbers[known], **weight_options(location, varied, "; leave the weights out."))
+        name = f"{last_step(location)[0]}sample_weight"
+        location.fit(X[known], numbers[known], **({name: weights[known]} if np.ptp(weights) > 0 else {}))
         if method == "linear":
             scale = LinearSpread.of(X[known], numbers[known] - location.predict(X[known]), weights[known])
     centre, unit = _centre(location, scale, X)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fairtransport.causal import CausalGraph, as_graph
-from fairtransport.causal._transport import METHODS
 from fairtransport.causal.conditional_distributions import (
+    METHODS,
     Cells,
     ConditionalDistribution,
     ForestCells,
