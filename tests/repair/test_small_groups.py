@@ -163,7 +163,11 @@ def test_a_stream_may_begin_with_few_rows():
 def test_a_classifier_says_which_groups_have_no_map_of_their_own():
     X, y, group = worlds.people(607)
     group[:7] = "c"
-    model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
+    said = "1 of 3 groups has fewer than 30 rows"
+    with pytest.warns(ft.FairnessWarning, match=said):
+        model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
+    with pytest.warns(ft.FairnessWarning, match=said):
+        ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2).fit(X, y, sensitive_features=group)
     assert model.small_groups_ == model.repair_.small_groups_ == ("c",)
     assert "1 of 3 groups has fewer than 30 rows and no map of its own" in model._repr_html_()
     assert "1 of 3 groups has fewer than 30 rows" in model.repair_._repr_html_()
