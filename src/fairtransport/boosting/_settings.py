@@ -307,8 +307,7 @@ class BoostedNumbers(ScoredNumbers, BoostedResponse):
 
     def quality(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the coefficient of determination."""
-        mean = float(shares @ outcomes)
-        return 1.0 - float(shares @ (outcomes - scores) ** 2) / float(shares @ (outcomes - mean) ** 2)
+        return self.explained(scores, outcomes, shares)
 
 
 def _checked_numbers(y: Any, owner: str, loss: Loss) -> Floats:
