@@ -124,21 +124,6 @@ def test_groups_that_differ_in_spread_are_not_ordered():
     assert "neither being higher throughout" in result.verdict.sentence
 
 
-def test_text_json_notebook_and_page_have_the_same_verdict():
-    scores, groups = risk_scores()
-    result = audit_of(scores, groups)
-    sentence = plain(result.verdict.sentence)
-    assert sentence in " ".join(str(result).split())
-    stored = json.loads(result.to_json())["verdict"]
-    assert stored["sentence"] == sentence
-    assert stored["points"] == [plain(point) for point in result.verdict.points]
-    assert stored["difference"]["low"] == result.verdict.difference.low
-    marked = result.verdict.sentence.replace("\u2068", "<bdi>").replace("\u2069", "</bdi>")
-    assert marked in result.to_html()
-    assert marked.replace("<bdi>", "<b><bdi>").replace("</bdi>", "</bdi></b>") in result._repr_html_()
-    assert str(result.verdict).startswith(sentence)
-
-
 def test_holm_is_that_of_statsmodels():
     # Values of multipletests in statsmodels.
     p = [0.001, 0.04, 0.012, 0.3, 0.012]

@@ -41,7 +41,7 @@ def test_output_has_the_metrics_their_intervals_and_a_verdict(run, here):
     expected = ft.audit_table(TABLE, score="s", sensitive_features="race", inference=many, **options)
     assert result.stdout.startswith(str(expected))
     assert plain(expected.verdict.sentence) in " ".join(result.stdout.split())
-    assert "\nPositive label: 1.\n" in result.stdout
+    assert "; positive label: 1\n" in result.stdout
     assert "Among people in the same stratum (region), the two groups are scored" in result.stdout
 
 

@@ -135,7 +135,7 @@ class AuditComparison:
 
     def _repr_html_(self) -> str:
         """Show what changed in a notebook."""
-        return str(render("pages.notebook.comparison_cell", self))
+        return str(render("pages.documents.comparison_cell", self))
 
     def __repr__(self) -> str:
         change = self.mean_changes[self.before.settings.pairs_metric]
@@ -336,7 +336,7 @@ def _lines(comparison: AuditComparison) -> Iterator[str]:
     columns = ", ".join(map(one_line, before.settings.columns))
     yield from wrap(
         f"{one_line(names[0])}: {before.rows:,} rows; {one_line(names[1])}: {after.rows:,} "
-        f"rows; {len(before.groups)} groups ({columns})"
+        f"rows; {len(before.groups)} groups ({columns}){before.provenance.label_text}"
     )
     for table in comparison_tables(comparison):
         if lines := list(table.lines()):

@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairtransport._text import shorten
+
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping
@@ -70,6 +72,11 @@ class Provenance:
         """Return a provenance with today's date and the versions of the software."""
         date = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(**{"date": date, "versions": software_versions(), **values})
+
+    @property
+    def label_text(self) -> str:
+        """The end of a headline that names the positive label; empty without one."""
+        return "" if self.positive is None else f"; positive label: {shorten(self.positive, 40)}"
 
     def lines(self) -> Iterable[tuple[str, str]]:
         """Yield the parts that are known as pairs of a title and a text.

@@ -24,8 +24,7 @@ def audit_lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     """Yield the audit as lines of at most 80 characters."""
     settings = audit.settings
     columns = ", ".join(map(one_line, settings.columns))
-    positive = audit.provenance.positive
-    label = "" if positive is None else f"; positive label: {shorten(positive, 40)}"
+    label = audit.provenance.label_text
     yield from wrap(f"Audit of {audit.rows:,} rows in {len(audit.groups)} groups ({columns}){label}")
     for reason, count in settings.set_aside.items():
         yield from wrap(f"Set aside: {count:,} rows, {one_line(reason)}")

@@ -275,6 +275,8 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
                     "used in fit; or fit without a repair."
                 )
             options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
+            if self.repair is not None:  # its amount may be set after fit
+                self.repair_.amount = self.repair.amount
             scores = np.asarray(self.repair_.transform(scores, **options))
         return as_parameters_say(self, scores, lambda: self._predictions(self._margins(X, plain=True)), logits=False)
 

@@ -30,7 +30,6 @@ from fairtransport.storage import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from fairtransport.auditing import Provenance
 
 # Check that no path of a command is another of its paths: what is written must not be what is read.
 
@@ -131,13 +130,6 @@ def count_of(number: int, noun: str) -> str:
 def print_sentence(text: str) -> None:
     """Print text, wrapped to the width of the terminal and without interpreting markup."""
     Console(highlight=False).print(Text(one_line(text)))
-
-
-def print_positive(*provenances: Provenance) -> None:
-    """Say which label counts as positive, where audits have one."""
-    labels = dict.fromkeys(one.positive for one in provenances if one.positive is not None)
-    if labels:
-        print_sentence(f"Positive label: {', '.join(labels)}.")
 
 
 def print_paths(paths: Mapping[str, Path | None]) -> None:

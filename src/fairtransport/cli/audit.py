@@ -19,7 +19,7 @@ from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse, print_stderr
 from fairtransport.cli._file_audits import AuditPlan
 from fairtransport.cli._limits import ABOVE, BELOW, EXCEEDED, parse_limits
-from fairtransport.cli._output import Output, print_positive, progress_bar, spinner, stderr_is_terminal
+from fairtransport.cli._output import Output, progress_bar, spinner, stderr_is_terminal
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Provenance
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     ),
     adjust_for=shared.option("COLUMN", "Cause of the sensitive column; may be repeated."),
     to=shared.option("GROUP", "Group that everyone is moved to, with --graph [default: the largest]."),
-    quantiles=shared.choice("forest|linear", "Conditional distributions along the graph; linear is faster."),
+    quantiles=shared.choice(
+        "auto|linear|forest|boosted", "Conditional distributions along the graph; auto chooses by held-out rows."
+    ),
     refits=shared.option("N", "Bootstrap samples for the intervals of effects; 0 for none.", min=0),
 )
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class EffectOptions:
     resolving: list[str] | None = None
     adjust_for: list[str] | None = None
     to: str | None = None
-    quantiles: str = "forest"
+    quantiles: str = "auto"
     refits: int = 50
     verify: str | None = None
 
@@ -384,7 +386,6 @@ def _report(
     if output.write_json(text if effects is None else {**json.loads(text), "effects": effects.to_dict()}):
         return
     typer.echo(str(audit))
-    print_positive(getattr(audit, "overall", audit).provenance)
     if effects is not None:
         typer.echo(f"\n{effects}")
     output.print_paths({"Page": html, "Markdown": markdown})

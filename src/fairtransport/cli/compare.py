@@ -12,7 +12,7 @@ from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import misuse
 from fairtransport.cli._file_audits import AuditPlan
-from fairtransport.cli._output import Output, print_positive, spinner
+from fairtransport.cli._output import Output, spinner
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Audit
@@ -79,7 +79,6 @@ def run_compare(
     if output.write_json(comparison.to_json(indent=2)):
         return
     typer.echo(str(comparison))
-    print_positive(*(audit.provenance for audit in audits))
     output.print_paths({"Page": html})
 
 

@@ -33,30 +33,25 @@ def errors_sentence(audit: AuditData) -> str | None:
 
 
 def _rates_sentence(audit: AuditData) -> str | None:
-    if not audit.error_rates:
+    """Return the lowest and highest rates at the first threshold; None where too few groups can be judged."""
+    first, parts = (audit.error_rates or (None,))[0], []
+    if first is None or (odds := first.equalized_odds) is None:
         return None
-    first = audit.error_rates[0]
-    parts = []
     for rate, name in (("true_positive_rate", "true"), ("false_positive_rate", "false")):
         gap = first.gaps[rate]
         if gap is None or not gap.judged:
             return None
-        ends = []
-        for index in (gap.lowest, gap.highest):
-            estimate = first.groups[index].rates[rate]
-            if estimate is None:
-                return None
-            ends.append(f"{percent(estimate.value)} ({isolated(audit.groups[index].name, among=audit.names)})")
-        parts.append(f"{name} positive rates lie between {ends[0]} and {ends[1]}")
-    odds = first.equalized_odds
-    if odds is None:
-        return None
-    size = f"{100 * odds.value:.1f} percentage points"
+        ends = (
+            f"{percent(estimate.value)} ({isolated(audit.names[at], among=audit.names)})"
+            for at in (gap.lowest, gap.highest)
+            if (estimate := first.groups[at].rates[rate]) is not None
+        )
+        parts.append(f"{name} positive rates lie between {' and '.join(ends)}")
     interval = f"{audit.settings.confidence:.0%} interval {100 * odds.low:.1f} to {100 * odds.high:.1f}"
     chance = ", which chance may explain" if odds.low <= 0 else ""
     return (
-        f"{threshold_text(audit, audit.thresholds[0])}, {parts[0]}, {parts[1]}: equalized odds are violated by {size} "
-        f"({interval}){chance}."
+        f"{threshold_text(audit, audit.thresholds[0])}, {', '.join(parts)}: equalized odds are violated by "
+        f"{100 * odds.value:.1f} percentage points ({interval}){chance}."
     )
 
 
