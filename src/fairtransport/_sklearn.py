@@ -197,6 +197,9 @@ def fitted_summary_html(groups: Groups | None, describe: Callable[[], Sequence[s
 # Cross-validation splits in which every group has training rows and held-out rows.
 
 
+_UNITS_OF_PART = 5  # different rows of a cell for each part, from which on equal rows stay together
+
+
 @dataclass(frozen=True, eq=False)
 class Fold:
     """Positions of the rows that a model is trained on, and of those held out for its evaluation."""
@@ -227,7 +230,8 @@ def make_folds(
     cells = group_cells(groups)
     has_weight = np.ones(positive.size, dtype=bool) if weights is None else weights > 0
     if isinstance(cv, (int, np.integer, float, np.floating)):  # check_count rejects bool and float
-        folds = _stratified_folds(check_count(cv, name="cv", least=2), cells, positive, groups, rng, remedy=remedy)
+        n_folds = check_count(cv, name="cv", least=2)
+        folds = _stratified_folds(n_folds, X, cells, positive, groups, rng=rng, remedy=remedy)
     elif isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise TypeError(f"cv must be a number of folds, a splitter or a list of splits; got {type(cv).__name__}.")
     else:
@@ -243,7 +247,7 @@ def make_folds(
 
 
 def _stratified_folds(
-    n_folds: int, cells: Ints, positive: Bools, groups: Groups, rng: np.random.Generator, *, remedy: str
+    n_folds: int, X: Any, cells: Ints, positive: Bools, groups: Groups, *, rng: np.random.Generator, remedy: str
 ) -> list[Fold]:
     smallest = int(groups.counts.min())
     if smallest < n_folds:
@@ -254,12 +258,46 @@ def _stratified_folds(
             f"{len(groups)} groups are that small, and every fold needs held-out rows of every group. {fewer} such "
             f"groups with others, or drop their rows{remedy}."
         )
-    # Rows sorted by group and label, at random within each, are dealt in turn: as evenly as their numbers allow.
-    _, first, codes = np.unique(cells, return_index=True, return_inverse=True)
-    order = np.lexsort((rng.random(positive.size), positive, first[codes]))  # names of groups do not decide
-    fold_of_row = np.empty(positive.size, dtype=np.int64)
-    fold_of_row[order] = np.arange(positive.size) % n_folds
+    keys = np.zeros(positive.size) if X is None else content_keys(X)
+    fold_of_row = deal_rows(keys, positive, cells, n_folds, rng)
     return [Fold(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(n_folds)]
+
+
+def content_keys(X: Any) -> Floats:
+    """Return a number for each row that its features decide: a fixed random projection of their columns."""
+    rng = np.random.default_rng(0)
+    if sparse.issparse(X):
+        largest = np.maximum(abs(X.tocsr()).max(axis=0).toarray().ravel(), 1e-300)
+        return np.asarray(X.tocsr() @ (rng.normal(size=X.shape[1]) / largest), dtype=np.float64)
+    keys = np.zeros(n_rows(X))
+    for block in _blocks(X):
+        for column in np.where(np.isfinite(block), block, 0.0).T:  # each alone: the same bits in any order of rows
+            keys += rng.normal() / max(float(np.abs(column).max(initial=0.0)), 1e-300) * column
+    return keys
+
+
+def deal_rows(keys: Floats, labels: NDArray[Any], groups: Ints, n_parts: int, rng: np.random.Generator) -> Ints:
+    """Return the part of each row: labels within groups are spread evenly, and rows with one key stay together.
+
+    So weight k is k copies, and neither the order of rows nor the numbers of groups decide. Where a group has few keys
+    with a label, its rows are spread whatever their keys.
+    """
+    order = np.lexsort((keys, labels, groups))
+    keys, labels, groups = keys[order], labels[order], groups[order]
+    of_group = np.append(True, groups[1:] != groups[:-1])
+    of_cell = of_group | np.append(True, labels[1:] != labels[:-1])
+    cell = np.cumsum(of_cell) - 1
+    of_unit = of_cell | np.append(True, keys[1:] != keys[:-1])
+    of_unit |= np.bincount(cell, of_unit)[cell] < _UNITS_OF_PART * n_parts
+    lowest = np.minimum.reduceat(keys, np.flatnonzero(of_group))
+    sizes = np.bincount(np.cumsum(of_group)[of_unit] - 1)
+    rank = np.argsort(np.lexsort((sizes, lowest)))[np.cumsum(of_group)[of_unit] - 1]  # groups by their content
+    draws = np.empty(rank.size)
+    draws[np.argsort(rank, kind="stable")] = rng.random(rank.size)
+    part_of_unit, part = np.empty(rank.size, dtype=np.int64), np.empty(keys.size, dtype=np.int64)
+    part_of_unit[np.lexsort((draws, labels[of_unit], rank))] = np.arange(rank.size) % n_parts
+    part[order] = part_of_unit[np.cumsum(of_unit) - 1]
+    return part
 
 
 def _row_positions(rows: Any, size: int) -> Ints:

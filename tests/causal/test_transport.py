@@ -31,6 +31,50 @@ def standard_errors(table):
     return spread, spread * np.sqrt(0.7**2 + 1.2**2)
 
 
+def error_of(world, quantiles, n=8000):
+    """Mean absolute error of women's counterfactuals of m and w."""
+    table, truth = world(n)
+    transport = CounterfactualTransport(LINEAR[:5], sensitive="sex", quantiles=quantiles).fit(table)
+    moved, women = transport.transform(table, to="M"), table["sex"] == "F"
+    return transport, [float(np.abs(moved[name] - truth[name])[women].mean()) for name in ("m", "w")]
+
+
+def linear_world(n):
+    table = linear_people(n)
+    return table, {"m": table["m"] + 0.8, "w": table["w"] + 0.5 + 1.2 * 0.8}
+
+
+def world_of_steps(n):
+    rng = np.random.default_rng(3)
+    sex, age, noise = rng.choice(["F", "M"], n), rng.normal(40, 10, n), rng.normal(size=(2, n))
+
+    def columns(man):
+        m = 3 * (age > 43) + man * (age > 35) + 0.5 * noise[0]
+        return {"m": m, "w": 2 * (m > 1.5) + 0.5 * man + 0.5 * noise[1]}
+
+    return {"sex": sex, "age": age, **columns(sex == "M")}, columns(np.ones(n))
+
+
+def test_a_method_is_chosen_for_each_column():
+    transport, errors = error_of(linear_world, "auto")
+    assert transport.methods_ == {"m": "linear", "w": "linear"}
+    assert max(errors) < 0.06
+    chosen, errors = error_of(world_of_steps, "auto")
+    assert "linear" not in chosen.methods_.values()
+    assert np.all(np.array(errors) < 1.05 * np.array(error_of(world_of_steps, "forest")[1]))
+    assert clone(transport).quantiles == "auto"
+
+
+def test_weights_are_copies():
+    table = linear_people(600)
+    weights = np.random.default_rng(0).integers(0, 3, 600)
+    copies = {name: np.repeat(column, weights) for name, column in table.items()}
+    weighed, copied = (CounterfactualTransport(LINEAR, sensitive="sex", quantiles="linear") for _ in range(2))
+    moved = weighed.fit(table, sample_weight=weights).transform(table, to="M")
+    again = copied.fit(copies).transform(table, to="M")
+    np.testing.assert_allclose(moved["w"], again["w"], atol=1e-9)
+
+
 @pytest.mark.parametrize("quantiles", ["linear", "forest"])
 def test_linear_model_with_closed_form(quantiles):
     table = linear_people(10_000)
@@ -226,7 +270,7 @@ def test_resolving_columns_stay():
         ({"graph": [("m", "w"), ("sex", "y")], "sensitive": "w", "adjust_for": ["m"]}, "'w' has no effects"),
         ({"sensitive": "age", "graph": [("age", "m")]}, "many different numbers"),
         ({"outcome": "m"}, "has to come last"),
-        ({"quantiles": "trees"}, "'forest', 'linear' or a regressor"),
+        ({"quantiles": "trees"}, "one of 'auto', 'linear', 'forest', 'boosted'"),
         ({"adjust_for": ["age"]}, "no edge from there to 'sex'"),
     ],
 )
@@ -250,7 +294,7 @@ def test_bad_tables():
         with pytest.raises(ValueError, match=message):
             clone(transport).fit({**table, **column})
     for rows, to, message in (
-        (table, "X", "one of the 2 groups"),
+        (table, "X", "groups of column 'sex': 'M', 'F'"),
         ({**table, "sex": np.where(first, "X", sex)}, "M", "1 values that the table of fit did not have"),
         ({name: column for name, column in table.items() if name != "w"}, "M", "no column 'w'"),
     ):

@@ -86,7 +86,7 @@ def test_edges_in_a_file_and_resolving_columns(folder, run):
         (("--graph", "into.dot"), 1, "name it in --adjust-for"),  # an option instead of a parameter
         (("--unfair-edge", "sex"), 64, "a cause and an effect"),
         (("--score", "hours"), 64, "cannot be combined with --score"),
-        (("--quantiles", "trees"), 64, "forest or linear"),
+        (("--quantiles", "trees"), 64, "forest or boosted"),
         (("--to", "X"), 1, "--to must name one of the 2 groups"),
         (("--unfair-edge", "age->sex"), 1, "which is not in the graph"),
         (("--sensitive", "age"), 64, "one sensitive column"),

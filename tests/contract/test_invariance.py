@@ -131,6 +131,69 @@ def test_names_of_groups_do_not_matter(name):
     np.testing.assert_allclose(scores(other, X, renamed), scores(fitted(name), X, group), atol=near)
 
 
+def copied(estimator, seed=0):
+    """Rows with whole weights, and the same rows as copies."""
+    X, y, group = rows(estimator)
+    weights = np.random.default_rng(seed).integers(0, 4, len(y))
+    copies = np.repeat(np.arange(len(y)), weights)
+    again = clone(estimator).fit(X.iloc[copies], y[copies], sensitive_features=group[copies])
+    weighed = clone(estimator).fit(X, y, sensitive_features=group, sample_weight=weights.astype(float))
+    return X, group, again, weighed
+
+
+RANDOM = ft.QuantileRepair(criterion="equalized_odds", randomize=True)
+WEIGHED = {name: one for name, one in ESTIMATORS.items() if not re.search("boosted|forest|neighbours", name)} | {
+    "equal odds, drawn": ft.QuantileRepairClassifier(LOGISTIC, RANDOM),
+    "blind for equal odds": ft.BlindRepairClassifier(LOGISTIC, LOGISTIC, ft.repair.BlindRepair("equalized_odds"), cv=2),
+    "blind with a limit": ft.BlindRepairRegressor(Ridge(), LOGISTIC, ft.repair.BlindRepair(max_disparity=0.2), cv=2),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHED)
+def test_weight_k_is_k_copies(name):
+    """Trees and forests count rows in their leaves and draw them, so that copies make other trees."""
+    X, group, again, weighed = copied(WEIGHED[name])
+    near = 0.01 if "blind" in name else 1e-6  # the dual problem is solved to a tolerance
+    np.testing.assert_allclose(scores(weighed, X, group), scores(again, X, group), atol=near)
+
+
+@pytest.mark.parametrize("name", [*WEIGHED, "repaired, boosted", "blind, boosted"])
+def test_the_order_of_rows_gives_the_same_model(name):
+    estimator = (ESTIMATORS | WEIGHED)[name]
+    X, y, group = rows(estimator)
+    order = np.random.default_rng(2).permutation(len(y))
+    first = clone(estimator).fit(X, y, sensitive_features=group)
+    other = clone(estimator).fit(X.iloc[order], y[order], sensitive_features=group[order])
+    np.testing.assert_allclose(scores(other, X, group), scores(first, X, group), atol=1e-6)
+
+
+@every
+def test_an_amount_that_is_set_after_fit_acts_at_once(name):
+    X, y, group = rows(ESTIMATORS[name])
+    model = clone(ESTIMATORS[name]).fit(X, y, sensitive_features=group)
+    full = scores(model, X, group)
+    half, plain = (scores(model.set_params(amount=amount), X, group) for amount in (0.5, 0.0))
+    fresh = clone(ESTIMATORS[name]).set_params(amount=0.5).fit(X, y, sensitive_features=group)
+    np.testing.assert_allclose(half, scores(fresh, X, group), atol=1e-12)
+    assert np.abs(full - plain).max() > 1e-3
+    with pytest.raises(ValueError, match="amount"):
+        scores(model.set_params(amount=2.0), X, group)
+
+
+def test_amounts_of_nested_repairs_act_or_are_refused():
+    X, y, group = rows(LGBM)
+    boosted = ft.TransportBoostingClassifier(LGBM, parity_weight=0.1, repair=ft.QuantileRepair(), random_state=0)
+    boosted.fit(X, y, sensitive_features=group)
+    full = scores(boosted, X, group)
+    half, none = (scores(boosted.set_params(repair__amount=amount), X, group) for amount in (0.5, 0.0))
+    np.testing.assert_allclose(half, (full + none) / 2, atol=1e-12)
+    repaired = ft.QuantileRepairClassifier(LOGISTIC, ft.QuantileRepair()).fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="amount of QuantileRepairClassifier is its own"):
+        scores(repaired.set_params(repair__amount=0.5), X, group)
+    with pytest.raises(ValueError, match="is its own"):
+        repaired.fit(X, y, sensitive_features=group)
+
+
 @pytest.mark.parametrize("name", [name for name in ESTIMATORS if "neighbours" not in name])  # files hold no rows
 def test_saved_and_loaded(name, tmp_path):
     model, (X, _, group) = fitted(name), rows(ESTIMATORS[name])

@@ -65,7 +65,7 @@ def test_generated_checks(estimator, check):
     left_out = [ELSEWHERE]
     if isinstance(getattr(estimator, "solver", ""), SgdSettings):  # draws rows by their positions; copies have others
         left_out = [ELSEWHERE, "check_sample_weight_equivalence"]
-    if isinstance(estimator, CLASSES[-2:]):  # copies fall into other folds, and a group has one row of ten
+    if isinstance(estimator, CLASSES[-2:]):  # of ten rows, where copies share a fold with others
         left_out = [ELSEWHERE, "check_sample_weight_equivalence", "check_estimators_nan_inf"]
     if not name_of(check).startswith(tuple(left_out)):
         check(estimator)

@@ -132,12 +132,11 @@ def test_a_cell_of_few_people_is_not_in_the_file():
 
 def test_points_of_a_randomised_repair_stand_for_ten_rows(tmp_path):
     repair, scores, _ = fitted("randomised")
-    with pytest.raises(ValueError, match="people_per_point can be at most 10"):
-        ft.save(repair, tmp_path / "model.ft", people_per_point=11)
-    group = np.array(world()[2])
-    for number, name in enumerate("FM"):
-        classes = np.searchsorted(repair.randomized_maps_.cuts[number], scores[group == name], side="right")
-        assert np.bincount(classes).min() >= 10
+    group, cuts = np.array(world()[2]), repair.randomized_maps_.cuts
+    rows = [np.bincount(np.searchsorted(cuts[n], scores[group == "FM"[n]], side="right")).min() for n in (0, 1)]
+    assert min(rows) >= 10
+    with pytest.raises(ValueError, match=f"people_per_point can be at most {min(rows)};"):
+        ft.save(repair, tmp_path / "model.ft", people_per_point=int(min(rows)) + 1)
 
 
 def test_classifiers_are_stored_with_their_criterion(tmp_path):

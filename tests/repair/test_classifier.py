@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -22,6 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from tests.worlds import people
 
+import fairtransport as ft
 from fairtransport import GroupPolicy, QuantileRepair, QuantileRepairClassifier
 from fairtransport.datasets import load_adult
 from fairtransport.metrics import disparities, error_rate, strong_pairwise_disparity
@@ -84,17 +85,25 @@ def test_a_forest_needs_scores_of_rows_it_has_not_seen():
     assert disparity["honest"] < disparity["plain"]
 
 
-@pytest.mark.parametrize("cv", [3, "auto", KFold(4, shuffle=True, random_state=0)])
-def test_cv_uses_out_of_fold_scores_and_predicts_with_all_rows(cv):
+@pytest.mark.parametrize("amount", [1.0, 0.5])
+def test_a_repair_that_does_not_help_is_not_done(amount, tmp_path):
+    """Two scores in all: their images differ between groups, and so do the ranks of everyone with the lower one."""
+    X, y, group = world(800)
+    model = QuantileRepairClassifier(KNeighborsClassifier(1), amount=amount)
+    with pytest.warns(ft.FairnessWarning, match="does not help") as caught:
+        model.fit(X, y, sensitive_features=group)
+    moved = np.abs(positive(model, X, group) - model.estimator_.predict_proba(X)[:, 1]).max()
+    assert ("plain model is kept" in str(caught[0].message), moved < 1e-12) == (amount == 1.0, amount == 1.0)
+    loaded = ft.load(ft.save(model.repair_, tmp_path / "repair.ft", people_per_point=1))
+    assert (loaded.transform([0.2], sensitive_features=group[:1])[0] == 0.2) == (amount == 1.0)
+
+
+def test_cv_uses_out_of_fold_scores_and_predicts_with_all_rows():
     X, y, group = world(300)
-    tree = DecisionTreeClassifier(max_depth=4, random_state=0)
-    model = QuantileRepairClassifier(tree, cv=cv).fit(X, y, sensitive_features=group)
-    splits = {
-        3: StratifiedKFold(3, shuffle=True, random_state=0),
-        "auto": StratifiedKFold(5, shuffle=True, random_state=0),
-    }
-    unseen = cross_val_predict(tree, X, y, cv=splits.get(cv, cv), method="predict_proba")[:, 1]
-    expected = QuantileRepair().fit(unseen, sensitive_features=group)
+    tree, cv = DecisionTreeClassifier(max_depth=4, random_state=0), KFold(4, shuffle=True, random_state=0)
+    model = QuantileRepairClassifier(tree, cv=cv, amount=0.9).fit(X, y, sensitive_features=group)
+    unseen = cross_val_predict(tree, X, y, cv=cv, method="predict_proba")[:, 1]
+    expected = QuantileRepair(amount=0.9).fit(unseen, sensitive_features=group)
     own = clone(tree).fit(X, y).predict_proba(X)[:, 1]
     assert np.array_equal(positive(model, X, group), expected.transform(own, sensitive_features=group))
 
@@ -237,7 +246,7 @@ WRONG_FIT = {
     "numbers as labels": ({}, {"y": np.linspace(0, 1, 100)}, ValueError, "Unknown label type"),
     "missing labels": ({}, {"y": ["canary", None] * 50}, ValueError, "missing ones"),
     "constant scores": ({}, {"X": np.zeros((100, 3))}, ValueError, "nothing to repair"),
-    "folds": ({"cv": 1}, {}, ValueError, "k-fold"),
+    "folds": ({"cv": 1}, {}, ValueError, "cv must be"),
 }
 
 

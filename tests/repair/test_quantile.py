@@ -140,18 +140,6 @@ def test_a_row_does_not_depend_on_its_batch_nor_two_calls_on_chance(drawn, rando
 
 
 @unhurried
-@given(scored_groups(), st.randoms(use_true_random=False), st.sampled_from(WORDS))
-def test_the_order_of_the_training_rows_does_not_matter(drawn, random, target):
-    scores, group = drawn
-    order = list(range(scores.size))
-    random.shuffle(order)
-    sorted_fit = own_maps(target).fit(scores, sensitive_features=group)
-    shuffled_fit = own_maps(target).fit(scores[order], sensitive_features=group[order])
-    out = sorted_fit.transform(scores, sensitive_features=group)
-    assert shuffled_fit.transform(scores, sensitive_features=group) == pytest.approx(out, abs=1e-12)
-
-
-@unhurried
 @given(scored_groups())
 def test_ties_stay_ties_and_the_mean_of_the_target_is_met(drawn):
     scores, group = drawn

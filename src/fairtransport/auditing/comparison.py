@@ -135,7 +135,7 @@ class AuditComparison:
 
     def _repr_html_(self) -> str:
         """Show what changed in a notebook."""
-        return str(render("pages.notebook.comparison_cell", self))
+        return str(render("pages.documents.comparison_cell", self))
 
     def __repr__(self) -> str:
         change = self.mean_changes[self.before.settings.pairs_metric]

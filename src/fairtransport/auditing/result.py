@@ -393,7 +393,7 @@ class Audit(AuditData):
 
     def to_markdown(self, path: Any = None, *, title: str | None = None) -> Any:
         """Write the audit as Markdown, for a model card or a report; without a path the text is returned."""
-        text = str(render("pages.markdown.audit_markdown", self, title=title))
+        text = str(render("pages.documents.audit_markdown", self, title=title))
         return text if path is None else write_atomically(path, text.encode())
 
     def with_provenance(self, provenance: Provenance | None = None, **values: Any) -> Audit:
@@ -442,7 +442,7 @@ class Audit(AuditData):
 
     def _repr_html_(self) -> str:
         """Show the verdict and the groups in a notebook."""
-        return str(render("pages.notebook.render_notebook_cell", self))
+        return str(render("pages.documents.render_notebook_cell", self))
 
     def __repr__(self) -> str:
         shown = (self.within or self).mean_readings[self.settings.pairs_metric]

@@ -163,11 +163,11 @@ class AuditSeries:
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
         """Write the series as one HTML page with a control chart; requires the extra ``report``. As `Audit.to_html`."""
-        return render("pages.series.series_page", self, path=path, **options)
+        return render("pages.comparison.series_page", self, path=path, **options)
 
     def _repr_html_(self) -> str:
         """Show the series as a table in a notebook."""
-        return str(render("pages.notebook.series_cell", self))
+        return str(render("pages.documents.series_cell", self))
 
     def __repr__(self) -> str:
         return f"AuditSeries({len(self.audits)} values of {self.by!r}, {self.overall.rows} rows)"

@@ -52,7 +52,7 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
         transport = clone(self.transport)
         moves = []
         for code, group in enumerate(column.levels or ()):
-            moved = _select(transport.fit_transform(frame, to=group), names)
+            moved = _select(transport.fit_transform(frame, to=group, sample_weight=weights), names)
             for own in range(len(column.levels or ())):
                 members = np.flatnonzero(codes == own)
                 if own != code:

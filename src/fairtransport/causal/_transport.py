@@ -7,23 +7,27 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._validation import check_count
+from fairtransport._sklearn import content_keys, deal_rows
+from fairtransport._validation import check_choice, check_count, check_weights
 from fairtransport.causal._graph import CausalGraph, Edge, as_graph, check_confounding, check_parents, check_witnesses
 from fairtransport.causal.conditional_distributions import (
+    METHODS,
     ConditionalDistribution,
     NodeColumn,
     SeenValues,
     Table,
+    choose_method,
     design_matrix,
     fit_conditional,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike
 
     from fairtransport._arrays import Bools, Floats, Ints
 
@@ -80,8 +84,6 @@ def check_overlap(
 Values = dict[str, "Floats"]
 Distributions = dict[str, tuple[ConditionalDistribution, ...]]
 
-_METHODS = ("forest", "linear")
-
 
 class CounterfactualTransport(BaseEstimator):
     r"""What the columns of a table would be, had people been of another group: quantile transport along a causal graph.
@@ -107,10 +109,11 @@ class CounterfactualTransport(BaseEstimator):
     confounded : iterable of (str, str), default=()
         Pairs of columns with a common cause that is not in the table. A pair on a path that is moved is refused,
         because ranks are not comparable then.
-    quantiles : {"forest", "linear"} or regressor, default="forest"
-        Conditional distributions: of linear regression with residuals by a quantile regression forest, of linear
-        regression of mean and spread (levels: multinomial logistic regression), or of this regressor with residuals
-        that do not depend on the causes.
+    quantiles : {"auto", "linear", "forest", "boosted"} or regressor, default="auto"
+        Conditional distributions: of linear regression of mean and spread (levels: multinomial logistic regression), of
+        linear regression with residuals by a quantile regression forest, or of boosted trees, or this regressor, with
+        residuals that do not depend on the causes (levels: a forest). ``"auto"`` chooses for each column by the pinball
+        loss on held-out rows: linear, unless another is better by more than one standard error.
     orders : mapping of str to sequence, optional
         Order of the values of columns of categories, which decides who takes whose place; by frequency by default.
     cv : int, default=5
@@ -127,6 +130,8 @@ class CounterfactualTransport(BaseEstimator):
         How each node is read: as numbers, or as levels in an order.
     distributions_ : dict of str to tuple of ConditionalDistribution
         Of each descendant of ``sensitive``: one for each group where the group is among its causes.
+    methods_ : dict of str to str or regressor
+        How each of these was estimated.
     ranges_ : dict of str to tuple of SeenValues
         Values of each node in each group, which `support` asks for.
 
@@ -163,7 +168,7 @@ class CounterfactualTransport(BaseEstimator):
         resolving: Iterable[str] = (),
         adjust_for: Iterable[str] = (),
         confounded: Iterable[Edge] = (),
-        quantiles: Any = "forest",
+        quantiles: Any = "auto",
         orders: Mapping[str, Sequence[Any]] | None = None,
         cv: int = 5,
         random_state: int = 0,
@@ -180,38 +185,44 @@ class CounterfactualTransport(BaseEstimator):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, table: Any) -> Self:
+    def fit(self, table: Any, *, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the distribution of each descendant of the sensitive column given its causes.
 
         Parameters
         ----------
         table : table
             Of pandas, polars or pyarrow, or a dict of columns; with all columns of the graph.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
         """
-        self._fit(Table(table))
+        self._fit(Table(table), sample_weight)
         return self
 
-    def fit_transform(self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None) -> Any:
+    def fit_transform(
+        self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None, sample_weight: ArrayLike | None = None
+    ) -> Any:
         """Fit, and return the counterfactuals of the same rows, each from distributions of the other folds.
 
         In a distribution that it was used to estimate, a row's rank is biased towards the middle. ``to`` and ``edges``
-        are those of ``transform``.
+        are those of ``transform``, ``sample_weight`` is that of ``fit``.
         """
         rows = Table(table)
-        values = self._fit(rows)
+        values, weights = self._fit(rows, sample_weight)
         codes, chosen = values[self.sensitive].astype(np.int64), self._edges(edges)
-        n_folds = check_count(self.cv, name="cv", least=2)
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
+        n_folds, keys = check_count(self.cv, name="cv", least=2), content_keys(np.column_stack([*values.values()]))
+        fold = deal_rows(keys, np.zeros(codes.size), codes, n_folds, np.random.default_rng(self.random_state))
         moved: Values = {}
-        for others, held_out in folds.split(codes[:, None], codes):
-            distributions = self._estimate({node: numbers[others] for node, numbers in values.items()})
+        for others, held_out in ((np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(n_folds)):
+            distributions = self._estimate({node: numbers[others] for node, numbers in values.items()}, weights[others])
             part = {node: numbers[held_out] for node, numbers in values.items()}
             for node, numbers in self._move(part, distributions, self._group(to), chosen, positions=held_out).items():
                 moved.setdefault(node, np.empty(codes.size))[held_out] = numbers
         return self._write(rows, moved, self._group(to), direct=self._is_direct(chosen))
 
-    def _fit(self, rows: Table) -> Values:
+    def _fit(self, rows: Table, sample_weight: ArrayLike | None) -> tuple[Values, Floats]:
         self._check_parameters()
+        given = check_weights(sample_weight, size=rows.n_rows)
+        weights = np.ones(rows.n_rows) if given is None else given
         self.graph_ = self._check_graph()
         self.graph_.check_columns(rows.names)
         orders = self.orders or {}
@@ -221,7 +232,8 @@ class CounterfactualTransport(BaseEstimator):
         self.groups_ = check_groups(self.columns_[self.sensitive], codes)
         for node in self._movable:
             check_varies(node, self.sensitive, values)
-        self.distributions_ = self._estimate(values)
+        self.methods_ = {node: self._choose(node, values, weights) for node in self._movable}
+        self.distributions_ = self._estimate(values, weights)
         self.ranges_ = {
             node: tuple(
                 SeenValues.of(numbers[codes == group], levels=self.columns_[node].levels is not None)
@@ -232,27 +244,35 @@ class CounterfactualTransport(BaseEstimator):
         for node in self._movable:
             roots = [cause for cause in self._causes(node) if cause not in self.graph_.descendants(self.sensitive)]
             check_overlap(node, roots, self.sensitive, self.ranges_)
-        return values
+        return values, weights
 
-    def _estimate(self, values: Values) -> Distributions:
+    def _estimate(self, values: Values, weights: Floats) -> Distributions:
         """Return the distributions of all descendants of the sensitive column."""
-        codes, distributions = values[self.sensitive], {}
-        for node in self._movable:
-            X, parts = self._design(node, values), [np.arange(codes.size)]
-            if self.sensitive in self.graph_.parents(node):
-                parts = [np.flatnonzero(codes == group) for group in range(len(self.groups_))]
-            levels = self.columns_[node].levels
-            distributions[node] = tuple(
-                fit_conditional(
-                    X[part],
-                    values[node][part],
-                    n_levels=None if levels is None else len(levels),
-                    method=self.quantiles,
-                    random_state=self.random_state,
-                )
-                for part in parts
+        return {
+            node: tuple(
+                fit_conditional(*part, method=self.methods_[node], **self._options(node))
+                for part in self._parts(node, values, weights)
             )
-        return distributions
+            for node in self._movable
+        }
+
+    def _choose(self, node: str, values: Values, weights: Floats) -> Any:
+        """Return the method for a node: as ``quantiles`` says, or the best one."""
+        if not isinstance(self.quantiles, str) or self.quantiles != "auto":
+            return self.quantiles
+        return choose_method(self._parts(node, values, weights), **self._options(node))
+
+    def _options(self, node: str) -> dict[str, Any]:
+        levels = self.columns_[node].levels
+        return {"n_levels": None if levels is None else len(levels), "random_state": self.random_state}
+
+    def _parts(self, node: str, values: Values, weights: Floats) -> list[tuple[Floats, Floats, Floats]]:
+        """Return causes, values and weights of the rows of each group where the group is a cause, otherwise of all."""
+        codes, X = values[self.sensitive], self._design(node, values)
+        rows = [weights > 0]
+        if self.sensitive in self.graph_.parents(node):
+            rows = [(codes == group) & rows[0] for group in range(len(self.groups_))]
+        return [(X[some], values[node][some], weights[some]) for some in rows]
 
     def transform(
         self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None, direct: bool | None = None, draw: int = 0
@@ -387,7 +407,8 @@ class CounterfactualTransport(BaseEstimator):
 
     def _group(self, to: Any) -> int:
         if to not in self.groups_:
-            raise ValueError(f"to must be one of the {len(self.groups_)} groups of column {self.sensitive!r}.")
+            allowed = ", ".join(map(repr, self.groups_))
+            raise ValueError(f"to must be one of the groups of column {self.sensitive!r}: {allowed}.")
         return self.groups_.index(to)
 
     def _check_parameters(self) -> None:
@@ -396,8 +417,10 @@ class CounterfactualTransport(BaseEstimator):
                 "sensitive must be the name of one column. Cross several into one first, such as race and sex into "
                 "'race, sex'."
             )
-        if not (self.quantiles in _METHODS if isinstance(self.quantiles, str) else is_regressor(self.quantiles)):
-            raise ValueError("quantiles must be 'forest', 'linear' or a regressor.")
+        if isinstance(self.quantiles, str):
+            check_choice(self.quantiles, METHODS, name="quantiles")
+        elif not is_regressor(self.quantiles):
+            raise ValueError(f"quantiles must be one of {', '.join(METHODS)}, or a regressor.")
 
     def _check_graph(self) -> CausalGraph:
         graph = as_graph(self.graph)

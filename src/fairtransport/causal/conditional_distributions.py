@@ -10,12 +10,13 @@ import narwhals as nw
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from fairtransport._columns import distinct_values
 from fairtransport._columns.compilation import cached_njit
+from fairtransport._sklearn import last_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from fairtransport._arrays import Bools, Floats, Ints
 
 # Models of the probability of each cell of a node given its causes, as arrays.
+
+#: Ways to estimate conditional distributions.
+METHODS = ("auto", "linear", "forest", "boosted")
 
 FEW_CELLS = 25
 """Up to so many cells are levels, not numbers."""
@@ -48,9 +52,9 @@ class MarginalCells:
     shares: Floats
 
     @classmethod
-    def of(cls, located: Ints, n_cells: int) -> MarginalCells:
+    def of(cls, located: Ints, weights: Floats, n_cells: int) -> MarginalCells:
         """Count the rows of each cell."""
-        counts = np.bincount(located, minlength=n_cells).astype(np.float64)
+        counts = np.bincount(located, weights, minlength=n_cells)
         return cls(counts / counts.sum())
 
     def predict(self, X: Floats) -> Floats:
@@ -68,15 +72,15 @@ class MultinomialCells:
     n_cells: int
 
     @classmethod
-    def of(cls, X: Floats, located: Ints, n_cells: int) -> MultinomialCells:
+    def of(cls, X: Floats, located: Ints, weights: Floats, n_cells: int) -> MultinomialCells:
         """Fit the regression, on standardised features."""
-        scaler = StandardScaler().fit(X)
-        model = LogisticRegression(max_iter=300).fit(scaler.transform(X), located)
-        weights, intercepts = model.coef_, model.intercept_
-        if len(weights) == 1:  # two cells
-            weights, intercepts = np.vstack([np.zeros_like(weights), weights]), np.array([0.0, intercepts[0]])
-        weights = weights / scaler.scale_
-        return cls(weights, intercepts - weights @ scaler.mean_, model.classes_.astype(np.int64), n_cells)
+        scaler = StandardScaler().fit(X, sample_weight=weights)
+        model = LogisticRegression(max_iter=300).fit(scaler.transform(X), located, sample_weight=weights)
+        slopes, intercepts = model.coef_, model.intercept_
+        if len(slopes) == 1:  # two cells
+            slopes, intercepts = np.vstack([np.zeros_like(slopes), slopes]), np.array([0.0, intercepts[0]])
+        slopes = slopes / scaler.scale_
+        return cls(slopes, intercepts - slopes @ scaler.mean_, model.classes_.astype(np.int64), n_cells)
 
     def predict(self, X: Floats) -> Floats:
         """Return probabilities of shape (n_rows, n_cells)."""
@@ -105,7 +109,9 @@ class ForestCells:
     n_features: int
 
     @classmethod
-    def of(cls, X: Floats, numbers: Floats, located: Ints, n_cells: int, random_state: int) -> ForestCells:
+    def of(
+        cls, X: Floats, numbers: Floats, located: Ints, weights: Floats, *, n_cells: int, random_state: int
+    ) -> ForestCells:
         """Find splits on some of the rows, and count all rows in the leaves."""
         n_rows = X.shape[0]
         some = min(n_rows, int(np.clip(n_rows // 4, _LEAST_ROWS, _MOST_ROWS)))
@@ -116,7 +122,7 @@ class ForestCells:
             max_features=max(1, -(-2 * X.shape[1] // 3)),
             max_samples=some,
             random_state=random_state,
-        ).fit(X, _targets(numbers, located, n_cells))
+        ).fit(X, _targets(numbers, located, n_cells), sample_weight=weights)
         trees = [one.tree_ for one in forest.estimators_]
         sizes = np.array([tree.node_count for tree in trees])
         roots = np.cumsum(sizes) - sizes
@@ -132,9 +138,9 @@ class ForestCells:
             own = leaves[root : root + size]
             first, n_leaves = own.max(initial=-1) - (own >= 0).sum() + 1, int((own >= 0).sum())
             reached = own[tree.apply(rows)] - first
-            counts.append(np.bincount(reached * n_cells + located, minlength=n_leaves * n_cells))
+            counts.append(np.bincount(reached * n_cells + located, weights, minlength=n_leaves * n_cells))
         shares = np.concatenate(counts).reshape(-1, n_cells).astype(np.float32)
-        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-30)
         nodes = Trees(
             feature=np.where(inner, feature, 0),
             threshold=np.concatenate([tree.threshold for tree in trees]),
@@ -186,6 +192,11 @@ def _targets(numbers: Floats, located: Ints, n_cells: int) -> Floats:
 _N_CELLS = 200
 _TAILS = (0.0005, 0.001, 0.002, 0.0035)
 _HEAVY, _LEAST_HEAVY = 0.02, 15  # share and number of rows with one value from which on it is an atom
+_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the pinball loss by which a method is chosen
+_MOST_CHOOSING, _LEAST_CHOOSING = (
+    2_000,
+    40,
+)  # rows of a group that a method is chosen on, and fewest that it learns from
 _CHUNK = 20_000  # rows whose distributions are in memory at a time
 
 
@@ -203,13 +214,15 @@ class Cells:
         return cls(ends, ends)
 
     @classmethod
-    def of_numbers(cls, numbers: Floats, *, missing: bool) -> Cells:
+    def of_numbers(cls, numbers: Floats, weights: Floats, *, missing: bool) -> Cells:
         """Return about 200 cells with equal numbers of rows, finer at the ends; frequent values are atoms."""
-        known = numbers[np.isfinite(numbers)]
-        values, counts = np.unique(known, return_counts=True)
-        atoms = values[counts > max(_HEAVY * known.size, _LEAST_HEAVY)]
+        known = np.isfinite(numbers)
+        numbers, weights = numbers[known], weights[known]
+        values, counts = _counted(numbers, weights)
+        atoms = values[counts > max(_HEAVY * counts.sum(), _LEAST_HEAVY)]
         levels = np.concatenate([_TAILS, np.arange(1, _N_CELLS) / _N_CELLS, 1.0 - np.array(_TAILS)])
-        edges = np.unique(np.concatenate([values[[0, -1]], np.quantile(known, np.sort(levels)), atoms]))
+        cuts = np.quantile(numbers, np.sort(levels), weights=weights, method="inverted_cdf")
+        edges = np.unique(np.concatenate([values[[0, -1]], cuts, atoms]))
         low, high = _paired(edges, atoms)
         gone = np.full(int(missing), np.nan)
         return cls(np.concatenate([gone, low]), np.concatenate([gone, high]))
@@ -235,6 +248,12 @@ class Cells:
     def value(self, cells: Ints, inner: Floats) -> Floats:
         """Return the number at a position within a cell; the inverse of `locate`."""
         return self.low[cells] + inner * (self.high[cells] - self.low[cells])
+
+
+def _counted(numbers: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the different numbers and the weight of each."""
+    values, index = np.unique(numbers, return_inverse=True)
+    return values, np.asarray(np.bincount(index, weights), dtype=np.float64)
 
 
 def _paired(edges: Floats, atoms: Floats) -> tuple[Floats, Floats]:
@@ -288,29 +307,81 @@ class ConditionalDistribution:
 
 
 def fit_conditional(
-    X: Floats, numbers: Floats, *, n_levels: int | None, method: Any, random_state: int
+    X: Floats, numbers: Floats, weights: Floats, *, n_levels: int | None, method: Any, random_state: int
 ) -> ConditionalDistribution:
     """Estimate the distribution of a node given its causes."""
     known = np.isfinite(numbers)
     missing = not known.all()
     if n_levels is not None:
         cells = Cells.of_levels(n_levels, missing=missing)
-        return ConditionalDistribution(cells, _fit_cells(X, numbers, cells, method=method, random_state=random_state))
-    values, counts = np.unique(numbers[known], return_counts=True)
+        return ConditionalDistribution(
+            cells, _fit_cells(X, numbers, weights, cells, method=method, random_state=random_state)
+        )
+    values, counts = _counted(numbers[known], weights[known])
     location = scale = None
-    if X.shape[1] and values.size > 1 and counts.max() <= max(_HEAVY * known.sum(), _LEAST_HEAVY):
-        location = LinearRegression() if isinstance(method, str) else clone(method)
-        location.fit(X[known], numbers[known])
+    if X.shape[1] and values.size > 1 and counts.max() <= max(_HEAVY * counts.sum(), _LEAST_HEAVY):
+        location = _location(method, random_state)
+        name = f"{last_step(location)[0]}sample_weight"
+        location.fit(X[known], numbers[known], **({name: weights[known]} if np.ptp(weights) > 0 else {}))
         if method == "linear":
-            scale = LinearSpread.of(X[known], numbers[known] - location.predict(X[known]))
+            scale = LinearSpread.of(X[known], numbers[known] - location.predict(X[known]), weights[known])
     centre, unit = _centre(location, scale, X)
     residuals = (numbers - centre) / unit
-    cells = Cells.of_numbers(residuals, missing=missing)
+    cells = Cells.of_numbers(residuals, weights, missing=missing)
     if location is not None and method != "forest" and not missing:
-        model: CellModel = MarginalCells.of(cells.locate(residuals)[0], cells.low.size)
+        model: CellModel = MarginalCells.of(cells.locate(residuals)[0], weights, cells.low.size)
     else:
-        model = _fit_cells(X, residuals, cells, method=method, random_state=random_state)
+        model = _fit_cells(X, residuals, weights, cells, method=method, random_state=random_state)
     return ConditionalDistribution(cells, model, location, scale)
+
+
+def _location(method: Any, random_state: int) -> Any:
+    """Return the regression that residuals are taken from."""
+    if method == "boosted":
+        return HistGradientBoostingRegressor(max_leaf_nodes=8, early_stopping=False, random_state=random_state)
+    return LinearRegression() if isinstance(method, str) else clone(method)
+
+
+def choose_method(parts: Sequence[tuple[Floats, Floats, Floats]], *, n_levels: int | None, random_state: int) -> str:
+    """Return the method with the least pinball loss on held-out rows of all groups; linear unless another is better.
+
+    Better is by more than one standard error. Half of at most 2,000 rows of each group are held out.
+    """
+    losses: dict[str, list[Floats]] = {"linear": [], "forest": [], "boosted": []}
+    if n_levels is not None:  # levels have no residuals to boost
+        del losses["boosted"]
+    counted = []
+    for X, numbers, weights in parts:
+        rows = np.random.default_rng(random_state).permutation(numbers.size)[:_MOST_CHOOSING]
+        some, held_out = rows[::2], rows[1::2]
+        if (
+            not X.shape[1]
+            or some.size < _LEAST_CHOOSING
+            or np.unique(numbers[some][np.isfinite(numbers[some])]).size < 2
+        ):
+            return "linear"
+        counted.append(weights[held_out])
+        for method, found in losses.items():
+            one = fit_conditional(
+                X[some], numbers[some], weights[some], n_levels=n_levels, method=method, random_state=random_state
+            )
+            found.append(_pinball(one, X[held_out], numbers[held_out]))
+    shares = np.concatenate(counted)
+    shares /= shares.sum()
+    each = {method: np.concatenate(found) for method, found in losses.items()}
+    best = min(each, key=lambda method: float(shares @ each[method]))
+    gain = each["linear"] - each[best]
+    noise = np.sqrt(shares**2 @ (gain - shares @ gain) ** 2)
+    return best if shares @ gain > noise else "linear"
+
+
+def _pinball(distribution: ConditionalDistribution, X: Floats, numbers: Floats) -> Floats:
+    """Return the mean pinball loss of each row over levels; 0 for missing values."""
+    total = np.zeros(numbers.size)
+    for level in _LEVELS:
+        excess = numbers - distribution.quantiles(X, np.full(numbers.size, level))
+        total += np.nan_to_num(np.maximum(level * excess, (level - 1.0) * excess))
+    return total / len(_LEVELS)
 
 
 def _centre(location: Any, scale: Any, X: Floats) -> tuple[Any, Any]:
@@ -322,13 +393,15 @@ def _centre(location: Any, scale: Any, X: Floats) -> tuple[Any, Any]:
     return centre, scale.predict(X)
 
 
-def _fit_cells(X: Floats, numbers: Floats, cells: Cells, *, method: Any, random_state: int) -> CellModel:
+def _fit_cells(
+    X: Floats, numbers: Floats, weights: Floats, cells: Cells, *, method: Any, random_state: int
+) -> CellModel:
     located = cells.locate(numbers)[0]
     if not X.shape[1] or np.unique(located).size == 1:
-        return MarginalCells.of(located, cells.low.size)
+        return MarginalCells.of(located, weights, cells.low.size)
     if isinstance(method, str) and method == "linear" and cells.low.size <= FEW_CELLS:
-        return MultinomialCells.of(X, located, cells.low.size)
-    return ForestCells.of(X, numbers, located, cells.low.size, random_state)
+        return MultinomialCells.of(X, located, weights, cells.low.size)
+    return ForestCells.of(X, numbers, located, weights, n_cells=cells.low.size, random_state=random_state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,10 +412,11 @@ class LinearSpread:
     least: float
 
     @classmethod
-    def of(cls, X: Floats, residuals: Floats) -> LinearSpread:
+    def of(cls, X: Floats, residuals: Floats, weights: Floats) -> LinearSpread:
         """Fit the regression."""
         sizes = np.abs(residuals)
-        return cls(LinearRegression().fit(X, sizes), max(0.1 * float(sizes.mean()), 1e-300))
+        mean = float(np.average(sizes, weights=weights))
+        return cls(LinearRegression().fit(X, sizes, sample_weight=weights), max(0.1 * mean, 1e-300))
 
     def predict(self, X: Floats) -> Floats:
         """Return the spread of each row."""

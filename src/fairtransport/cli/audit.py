@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     ),
     adjust_for=shared.option("COLUMN", "Cause of the sensitive column; may be repeated."),
     to=shared.option("GROUP", "Group that everyone is moved to, with --graph [default: the largest]."),
-    quantiles=shared.choice("forest|linear", "Conditional distributions along the graph; linear is faster."),
+    quantiles=shared.choice(
+        "auto|linear|forest|boosted", "Conditional distributions along the graph; auto chooses by held-out rows."
+    ),
     refits=shared.option("N", "Bootstrap samples for the intervals of effects; 0 for none.", min=0),
 )
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class EffectOptions:
     resolving: list[str] | None = None
     adjust_for: list[str] | None = None
     to: str | None = None
-    quantiles: str = "forest"
+    quantiles: str = "auto"
     refits: int = 50
     verify: str | None = None
 

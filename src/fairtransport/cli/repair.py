@@ -292,8 +292,8 @@ def _repair(
         show = stderr_is_terminal()
         counts = source.run(ft.tables.count_table, counted, title="Reading", show=show, as_text=as_text, **counting)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="None of the .* groups has min_size")  # reported at the end
-            warnings.filterwarnings("ignore", message="Fewer than two of the .* groups have min_size")
+            warnings.filterwarnings("ignore", message=".* of the .* groups ha(s|ve) min_size")  # reported at the end
+            warnings.filterwarnings("ignore", message=".* groups ha(s|ve) fewer than")
             repair.fit_counts(counts, strata=source_columns.strata)
         with progress_bar("Writing") as tell:
             return repair_file(

@@ -135,13 +135,11 @@ class Comparisons:
     def within(self, parts: Ints) -> Comparisons:
         """Return the same pairs within each part of the rows, for scores that each have a model of their own."""
         numbers, n_cells = range(int(parts.max()) + 1), len(self.cells)
-        return replace(
-            self,
-            cells=tuple(cell[parts[cell] == number] for number in numbers for cell in self.cells),
-            pairs=np.concatenate([self.pairs + number * n_cells for number in numbers]),
-            weights=np.tile(self.weights, len(numbers)),
-            names=(), strata=(), families=None,
-        )  # fmt: skip
+        cells = tuple(cell[parts[cell] == number] for number in numbers for cell in self.cells)
+        pairs = np.concatenate([self.pairs + number * n_cells for number in numbers])
+        filled = np.array([cell.size > 0 for cell in cells])[pairs].all(axis=1)
+        weights = np.tile(self.weights, len(numbers)) * filled
+        return replace(self, cells=cells, pairs=pairs, weights=weights, names=(), strata=(), families=None)
 
     def reweighted(self, weights: Floats) -> Comparisons:
         """Return the same pairs with other weights."""

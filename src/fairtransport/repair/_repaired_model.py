@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
@@ -16,7 +17,7 @@ from fairtransport._sklearn import RowScoring, fitted_summary_html, last_step, n
 from fairtransport.criteria.criterion import criterion_name
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from fairtransport._arrays import Floats
     from fairtransport.criteria import Criterion
@@ -32,6 +33,40 @@ class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
     classes_: NDArray[Any]
     predict: Any
     _settings_class: ClassVar[Any]
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model and the repair of its scores.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the model accepts.
+        y : array-like of shape (n,)
+            Two classes, of which the larger label is class 1; or finite numbers, for a regressor.
+        sensitive_features : column, table or Groups
+            At least two groups; several columns are crossed. They need not be among the features.
+        strata : column or table, optional
+            Groups are compared within these strata only (conditional parity). Predictions need them, too.
+        sample_weight : array-like of shape (n,), optional
+            Weights for the model (for a pipeline: for its last step) and for the repair.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sensitive_features, strata, sample_weight)
+
+    @abstractmethod
+    def _fit(self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None) -> Self:
+        """Fit the model and the repair of its scores."""
 
     @property
     def criterion(self) -> str | Criterion:
@@ -86,9 +121,9 @@ class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
         metric = accuracy_score if self._classifies else r2_score
         return float(metric(y, predicted, sample_weight=weights))
 
+    @abstractmethod
     def _describe(self) -> list[str]:
         """Return statements about the fitted repair."""
-        raise NotImplementedError
 
     def _html_repr(self) -> str:
         groups = vars(vars(self).get("repair_", self)).get("groups_")

@@ -98,7 +98,8 @@ class ScoreCounts:
     def sliced(self, n_slices: int, min_rows: int = 1) -> Ints:
         """Return the slice of each score: about ``n_slices`` runs of neighbouring scores, fine for all labels.
 
-        A score is never split. With ``min_rows``, neighbouring slices are joined until each has so many rows.
+        A score is never split. With ``min_rows``, neighbouring slices are joined until each has so many rows, or so
+        much weight: weight k is k copies, unless the mean weight is below 1.
         """
         share = self.shares[self.has_label].mean(axis=0)
         level = np.cumsum(share) - share / 2
@@ -106,16 +107,19 @@ class ScoreCounts:
         if self.values.size <= n_slices:
             slices = np.arange(self.values.size)
         slices = np.unique(slices, return_inverse=True)[1]
-        return slices if min_rows == 1 else _joined(np.bincount(slices, self.rows).astype(np.int64), min_rows)[slices]
+        if min_rows == 1:
+            return slices
+        copies = self.masses.sum(axis=0) * max(self.rows.sum() / self.mass, 1.0)
+        return _joined(np.bincount(slices, copies).tolist(), min_rows * (1.0 - 1e-9))[slices]
 
 
-def _joined(rows: Ints, min_rows: int) -> Ints:
+def _joined(rows: list[float], min_rows: float) -> Ints:
     """Return the number of the run that each slice belongs to, where every run has enough rows."""
-    runs, number, total = np.empty(rows.size, dtype=np.int64), 0, 0
-    for index, count in enumerate(rows.tolist()):
+    runs, number, total = np.empty(len(rows), dtype=np.int64), 0, 0.0
+    for index, count in enumerate(rows):
         runs[index], total = number, total + count
         if total >= min_rows:
-            number, total = number + 1, 0
+            number, total = number + 1, 0.0
     return np.minimum(runs, max(0, number - 1))  # what is left at the end joins the last run
 
 

@@ -61,8 +61,10 @@ class ScoredRows:
 
     @property
     def sizes(self) -> Ints:
-        """Rows of each group."""
-        return np.where(np.arange(len(self.groups)) < self.n_kept, self.groups.counts, 0)
+        """Rows of each group; whole weights are counts of copies, and summed."""
+        are_copies = self.weights is not None and np.array_equal(self.weights, np.rint(self.weights))
+        counts = self.masses.astype(np.int64) if are_copies else self.groups.counts
+        return np.where(np.arange(len(self.groups)) < self.n_kept, counts, 0)
 
     @property
     def masses(self) -> Floats:
@@ -633,6 +635,12 @@ class GroupMaps:
     def from_histograms(cls, histograms: GroupHistograms, options: MapOptions) -> GroupMaps:
         """Return the maps of counted rows."""
         return cls.from_rows(CountedRows(histograms), options.on(histograms.grid))
+
+    def identities(self, low: float, high: float) -> GroupMaps:
+        """Return maps of the same groups that change no score within a range."""
+        ends = np.array([low, high])
+        rows = tuple(np.maximum(1, size // np.array([2, 2])) for size in self.group_sizes)
+        return replace(self, maps=(QuantileMap(ends, ends).prepare(),) * len(rows), rows_at_knots=rows)
 
     def with_identity_maps(self, groups: Groups, grid: Grid) -> GroupMaps:
         """Return the maps with those of new groups, whose scores are not changed."""

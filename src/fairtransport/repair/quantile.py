@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from fairtransport._sklearn import RowScoring, fitted_summary_html, take_rows
 from fairtransport._validation import check_choice, check_length, check_real, check_vector, check_weights
-from fairtransport._warnings import warn_caller
+from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria.criterion import as_criterion, criterion_name
 from fairtransport.groups import Groups, check_policy
 from fairtransport.repair.group_checks import (
@@ -317,7 +317,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
             settled = replace(rows, n_kept=len(rows.groups))
             within = StratumMaps.from_rows([settled.select(part) for part in cells.rows], options, strata=cells)
         self._set_maps(GroupMaps.from_rows(rows, options), within, grid=None, set_aside={})
-        self._warn_if_all_small()
+        self._warn_of_small_groups()
         return self
 
     def fit_counts(self, counts: TableCounts, *, strata: Sequence[str] = ()) -> Self:
@@ -348,7 +348,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         check_compared_counts([histograms], criterion_name(self.criterion))
         maps = GroupMaps.from_histograms(histograms, options)
         self._set_maps(maps, within, grid=histograms.grid, set_aside=counts.set_aside)
-        self._warn_if_all_small()
+        self._warn_of_small_groups()
         return self
 
     def partial_fit(
@@ -643,7 +643,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         cells = strata_to_repair(strata, groups, criterion, labels, weights, randomize=self.randomize)
         return groups, labels, cells
 
-    def _warn_if_all_small(self) -> None:
+    def _warn_of_small_groups(self) -> None:
         if not self.own_map_.any():
             warn_caller(
                 f"{_no_large_group(self)} min_size={check_policy(self.groups).min_size} "
@@ -651,6 +651,8 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
                 "ranks stay as different as they were. Give more rows, or set a smaller min_size=.",
                 UserWarning,
             )
+        elif self.small_groups_:
+            warn_caller(f"{describe_repair(self)[0]}; small_groups_ names them.", FairnessWarning)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what ``transform`` returns: ``"default"``, an array; ``"pandas"`` or ``"polars"``, a table."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn import config_context
 from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -18,13 +18,15 @@ from fairtransport._labels import check_classes, two_classes
 from fairtransport._sklearn import (
     BinaryClassifierMixin,
     as_features,
+    content_keys,
+    deal_rows,
     group_cells,
     last_step,
     model_scores,
     n_rows,
     take_rows,
 )
-from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport._validation import check_count, check_length, check_real, check_weights
 from fairtransport.criteria.criterion import criterion_name, needs_labels, resolve_criterion
 from fairtransport.groups import check_policy
 from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
@@ -79,34 +81,7 @@ class _QuantileRepairModel(RepairedModel):
         check_is_fitted(self)
         return self.repair_.small_groups_
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any,
-        strata: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model, unless it is fitted already, and the repair of its scores.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            Whatever the model accepts.
-        y : array-like of shape (n,)
-            Two classes, of which the larger label is class 1; or finite numbers, for a regressor.
-        sensitive_features : column, table or Groups
-            At least two groups; several columns are crossed. They need not be among the features.
-        strata : column or table, optional
-            Groups are compared within these strata only (conditional parity). Predictions need them, too.
-        sample_weight : array-like of shape (n,), optional
-            Weights for the model (for a pipeline: for its last step) and for the repair.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None) -> Self:
         repair, size = self._new_repair(), n_rows(X)
         repair.check_parameters()
         target, classes = self._targets(X, y)
@@ -131,17 +106,13 @@ class _QuantileRepairModel(RepairedModel):
         self, repair: QuantileRepair, scores: Floats, labels: NDArray[Any], groups: Groups, weights: Floats | None
     ) -> None:
         """Set ``information_kept_`` by repairs of rows whose scores their maps have not seen, and warn of harm."""
-        rng, repaired = np.random.default_rng(0), scores.astype(np.float64)
-        cells = 2 * group_cells(groups) + (labels if self._classifies else 0)
-        order = np.lexsort((rng.random(scores.size), cells))
-        places = np.arange(scores.size) - np.searchsorted(cells[order], cells[order])  # within the cell
-        fold = np.empty(scores.size, dtype=np.int64)
-        n_folds = 2 if needs_labels(repair.criterion) else _FOLDS  # maps within labels take long
-        fold[order] = np.where(np.bincount(cells)[cells[order]] > 1, places % n_folds, -1)  # a row alone has its map
+        repaired, cells = scores.astype(np.float64), group_cells(groups)
+        classes = labels if self._classifies else np.zeros(scores.size)
+        half = deal_rows(scores, classes, cells, 2, np.random.default_rng(0))
         policy = check_policy(repair.groups)
-        repair.set_params(groups=replace(policy, min_size=max(policy.min_size * (n_folds - 1) // n_folds, 1)))
-        for number in range(fold.max() + 1):
-            others, held_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        repair.set_params(groups=replace(policy, min_size=max(policy.min_size // 2, 1)))
+        for number in (0, 1):
+            others, held_out = np.flatnonzero(half != number), np.flatnonzero(half == number)
             part = None if weights is None else weights[others]
             if np.ptp(scores[others]) == 0 or (part is not None and not part.all()):
                 return
@@ -156,14 +127,25 @@ class _QuantileRepairModel(RepairedModel):
         change = held_out_change(
             scores, repaired, labels.astype(np.float64), pairs, classifies=self._classifies, is_full=self.amount == 1.0,
             rows="rows that its maps have not seen" if self.cv is None else "rows that it was not fitted to",
-            min_size=policy.min_size,
+            min_size=policy.min_size, parts=half,
         )  # fmt: skip
+        if change.is_harm and self.amount == 1.0:  # a smaller amount is one that was chosen
+            change = change.undone()
+            self.repair_.use_maps(self.repair_.group_maps().identities(*self.repair_.range_))
         self.information_kept_ = change.information_kept
         change.warn("The repair", "More rows, or fewer and larger groups (small='pool'), let maps be estimated better.")
 
     def _new_repair(self) -> QuantileRepair:
         """Return an unfitted repair with the parameters of ``repair``, and the amount of this model."""
+        self._check_amounts()
         return clone(self._settings()).set_params(amount=self.amount, range=UNIT if self._classifies else LEARNED)
+
+    def _check_amounts(self) -> None:
+        """Raise where ``repair`` has an amount, which would not act."""
+        if self._settings().amount not in (1.0, self.amount):
+            raise ValueError(
+                f"The amount of {type(self).__name__} is its own: set amount=, and leave that of repair at 1."
+            )
 
     def _check_estimator(self, classes: NDArray[Any] | None = None) -> None:
         """Raise unless the estimator predicts what is asked for, and the classes where it is fitted."""
@@ -209,6 +191,7 @@ class _QuantileRepairModel(RepairedModel):
     def _repaired(self, X: Any, sensitive_features: Any, strata: Any, **options: Any) -> Floats:
         """Return the repaired scores of the fitted model."""
         check_is_fitted(self)
+        self._check_amounts()
         if sensitive_features is None:
             raise ValueError(
                 f"{type(self).__name__} needs sensitive_features at prediction, too: the repair of a score depends on "
@@ -246,7 +229,7 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
         is used as it is; of an unfitted one, a clone is fitted.
     repair : QuantileRepair, optional
         Criterion, target, groups and all other parameters of the repair; the default one when omitted. Its ``amount``
-        and ``range`` do not matter: the first is that of this estimator, the second is [0, 1].
+        is that of this estimator, and its ``range`` [0, 1].
     cv : "auto", int, splitter, iterable of splits or None, default="auto"
         Which scores the maps are computed from. A number of folds, a splitter or splits: out-of-fold scores, each by a
         model fitted without that row, while predictions still come from the classifier fitted on all rows. Models that
@@ -254,7 +237,8 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
         where the scores of new rows do not. None: those of the fitted classifier on the rows of ``fit``. ``"auto"`` is
         None for a fitted estimator and for a linear one with at least 50 rows for each weight, otherwise 5.
     amount : float, default=1.0
-        How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``.
+        How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``. A full repair
+        that does not help on held-out rows is not done, with a warning.
 
     Attributes
     ----------
@@ -508,8 +492,10 @@ def _fit_and_score(
             cv = None if fewest < 2 or _cannot_memorise(model, y.size) else min(_FOLDS, fewest)
         if cv is None or np.ptp(scores) == 0:  # of a constant, parts may differ
             return model, scores
-        if isinstance(cv, (int, np.integer)):  # rows may be sorted by y or by group
-            cv = (StratifiedKFold if classifies else KFold)(int(cv), shuffle=True, random_state=0)
+        if isinstance(cv, (int, np.integer)):
+            n_folds, labels = check_count(cv, name="cv", least=2), y if classifies else np.zeros(y.size)
+            nobody = np.zeros(y.size, dtype=np.int64)
+            cv = PredefinedSplit(deal_rows(content_keys(X), labels, nobody, n_folds, np.random.default_rng(0)))
         scores, times = np.empty(y.size), np.zeros(y.size, dtype=np.int64)
         for training, held_out in check_cv(cv, y, classifier=classifies).split(X, y):
             part = clone(estimator)

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from fairtransport.repair._score_counts import ScoreCounts
 
 
-#: Least number of training rows in a class of original scores.
-MIN_CLASS_ROWS = 10
+_MIN_CLASS_ROWS = 10  # least number of training rows in a class of original scores
 _SLICES = 200  # of the scores of a group, before the hull is taken
 _TOLERANCE = 1e-12
 SPLIT_MIX = np.uint64(0x9E3779B97F4A7C15)  # the increment of SplitMix64
@@ -134,7 +133,7 @@ class _Curve:
 
     @classmethod
     def of(cls, counts: ScoreCounts) -> _Curve:
-        slices = counts.sliced(_SLICES, MIN_CLASS_ROWS)
+        slices = counts.sliced(_SLICES, _MIN_CLASS_ROWS)
         shares = np.array([np.bincount(slices, share) for share in counts.shares])[:, ::-1]
         x, y = (np.append(0.0, np.cumsum(share)) for share in shares)
         x[-1] = y[-1] = 1.0

@@ -205,7 +205,7 @@ class Frontier:
 
     def _repr_html_(self) -> str:
         """Show the curve as a table in a notebook."""
-        return str(render("pages.notebook.frontier_cell", self))
+        return str(render("pages.documents.frontier_cell", self))
 
     def table(self) -> dict[str, list[float]]:
         """Return the curve as columns: the parameter, each metric's mean and, as ``<metric>_se``, standard error."""

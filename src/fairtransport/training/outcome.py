@@ -18,7 +18,7 @@ from fairtransport.training.weight_path import MIN_INFORMATION
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from fairtransport._arrays import Floats
+    from fairtransport._arrays import Floats, Ints
     from fairtransport.criteria import Criterion
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.criterion import ComparedStrata
@@ -171,7 +171,6 @@ class ParityEvidence:
     limit: float
     rate_limit: float
     n_rows: int
-    smallest_group: int
 
     @property
     def shows_difference(self) -> bool:
@@ -218,7 +217,6 @@ def parity_evidence(scores: Floats, comparisons: Comparisons) -> ParityEvidence:
         limit=disparity + float(np.quantile(noise, 1.0 - _LEVEL)),
         rate_limit=rates if varies else 0.0,
         n_rows=len(scores),
-        smallest_group=min(cell.size for cell in comparisons.cells),
     )
 
 
@@ -365,13 +363,19 @@ def held_out_change(
     rows: str = "rows that it was not fitted to",
     min_size: int = 30,
     n_models: int = 1,
+    decisions: bool = False,
+    parts: Ints | None = None,
 ) -> HeldOutChange:
-    """Compare two scores of the same rows; ``outcomes`` are 0 and 1, or numbers.
+    """Compare two scores of the same rows, or their ``decisions`` at one half; ``outcomes`` are 0 and 1, or numbers.
 
     Groups with fewer than ``min_size`` rows are left out of disparities where two are larger: audits do not judge them.
+    Where maps of each of the ``parts`` are those of the others, groups are compared within them: what one part has more
+    of than chance, maps of the others have less of, so that all rows together look as those that maps were fitted to.
+    Chance then shows what two samples show, that of a part and that of its maps.
     """
     judged = pairs.weights * (pairs.sizes >= min_size)[pairs.pairs].all(axis=1)
     pairs = pairs.reweighted(judged) if judged.any() else pairs
+    pairs = pairs if parts is None else pairs.within(parts)
     shares = np.ones(outcomes.size) if pairs.row_weights is None else pairs.row_weights
     shares = shares / shares.sum()
     variance = float(shares @ (outcomes - shares @ outcomes) ** 2)
@@ -379,7 +383,10 @@ def held_out_change(
     each = [(s > 0.5) != (outcomes > 0.5) if classifies else (s - outcomes) ** 2 / variance for s in (before, after)]
     change = each[1].astype(float) - each[0]
     mean = float(shares @ change)
-    plain, changed = (parity_evidence(pooled_ranks(s, pairs.row_weights), pairs) for s in (before, after))
+    compared = [(s > 0.5).astype(np.float64) if decisions else s for s in (before, after)]
+    plain, changed = (parity_evidence(pooled_ranks(s, pairs.row_weights), pairs) for s in compared)
+    if parts is not None:
+        changed = replace(changed, floor=float(np.sqrt(2.0)) * changed.floor)
     return HeldOutChange(
         error=(float(shares @ each[0]), float(shares @ each[1])),
         error_noise=float(np.sqrt(shares**2 @ (change - mean) ** 2)),

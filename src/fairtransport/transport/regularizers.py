@@ -88,18 +88,12 @@ def get_regularizer(name: str) -> Regularizer:
     return _BY_NAME[check_choice(name, _BY_NAME, name="regularizer")]
 
 
-# The logistic function and the logistic loss, as formulas; the compiled twins are in `transport.kernels.functions`.
+# The logistic function as a formula; the compiled twin is in `transport.kernels.functions`.
 
 
 def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
     """Compute the logistic function without overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * logits))
-
-
-def logistic_loss(logits: Floats, labels: Floats, shares: Floats) -> tuple[float, Floats]:
-    """Return the weighted sum of the losses log(1 + exp(z)) - y z, and the scores."""
-    losses = np.logaddexp(0.0, logits) - labels * logits
-    return float(shares @ losses), sigmoid(logits)
 
 
 def mixed_logits(initial: Floats, trained: Floats, amount: float) -> Floats:

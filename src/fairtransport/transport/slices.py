@@ -13,8 +13,6 @@ import numpy as np
 from fairtransport.transport.kernels.line import INDEX_BITS, radix_order
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from fairtransport._arrays import Floats, Ints
 
 _FEW = 512  # values that NumPy sorts faster
@@ -26,14 +24,6 @@ def slice_means(values: Floats, mass: Floats, n_slices: int) -> Floats:
     area = np.concatenate(([0.0], np.cumsum(mass * values)))
     levels = np.linspace(0.0, cumulative[-1], n_slices + 1)
     return np.asarray(np.diff(np.interp(levels, cumulative, area)) * n_slices / cumulative[-1])
-
-
-def row_slopes(slopes: Floats, mass: Floats) -> Floats:
-    """Return the mean slope over the levels that each row covers; times its mass, the adjoint of `slice_means`."""
-    cumulative = np.concatenate(([0.0], np.cumsum(mass)))
-    area = np.concatenate(([0.0], np.cumsum(slopes)))
-    reached = np.interp(cumulative, np.linspace(0.0, cumulative[-1], len(slopes) + 1), area)
-    return np.asarray(np.diff(reached) * cumulative[-1] / (len(slopes) * mass))
 
 
 def ascending_order(values: Floats) -> Ints:
@@ -62,34 +52,10 @@ def histogram_slices(masses: Floats, edges: Floats, n_slices: int) -> Floats:
     return means
 
 
-# Scores counted in cells of [0, 1], and one derivative for each cell.
+# Scores counted in cells of [0, 1].
 
 #: Cells of [0, 1]. Distances of binned scores are exact to half a cell.
 CELLS = 1024
-
-
-def edge_masses(scores: Floats, shares: NDArray[np.floating], weights: Floats, n_cells: int) -> Floats:
-    """Return the mass of each group on each edge of equal cells of [0, 1]."""
-    edges = np.arange(n_cells + 1) / n_cells
-    hats = np.maximum(1.0 - np.abs(scores[:, None] - edges) * n_cells, 0.0)
-    return np.asarray((shares * weights[:, None]).T @ hats)
-
-
-def logit_derivatives(
-    scores: Floats,
-    labels: NDArray[np.floating],
-    shares: NDArray[np.floating],
-    weights: Floats,
-    *,
-    first: Floats,
-    second: Floats,
-) -> tuple[Floats, Floats]:
-    """Return the derivatives w (s - y + p' s (1 - s)) and w (s (1 - s) + p'' s^2 (1 - s)^2) for each row's logit."""
-    n_cells = first.shape[1]
-    cell = np.minimum((scores * n_cells).astype(np.int64), n_cells - 1)
-    slope, bend = ((shares * table[:, cell].T).sum(axis=1) for table in (first, second))
-    variance = scores * (1.0 - scores)
-    return (weights * (scores - labels + slope * variance), weights * np.maximum(variance + bend * variance**2, 1e-16))
 
 
 def quantiles(masses: Floats, levels: Floats) -> Floats:

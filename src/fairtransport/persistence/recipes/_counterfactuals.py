@@ -12,6 +12,7 @@ import numpy as np
 
 from fairtransport.causal import CausalGraph, as_graph
 from fairtransport.causal.conditional_distributions import (
+    METHODS,
     Cells,
     ConditionalDistribution,
     ForestCells,
@@ -176,7 +177,8 @@ _CHECKS = {
         {
             _edges: "confounded unfair_edges",
             check.amount: "individual_weight",
-            check.any_of(check.one_of("forest", "linear"), check.estimator): "quantiles",
+            check.any_of(check.one_of(*METHODS), check.estimator): "quantiles",
+            check.dict_of(check.any_of(check.one_of(*METHODS), check.estimator)): "methods_",
             check.count_up_to(1000): "cv",
             check.dict_of(check.instance_of(NodeColumn)): "columns_",
             check.dict_of(check.tuple_of(check.instance_of(ConditionalDistribution))): "distributions_",
@@ -199,7 +201,7 @@ RECIPES = (
     named_recipe(
         _CHECKS,
         "fairtransport.causal.CounterfactualTransport",
-        "columns_ distributions_ graph_ groups_ ranges_",
+        "columns_ distributions_ graph_ groups_ methods_ ranges_",
         "",
         "adjust_for confounded cv graph orders outcome quantiles random_state resolving sensitive unfair_edges",
         is_consistent=_is_consistent,

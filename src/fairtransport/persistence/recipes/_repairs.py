@@ -16,7 +16,7 @@ from fairtransport.repair import BlindRepair, QuantileRepair
 from fairtransport.repair.blind.group_model import Calibration, GroupModelReport
 from fairtransport.repair.blind.potentials import LOSSES, Cells, Potentials
 from fairtransport.repair.group_maps import resolve_range
-from fairtransport.repair.randomized_maps import MIN_CLASS_ROWS, RandomizedMaps
+from fairtransport.repair.randomized_maps import RandomizedMaps
 from fairtransport.repair.stratum_maps import StratumMaps
 from fairtransport.strata import Strata
 from fairtransport.transport.line import QuantileMap
@@ -38,10 +38,11 @@ def _summarize_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]
         return summaries
     randomized = getattr(repair, "randomized_maps_", None)
     if randomized is not None:
-        if people > MIN_CLASS_ROWS:
+        least = min(_rows_of_classes(rows) for rows in repair.rows_at_knots_)
+        if people > least:
             raise ValueError(
-                f"A randomised repair has points of {MIN_CLASS_ROWS} or more rows, so people_per_point can be at most "
-                f"{MIN_CLASS_ROWS}; got {people}."
+                f"A randomised repair has points of {least} or more rows, so people_per_point can be at most {least}; "
+                f"got {people}."
             )
         target, change = summaries["target_"]
         return {**summaries, "randomized_maps_": (replace(randomized, target=target), change)}
@@ -59,6 +60,12 @@ def _summarize_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]
         ends = (0.0, 1.0) if repair.extrapolates else repair.range_
         summaries["stratum_maps_"] = _summarize_strata(within, people, ends, summarise)
     return summaries
+
+
+def _rows_of_classes(rows: Ints) -> int:
+    """Return the fewest rows of a class of scores; expected maps have a knot on both sides of every cut."""
+    inner = rows[1:-1].reshape(-1, 2).sum(axis=1) if rows.size > 1 else rows[:0]
+    return int(min(rows[0], rows[-1], *inner))
 
 
 def _joined(

@@ -14,7 +14,17 @@ from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, get_tags
 
-from fairtransport._sklearn import as_features, last_step, make_folds, model_scores, n_rows, needs_groups, take_rows
+from fairtransport._sklearn import (
+    as_features,
+    content_keys,
+    deal_rows,
+    last_step,
+    make_folds,
+    model_scores,
+    n_rows,
+    needs_groups,
+    take_rows,
+)
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import DemographicParity
@@ -34,6 +44,7 @@ from fairtransport.repair.blind.potentials import LOSSES, Potentials, make_cells
 from fairtransport.repair.group_checks import separate_groups, stratum_codes
 from fairtransport.strata import count_ranges, make_strata
 from fairtransport.training.outcome import held_out_change
+from fairtransport.training.weight_path import MIN_INFORMATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,6 +67,7 @@ if TYPE_CHECKING:
 _SHUFFLES = 20  # permutations for the noise floor
 _MOST_SOLUTIONS = 7  # of the search for a slack
 _NO_LIMIT = 0.5  # a slack at which hardly anything is moved
+_WIDER, _MOST_WIDER = 2.0, 6  # steps of an automatic slack to where half of what the model explains is kept
 _EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
 
 
@@ -77,7 +89,7 @@ class Problem:
 
     @cached_property
     def nodes(self) -> Floats:
-        return score_nodes(self.predicted, loss=self.loss, low=self.low, high=self.high)
+        return score_nodes(self.predicted, self.weights, loss=self.loss, low=self.low, high=self.high)
 
     def solve(self, slack: Floats, start: Potentials | None, rows: Ints | slice = slice(None)) -> Potentials:
         return solve_potentials(
@@ -116,7 +128,7 @@ class Problem:
         # The disparity is almost linear in the slack, so that a few secants find the slack of the limit.
         for number in range(_MOST_SOLUTIONS):
             share = (limit - low[1]) / max(high[1] - low[1], 1e-12) if number else 0.3 * limit / high[1]
-            trial = low[0] + float(np.clip(share, 0.05, 0.95)) * (high[0] - low[0])
+            trial = float(f"{low[0] + np.clip(share, 0.05, 0.95) * (high[0] - low[0]):.3g}")  # rounding decides nothing
             each = trial / self.label_weights
             start = self.solve(each, start)
             reached = self.disparity(self.moved(start))
@@ -131,11 +143,10 @@ class Problem:
             best = each, self.solve(each, start)
         return *best, self.disparity(self.moved(best[1])) <= limit
 
-    def repair_held_out(self, potentials: Potentials, slack: Floats, rng: np.random.Generator) -> Floats:
+    def repair_held_out(self, potentials: Potentials, slack: Floats, half: Ints) -> Floats:
         """Return repaired predictions, each half of the rows with potentials from the other half."""
-        halves = np.array_split(rng.permutation(self.predicted.size), 2)
         scores = np.empty(self.predicted.size)
-        for rows, others in (halves, halves[::-1]):
+        for rows, others in ((np.flatnonzero(half == one), np.flatnonzero(half != one)) for one in (0, 1)):
             part = self.solve(slack, potentials, others) if potentials.slopes.any() else potentials
             scores[rows] = self.moved(part, rows)
         return scores
@@ -144,13 +155,19 @@ class Problem:
 # Fits of the two models of blind repair, on all rows and without each fold, and their predictions.
 
 
+def _check_predicts(estimator: Any, name: str, kind: str, method: str) -> None:
+    """Raise unless a model has the methods that are needed."""
+    if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, method):
+        adds = " Wrap it in sklearn.calibration.CalibratedClassifierCV, which adds it."
+        hint = adds if method == "predict_proba" else ""
+        raise TypeError(f"{name} must be a {kind} with fit and {method}; got a {_name(estimator)}.{hint}")
+
+
 def _check_base_estimator(estimator: Any, *, regression: bool) -> None:
     """Raise unless the model predicts what is asked for, from features alone."""
     kind, method = ("regressor", "predict") if regression else ("classifier", "predict_proba")
     last = last_step(estimator)[1] if hasattr(estimator, "fit") else estimator
-    if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, method):
-        hint = "" if regression else " Wrap it in sklearn.calibration.CalibratedClassifierCV, which adds it."
-        raise TypeError(f"estimator must be a {kind} with fit and {method}; got a {_name(estimator)}.{hint}")
+    _check_predicts(estimator, "estimator", kind, method)
     if is_regressor(last) is not regression and (regression or is_regressor(last)):
         raise TypeError(f"estimator must be a {kind}; got a {_name(last)}.")
     if _needs_groups(last):
@@ -170,15 +187,6 @@ def _needs_groups(model: Any) -> bool:
     except (TypeError, ValueError):  # compiled methods may have no signature
         return False
     return groups is not None and groups.default is inspect.Parameter.empty
-
-
-def _check_group_estimator(estimator: Any) -> None:
-    """Raise unless the model of the groups gives probabilities."""
-    if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, "predict_proba"):
-        raise TypeError(
-            f"group_estimator must be a classifier with predict_proba; got a {_name(estimator)}. Wrap it in "
-            "sklearn.calibration.CalibratedClassifierCV, which adds it."
-        )
 
 
 def cross_fit(
@@ -273,6 +281,17 @@ class BlindRows:
     strata: Strata | None
     weights: Floats | None
 
+    def in_canonical_order(self) -> BlindRows:
+        """Return the rows of positive weight in an order that their content decides, and that looks random."""
+        counted = np.ones(self.target.size) if self.weights is None else self.weights
+        order = np.lexsort((counted, self.groups.codes, self.target, content_keys(self.X)))
+        order = order[counted[order] > 0]
+        order = order[np.random.default_rng(0).permutation(order.size)]
+        arrays = {name: getattr(self, name) for name in ("target", "is_high", "labels", "known", "weights")}
+        taken: Any = {name: None if one is None else one[order] for name, one in arrays.items()}
+        strata = None if self.strata is None else self.strata.select(order)
+        return BlindRows(X=take_rows(self.X, order), groups=self.groups.select(order), strata=strata, **taken)
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -282,7 +301,7 @@ class Solution:
     report: GroupModelReport
     reached: bool
     change: HeldOutChange
-    is_undone: bool
+    is_widened: bool = False  # an automatic slack, to where half of what the model explains is kept
 
     def warn(self, max_disparity: float | None) -> None:
         """Warn where blind repair is not what it seems, or a limit was not reached."""
@@ -308,7 +327,17 @@ class Solution:
             )
         elif report.is_predictable and max_disparity is None:
             advice = "Repair with the group at hand (QuantileRepairClassifier, QuantileRepairRegressor) goes further."
-            self.change.warn("Blind repair", f"The plain model is kept. {advice}" if self.is_undone else advice)
+            if self.is_widened:
+                change = self.change
+                warn_caller(
+                    "Blind repair ends where half of what the plain model explains is kept: on "
+                    f"{change.evidence.n_rows:,} {change.rows}, the mean rank disparity between groups goes from "
+                    f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}. A number as slack goes on. "
+                    f"{advice}",
+                    FairnessWarning,
+                )
+            else:
+                self.change.warn("Blind repair", advice)
 
 
 def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:
@@ -325,7 +354,7 @@ def check_options(model: Any, repair: BlindRepair, *, classifies: bool) -> None:
     else:
         check_real(model.slack, name="slack", most=1.0)
     if model.group_estimator is not None:
-        _check_group_estimator(model.group_estimator)
+        _check_predicts(model.group_estimator, "group_estimator", "classifier", "predict_proba")
     _check_base_estimator(model.estimator, regression=not classifies)
     if not classifies and repair.loss != "squared":
         raise ValueError(f"loss={repair.loss!r} is for classifiers; a regressor has loss='squared'.")
@@ -358,24 +387,37 @@ def read_rows(
     groups = groups.settle(policy.small, policy.min_size)
     groups.require()
     known = groups.codes < len(groups)
+    n_small = int(np.count_nonzero(groups.counts < policy.min_size))
+    if n_small:
+        have = "has" if n_small == 1 else "have"
+        warn_caller(
+            f"{n_small} of {len(groups)} groups {have} fewer than {policy.min_size} rows, which tell little of them. "
+            "Merge small groups with others (small='pool'), or drop them (small='drop').",
+            FairnessWarning,
+        )
     if weights is not None:
         known &= weights > 0
         groups.select(np.flatnonzero(known)).require()
     cells = None if strata is None else make_strata(strata, n_groups=len(groups))
     if cells is not None:
         check_length(range(cells.n_rows), size=size, name="strata")
-    halves = np.unique(target, return_inverse=True)[1] if classifies else target > np.median(target)
+    halves = np.unique(target, return_inverse=True)[1] if classifies else target > _quantiles(target, 0.5, weights)
     labels = None
     if needs_labels(criterion):
-        labels = halves if classifies else _label_ranges(target, len(groups))
+        labels = halves if classifies else _label_ranges(target, len(groups), weights)
     return BlindRows(X, target, halves == 1, labels, groups, known, cells, weights)
 
 
-def _label_ranges(target: Floats, n_groups: int) -> Ints:
+def _label_ranges(target: Floats, n_groups: int, weights: Floats | None) -> Ints:
     """Return the range of each real-valued label, for equalized odds: at most five, cut at quantiles."""
-    n_ranges = max(min(count_ranges(target.size, n_groups), _MOST_BINS), 2)
-    cuts = np.unique(np.quantile(target, np.linspace(0.0, 1.0, n_ranges + 1)[1:-1]))
+    size = target.size if weights is None else int(max(weights.sum(), np.count_nonzero(weights)))
+    n_ranges = max(min(count_ranges(size, n_groups), _MOST_BINS), 2)
+    cuts = np.unique(_quantiles(target, np.linspace(0.0, 1.0, n_ranges + 1)[1:-1], weights))
     return np.searchsorted(cuts, target, side="right").astype(np.int64)
+
+
+def _quantiles(values: Floats, levels: Any, weights: Floats | None) -> Any:
+    return np.quantile(values, levels, weights=weights, method="inverted_cdf")
 
 
 def joint_probabilities(probabilities: Floats, predicted: Floats | None, n_labels: int) -> Floats:
@@ -406,25 +448,51 @@ class CrossFit:
 
     def solve(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> Solution:
         """Solve the potentials for a slack, or for a limit on the disparity."""
-        problem, rng = self.problem, np.random.default_rng(self.seed)
+        problem, is_automatic = self.problem, max_disparity is None and isinstance(slack, str)
         each, potentials, reached = problem.choose(slack, max_disparity, start)
-        held_out = problem.repair_held_out(potentials, each, rng)
-        change = held_out_change(problem.predicted, held_out, self.outcomes, problem.pairs, classifies=problem.clip)
-        undone = change.is_harm and max_disparity is None and isinstance(slack, str)
-        if undone:
-            potentials, held_out = problem.unmoved, problem.predicted
+        held_out, change = self._held_out(potentials, each)
+        is_widened = is_automatic and not change.is_harm and change.information_kept < MIN_INFORMATION
+        if is_widened:
+            for _ in range(_MOST_WIDER):  # a number is obeyed, however little it keeps
+                each = _WIDER * each
+                held_out, change = self._held_out(potentials, each)
+                if change.information_kept >= MIN_INFORMATION:
+                    break
+            potentials = problem.solve(each, potentials)
+        if max_disparity is None and not is_automatic and (each < problem.chance).any():
+            # Differences below what chance shows are noise: what is wider there may be better in error and disparity.
+            each = np.maximum(each, problem.chance)
+            wider = problem.solve(each, potentials)
+            scores, other = self._held_out(wider, each)
+            if other.error[1] <= change.error[1] and other.rank_disparity[1] <= change.rank_disparity[1]:
+                potentials, held_out, change = wider, scores, other
+        if change.is_harm and is_automatic:
+            potentials, held_out, change = problem.unmoved, problem.predicted, change.undone()
         report = GroupModelReport(
             n_rows=problem.predicted.size, n_groups=len(self.groups), information=self.information,
             calibration_error=self.calibration_error, disparity_before=problem.disparity(problem.predicted),
-            disparity=problem.disparity(held_out), noise_floor=problem.noise_floor(held_out, rng),
-            information_kept=1.0 if undone else change.information_kept, is_predictable=self.is_predictable,
+            disparity=problem.disparity(held_out), is_predictable=self.is_predictable,
+            noise_floor=problem.noise_floor(held_out, np.random.default_rng(self.seed)),
+            information_kept=change.information_kept,
         )  # fmt: skip
-        return Solution(potentials, report, reached, change, undone)
+        return Solution(potentials, report, reached, change, is_widened and not change.is_undone)
+
+    def _held_out(self, potentials: Potentials, slack: Floats) -> tuple[Floats, HeldOutChange]:
+        """Return repaired predictions of rows that their potentials have not seen, and what became of them."""
+        problem, nobody = self.problem, np.zeros(self.outcomes.size, dtype=np.int64)
+        half = deal_rows(problem.predicted, nobody, nobody, 2, np.random.default_rng(self.seed))
+        scores = problem.repair_held_out(potentials, slack, half)
+        return scores, held_out_change(
+            problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip, parts=half,
+            decisions=problem.loss == "zero_one",
+        )  # fmt: skip
 
 
 def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classifies: bool) -> CrossFit:
     """Fit both models, on all rows and without each fold."""
     rng, criterion = np.random.default_rng(repair.random_state), as_criterion(repair.criterion)
+    if isinstance(model.cv, (int, np.integer)):  # splits that are given are of the rows as they are
+        rows = rows.in_canonical_order()
     n_labels = 1 if rows.labels is None else int(rows.labels.max()) + 1
     remedy = " (small='pool' or 'drop')"
     folds = make_folds(model.cv, rows.X, rows.is_high, rows.groups, rng=rng, weights=rows.weights, remedy=remedy)
@@ -447,6 +515,8 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     if used.size > MAX_ROWS:
         used = np.sort(rng.choice(used, MAX_ROWS, replace=False))
     weights = None if rows.weights is None else rows.weights[used]
+    if weights is not None:  # counts of copies, unless they are smaller
+        weights = weights * max(used.size / weights.sum(), 1.0)
     shown, predicted = shown[used], predicted[used]
     linear = linear_scale(predicted, are_probabilities=classifies)
     calibration = calibrate(shown, classes[used], linear, weights)
@@ -464,7 +534,7 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
         joint, groups=groups, labels=labels, compared=compared, codes=codes,
         n_strata=0 if rows.strata is None else len(rows.strata), weights=weights,
     )  # fmt: skip
-    low, high = (0.0, 1.0) if classifies else np.quantile(predicted, (0.005, 0.995)).tolist()
+    low, high = (0.0, 1.0) if classifies else _quantiles(predicted, (0.005, 0.995), weights).tolist()
     problem = Problem(
         predicted, cells.contrasts(joint, codes), cells.centering, chance, _label_weights(criterion, cells, labels),
         repair.loss, low, high, weights, _comparisons(criterion, rows, used, labels), clip=classifies,

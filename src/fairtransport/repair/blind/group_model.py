@@ -113,6 +113,7 @@ def calibrate(probabilities: Floats, classes: Ints, predicted: Floats, weights: 
     """
     n, n_classes = probabilities.shape
     masses = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+    size = n if weights is None else float(weights.sum())
     logs = np.log(np.maximum(probabilities, _FLOOR))
     center = float(masses @ predicted)
     scale = float(np.sqrt(masses @ (predicted - center) ** 2))
@@ -125,13 +126,13 @@ def calibrate(probabilities: Floats, classes: Ints, predicted: Floats, weights: 
         table = log_softmax((factor + change * level) * logs + offsets + slopes * level, axis=1)
         excess = masses[:, None] * (np.exp(table) - is_class)
         by_level = excess * level
-        penalty = 0.5e-6 * offsets @ offsets + 0.5 / n * (change**2 + slopes @ slopes)
+        penalty = 0.5e-6 * offsets @ offsets + 0.5 / size * (change**2 + slopes @ slopes)
         value = -masses @ table[np.arange(n), classes] + penalty
         gradient = (
             (excess * logs).sum(),
-            (by_level * logs).sum() + change / n,
+            (by_level * logs).sum() + change / size,
             excess.sum(axis=0) + 1e-6 * offsets,
-            by_level.sum(axis=0) + slopes / n,
+            by_level.sum(axis=0) + slopes / size,
         )
         return float(value), np.hstack(gradient)
 
@@ -195,8 +196,9 @@ def describe_probabilities(
     np.add.at(counts, (given, groups), masses)
     known = np.log((counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300))[given, groups])
     gain = np.log(np.maximum(probabilities[np.arange(n), groups], 1e-12)) - known
-    mean = float(masses @ gain) - 0.5 * n_parameters * float(masses @ masses)
-    error = np.sqrt(float(masses**2 @ (gain - masses @ gain) ** 2))
+    size = n if weights is None else float(weights.sum())  # of copies
+    mean = float(masses @ gain) - 0.5 * n_parameters / size
+    error = np.sqrt(float(masses @ (gain - masses @ gain) ** 2) / size)
     gaps = 0.0
     for group in range(n_groups):
         order = np.argsort(probabilities[:, group], kind="stable")

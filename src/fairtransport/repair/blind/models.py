@@ -46,34 +46,7 @@ class _BlindRepairModel(RepairedModel):
         self.cv = cv
         self.amount = amount
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sensitive_features: Any,
-        strata: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit both models and the map.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            Whatever both models accept. The sensitive columns need not be, and usually are not, among the features.
-        y : array-like of shape (n,)
-            Two classes, of which the larger label is class 1; or real numbers, for a regressor.
-        sensitive_features : column, table or Groups
-            At least two groups; several columns are crossed.
-        strata : column or table, optional
-            Groups are compared within these strata only (conditional parity). Predictions need them, too.
-        sample_weight : array-like of shape (n,), optional
-            Weights for both models and the map.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None) -> Self:
         models = self._cross_fit(X, y, sensitive_features, strata, sample_weight)
         limit = self._settings().max_disparity
         solution = models.solve(self.slack, limit)
@@ -188,7 +161,9 @@ class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
     slack : "auto" or float, default="auto"
         Difference that the repair leaves between the share of each group above any score and a common one, so that
         two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
-        rows; 0 is full parity on the training rows.
+        rows, or more, up to where half of what the model explains is kept. A number below what chance shows is widened
+        to it where held-out rows then have less error and less disparity; otherwise 0 is full parity on the training
+        rows.
     cv : int, splitter or iterable of splits, default=5
         Folds by which both models are cross-fitted: the map is learned from predictions of rows that the models were
         not trained on. Predictions come from models fitted on all rows.

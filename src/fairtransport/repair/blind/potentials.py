@@ -61,16 +61,18 @@ class Potentials:
         return moved
 
 
-def score_nodes(predictions: Floats, *, loss: str = "squared", low: float, high: float) -> Floats:
+def score_nodes(
+    predictions: Floats, weights: Floats | None = None, *, loss: str = "squared", low: float, high: float
+) -> Floats:
     """Return the nodes of potentials: half of them spread evenly over the range, half where predictions are."""
     if loss == "zero_one":
         return np.array([low, high])
     if loss == "log":
         low, high = low + _EDGE, high - _EDGE
     # A histogram in between, so that no node is the score of a person.
-    counts, edges = np.histogram(np.clip(predictions, low, high), bins=512, range=(low, high))
-    shares = 0.5 * counts / max(predictions.size, 1) + 0.5 / counts.size
-    n_nodes = int(np.clip(predictions.size // 10, 9, N_NODES))
+    counts, edges = np.histogram(np.clip(predictions, low, high), bins=512, range=(low, high), weights=weights)
+    shares = 0.5 * counts / counts.sum() + 0.5 / counts.size
+    n_nodes = int(np.clip(counts.sum() // 10, 9, N_NODES))
     return np.interp(np.linspace(0.0, 1.0, n_nodes), np.append(0.0, np.cumsum(shares) / shares.sum()), edges)
 
 

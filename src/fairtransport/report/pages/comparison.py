@@ -1,22 +1,27 @@
-"""The page of two audits side by side, and what changed in words."""
+"""The page of two audits side by side, with what changed in words, and that of a series of audits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairtransport._text import isolated, shorten
+from fairtransport._extras import load_extra
+from fairtransport._text import isolated, plain, shorten
 from fairtransport.auditing.comparison import comparison_tables
 from fairtransport.auditing.records import threshold_heading
+from fairtransport.auditing.series import series_table
 from fairtransport.auditing.tables import interval_head, signed_points
 from fairtransport.report._what_if import WhatIf
+from fairtransport.report.displays._differences import MAX_PANELS, AuditSeriesDisplay, small_multiples
 from fairtransport.report.pages.audit import collect_common, collect_method_notes
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
+from fairtransport.report.style.figures import figure_bytes, image_address
+from fairtransport.report.style.web_pages import render_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from fairtransport.auditing import AuditComparison, Change
+    from fairtransport.auditing import AuditComparison, AuditSeries, Change
 
 # Two audits in plain words.
 
@@ -100,3 +105,27 @@ def _notes(what_ifs: Sequence[WhatIf], names: Sequence[str]) -> list[tuple[str, 
         notes += [(key, value)] if value == other else [(f"{key}, {names[0]}", value), (f"{key}, {names[1]}", other)]
     changes = "A change is beyond noise when its interval, which treats the audits as independent, does not contain 0"
     return [*notes, ("Changes", changes)]
+
+
+# The page of a series of audits; it needs no script.
+
+
+def series_page(series: AuditSeries, path: Any = None, *, title: str | None = None) -> Path | str:
+    """Write the page of a series of audits."""
+    check_destination(path)
+    overall = series.overall
+    chart = AuditSeriesDisplay.from_series(series).figure_
+    images = [image_address(figure_bytes(figure, "svg"), "svg") for figure in (chart, small_multiples(series))]
+    load_extra("matplotlib.pyplot").close(chart)
+    by = f"Scores by {', '.join(overall.settings.columns)}, for each {series.by}"
+    page = render_template(
+        "series/page.html",
+        title=title or overall.provenance.title or by,
+        verdict=series.sentence,
+        series=series,
+        images=images,
+        table=series_table(series),
+        max_panels=MAX_PANELS,
+        plain=plain,
+    )
+    return write_page(page, path)

@@ -1,4 +1,4 @@
-"""Scores counted in cells of [0, 1], and derivatives looked up there; the plain twins are in `transport.binned`.
+"""Scores counted in cells of [0, 1], and derivatives looked up there; the plain twins are in ``tests/transport``.
 
 Each row belongs to one cell of rows, by its code, or to every group of its stratum by a share.
 """

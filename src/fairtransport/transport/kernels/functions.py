@@ -64,7 +64,7 @@ def exponential(values):
         values[i] = exp(values[i])
 
 
-# The logistic function and the logistic loss; the plain twins are in `fairtransport.transport.regularizers`.
+# The logistic function, whose plain twin is in `fairtransport.transport.regularizers`, and the logistic loss.
 
 _FACTORS = 512  # of at most 2 each, so that their product is within double precision
 

@@ -223,7 +223,7 @@ def mean_quantiles(tops, levels, values):
     return images
 
 
-# Slice means and their derivatives over rows in a sorted order; the plain twins are in `transport.slices`.
+# Slice means, whose plain twin is in `transport.slices`, and their derivatives over rows in a sorted order.
 
 #: An array that `radix_order` sorts has less than 2 to the power of this many values.
 INDEX_BITS = 30
