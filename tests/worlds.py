@@ -8,6 +8,8 @@ import polars as pl
 import pyarrow as pa
 from scipy.special import expit
 
+from fairtransport.criteria.criterion import resolve_criterion
+
 _FITTED = {}
 
 
@@ -174,3 +176,9 @@ def raw_people(n=600, seed=0):
             "hired": np.where(hired, "yes", "no"),
         }
     )
+
+
+def demographic_parity(groups, *, target=None, row_weights=None):
+    """Return the comparisons of groups with each other, or with a fixed target."""
+    resolved = resolve_criterion("demographic_parity", groups, row_weights=row_weights)
+    return resolved.comparisons(None if target is None else (target,))

@@ -287,14 +287,6 @@ def test_an_id_column_is_stopped_with_the_count():
         ft.audit(scores, sensitive_features=np.arange(100_000) % 2, strata=np.arange(100_000).astype(str))
 
 
-@pytest.mark.parametrize(("names", "pos_label"), [(["no", "yes"], None), (["refused", "hired"], "hired")])
-def test_the_positive_label_is_known_or_named(names, pos_label):
-    scores, labels, groups, _ = rows_at_random(n=60)
-    words = np.where(labels == 1, names[1], names[0])
-    named = ft.audit(scores, words, sensitive_features=groups, pos_label=pos_label, **QUICK)
-    assert named.metrics == ft.audit(scores, labels.astype(bool), sensitive_features=groups, **QUICK).metrics
-
-
 def test_another_range_changes_units_and_no_share():
     scores, labels, groups, _ = rows_at_random()
     unit = ft.audit(scores, labels, sensitive_features=groups, thresholds=[0.5, 0.25], **QUICK)

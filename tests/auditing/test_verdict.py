@@ -182,7 +182,12 @@ def test_intervals_agree_with_adjusted_p_values():
 
 @pytest.mark.parametrize(
     ("labels", "positive", "name"),
-    [(("nein", "ja"), "ja", "ja"), ((False, True), None, "True"), ((0.0, 1.0), None, "1")],
+    [
+        (("nein", "ja"), "ja", "ja"),
+        (("no", "yes"), None, "yes"),
+        ((False, True), None, "True"),
+        ((0.0, 1.0), None, "1"),
+    ],
 )
 def test_every_output_names_the_positive_label(labels, positive, name):
     rng = np.random.default_rng(0)
@@ -193,6 +198,7 @@ def test_every_output_names_the_positive_label(labels, positive, name):
         audit_of(scores, groups, y_true=y, pos_label=positive),
         ft.audit_table(table, score="s", sensitive_features="g", label="y", pos_label=positive, **QUICK),
     ):
+        assert result.auc.value > 0.6
         assert json.loads(result.to_json())["provenance"]["positive"] == name
         assert f"positive label: {name}\n" in str(result)
         assert f"The positive label is {name}." in result.to_markdown()

@@ -9,11 +9,12 @@ import xgboost
 from scipy.special import expit as logistic
 from sklearn.base import clone
 from sklearn.metrics import log_loss, mean_poisson_deviance, mean_tweedie_deviance
+from tests.worlds import demographic_parity
 
 from fairtransport import GroupPolicy
 from fairtransport.boosting import TransportObjective
 from fairtransport.boosting._objective import LOSSES, make_loss
-from fairtransport.criteria.criterion import demographic_parity, resolve_criterion
+from fairtransport.criteria.criterion import resolve_criterion
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from tests.worlds import demographic_parity
 
-from fairtransport.criteria.criterion import demographic_parity
 from fairtransport.groups import make_groups
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
+from tests.worlds import demographic_parity
 
-from fairtransport.criteria.criterion import chance_distances, demographic_parity, weigh_by_reliability
+from fairtransport.criteria.criterion import chance_distances, weigh_by_reliability
 from fairtransport.groups import make_groups
 
 

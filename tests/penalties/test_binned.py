@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.worlds import demographic_parity
 
 from fairtransport.criteria.binned import BinnedPenalty
-from fairtransport.criteria.criterion import demographic_parity, resolve_criterion, weigh_by_reliability
+from fairtransport.criteria.criterion import resolve_criterion, weigh_by_reliability
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity

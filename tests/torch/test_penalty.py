@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from tests.worlds import demographic_parity
 
 from fairtransport import ContinuousDistance
-from fairtransport.criteria.criterion import demographic_parity
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity

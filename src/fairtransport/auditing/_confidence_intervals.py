@@ -243,12 +243,15 @@ def _make_component(norm: DisparityNorm, stratum: Stratum, draw: tuple[Floats, F
     return replace(component, directions=(direction, sparse))
 
 
-def smooth_direction(deviations: Floats, noise: Floats, shift: Floats, widths: Floats) -> Floats:
-    """Return deviations of groups, of which what is not a shift is shrunk by three times what noise explains."""
+def smooth_deviations(curves: Floats, noise: Floats, widths: Floats) -> Floats:
+    """Return the groups' deviations from their mean; what is no shift is shrunk by three times what noise explains."""
+    mean = curves.mean(axis=0)
+    shift, deviations = mean * (1 - mean), curves - mean
     if not shift @ widths > 0:
         return deviations
+    errors = (noise - noise.mean(axis=1, keepdims=True)).swapaxes(0, 1)
     shifted, remainder = _split_shift(deviations, shift, widths)
-    explained = _explained_share(remainder, _split_shift(noise.swapaxes(0, 1), shift, widths)[1], widths)
+    explained = _explained_share(remainder, _split_shift(errors, shift, widths)[1], widths)
     return shifted + max(0.0, 1.0 - _SMOOTHING * explained) * remainder
 
 

@@ -194,8 +194,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             outcome = describe_weight(
                 Notice(ending), losses,
                 parity_weight=self.parity_weight_, metrics=training.metrics, reason=choice.reason,
-                reached=choice.reached or self.max_disparity is None, max_disparity=self.max_disparity,
-                remedy=remedy, rows=rows,
+                reached=choice.reached, max_disparity=self.max_disparity, remedy=remedy, rows=rows, change=change,
             )  # fmt: skip
         if change is not None:
             is_full = isinstance(self.parity_weight, str) and self.max_disparity is self.repair is None

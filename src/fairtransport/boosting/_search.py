@@ -273,12 +273,10 @@ class RoundSearch:
         else:
             point, reason, reached = AutomaticWeight(max_disparity, WEIGHTS).choose(path)
         change = self._change(scores[point.weight], min_size)
-        if change is not None and parity_weight is max_disparity is None:
-            if point.weight > 0.0 and not change.helps:
-                point, change = path.at(0.0), change.undone()
-                reason, reached = "training for parity does not help: the plain model is kept", False
-            elif not change.evidence.shows_parity:
-                reason = reason.replace("at its noise floor", "near its noise floor")
+        is_open = parity_weight is max_disparity is None and point.weight > 0.0
+        if change is not None and is_open and not change.helps:
+            point, change = path.at(0.0), change.undone()
+            reason, reached = "training for parity does not help: the plain model is kept", False
         return Choice(
             self.plain_rounds, point.weight, point.result, scores[point.weight], path, self.has_differences, reason,
             reached, change,

@@ -305,11 +305,6 @@ class BoostedNumbers(ScoredNumbers, BoostedResponse):
     def _margins(self, scores: Floats) -> Floats:
         return scores if self.loss.link == "identity" else np.log(np.maximum(scores, 1e-300))
 
-    def quality(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
-        """Return the coefficient of determination."""
-        mean = float(shares @ outcomes)
-        return 1.0 - float(shares @ (outcomes - scores) ** 2) / float(shares @ (outcomes - mean) ** 2)
-
 
 def _checked_numbers(y: Any, owner: str, loss: Loss) -> Floats:
     if y is not None and np.asarray(y).size == 1:

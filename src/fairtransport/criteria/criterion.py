@@ -295,14 +295,6 @@ def resolve_criterion(
     return ComparedStrata(groups.n_rows, compared, tuple(set_aside), n_set_aside, row_weights)
 
 
-def demographic_parity(
-    groups: Groups, *, target: Floats | None = None, row_weights: Floats | None = None
-) -> Comparisons:
-    """Return the comparisons of groups with rows of positive weight: with each other, or with a fixed target."""
-    resolved = resolve_criterion("demographic_parity", groups, row_weights=row_weights)
-    return resolved.comparisons(None if target is None else (target,))
-
-
 def _order_of(stratum: ComparedStratum) -> tuple[int, int, int]:
     """Return what strata are sorted by: their label, size and first row."""
     first = min(int(rows[0]) for rows in stratum.rows)

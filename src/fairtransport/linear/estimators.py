@@ -146,11 +146,9 @@ class TransportClassifier(GroupedClassifierMixin, TransportModel):
     for groups of these sizes (`fairtransport.criteria.criterion.weigh_by_reliability`), and
     :math:`u = V / \sum \omega_{ab} T(S^0_a, S^0_b)`, V the gain of the initial model over a constant.
 
-    With ``group_specific=True`` the weights of a group have a Gaussian prior around those of the initial model.
-
-    With ``solver="sgd"`` and the discrete distance, each update couples the i-th smallest of N scores of a group with
-    the i-th smallest of N of the target. The expected distance of two batches exceeds that of their distributions and
-    favours a group that is too concentrated, so batches should not be small.
+    With ``group_specific=True`` the weights of a group have a Gaussian prior around those of the initial model. With
+    ``solver="sgd"`` and the discrete distance, batches should not be small: the expected distance of two batches
+    exceeds that of their distributions and favours a group that is too concentrated.
 
     Leave the sensitive columns out of the features for predictions that do not use the group; it is used in training
     only. ``outcome_`` and a `FairnessWarning` say where such features do not allow parity.
@@ -164,14 +162,12 @@ class TransportClassifier(GroupedClassifierMixin, TransportModel):
     --------
     >>> import numpy as np
     >>> from fairtransport import TransportClassifier
-    >>> from fairtransport.metrics import pairwise_disparity
     >>> rng = np.random.default_rng(0)
     >>> group = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
     >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
     >>> model = TransportClassifier().fit(X, y, sensitive_features=group)
-    >>> before = pairwise_disparity(model.initial_estimator_.predict_proba(X)[:, 1], sensitive_features=group)
-    >>> after = pairwise_disparity(model.predict_proba(X)[:, 1], sensitive_features=group)
+    >>> before, after = model.before_after_["disparity"]
     >>> bool(after < before / 3), bool(model.information_kept_ > 0.5)
     (True, True)
     """
@@ -264,7 +260,7 @@ class TransportRegressor(GroupedRegressorMixin, TransportModel):
         ``update``, and ``disparity`` and ``loss`` of standardised predictions after each iteration.
     strata_ : Strata or None
         The strata seen, without their rows. With equalized odds the first column is y.
-    coef_, intercept_, common_coef_, common_intercept_, initial_estimator_, parity_weight_, outcome_, n_iter_
+    coef_, intercept_, information_kept_, outcome_
         As in `TransportClassifier`; so are the other attributes.
 
     See Also

@@ -288,15 +288,12 @@ def equalized_odds_difference(
     Returns
     -------
     float
-        Groups without rows of a label are left out of its rate.
+        :math:`\max_y \max_{a, b} |P(S > \tau \mid a, y) - P(S > \tau \mid b, y)|`. Groups without rows of a label are
+        left out of its rate.
 
     See Also
     --------
     separation_disparity : The same over all thresholds. One threshold hides differences at the others.
-
-    Notes
-    -----
-    .. math:: \max_y \max_{a, b} |P(S > \tau \mid a, y) - P(S > \tau \mid b, y)|.
 
     References
     ----------
@@ -352,14 +349,9 @@ def conditional_demographic_disparity(
     Returns
     -------
     float
-        Within [-1, 1]; above 0 the group is at a disadvantage. Strata where everyone or nobody is selected are left
-        out; 0 where all are.
-
-    Notes
-    -----
-    With :math:`n_s` the number of rows of stratum s,
-
-    .. math:: \frac{1}{\sum_s n_s} \sum_s n_s \bigl(P(a \mid S \le \tau, s) - P(a \mid S > \tau, s)\bigr).
+        The mean over strata, by size, of :math:`P(a \mid S \le \tau, s) - P(a \mid S > \tau, s)`: within [-1, 1], above
+        0 where the group is at a disadvantage. Strata where everyone or nobody is selected are left out; 0 where all
+        are.
 
     References
     ----------
@@ -431,8 +423,6 @@ def error_rate(
     --------
     >>> error_rate([0, 1, 1, 0], [0.2, 0.7, 0.4, 0.5])
     0.25
-    >>> error_rate(["bad", "good"], [0.9, 0.3], pos_label="bad")
-    0.0
     """
     values = check_scores(scores)
     cut = check_real(threshold, name="threshold", most=1.0)

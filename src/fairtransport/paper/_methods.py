@@ -27,7 +27,7 @@ from fairtransport.transport.regularizers import sigmoid
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -187,10 +187,10 @@ class Evaluator:
     target: Sample
 
     @classmethod
-    def build(cls, X: Any, y: Any, sensitive_features: Any, target: Any, *, crossed: bool = True) -> Evaluator:
+    def build(cls, X: Any, y: Any, sensitive_features: Any, target: Any) -> Evaluator:
         """Prepare rows, labels, groups and the target's scores."""
-        groups = make_groups(sensitive_features, GroupPolicy(crossed))
-        return cls(X, np.asarray(y), groups, target if isinstance(target, Sample) else Sample.from_values(target))
+        target = target if isinstance(target, Sample) else Sample.from_values(target)
+        return cls(X, np.asarray(y), make_groups(sensitive_features), target)
 
     @classmethod
     def at_rates(cls, split: Split, rates: Mapping[str, float], target: Any, rng: np.random.Generator) -> Evaluator:
@@ -218,27 +218,24 @@ def record_training(trainer: Trainer, evaluator: Evaluator, *, n_updates: int, e
     """
     records = [(trainer.done, *evaluator.measure(trainer.theta))]
     half, total, summed = trainer.done + n_updates // 2, np.zeros_like(trainer.theta), 0
+    for size, mean in averaged_iterates(trainer, n_updates, every, stop):
+        records.append((trainer.done, *evaluator.measure(mean)))
+        if trainer.done > half:
+            total, summed = total + size * mean, summed + size
+    theta = total / summed
+    final = dict(zip(("final_wass1", "final_error"), map(np.array, evaluator.measure(theta)), strict=True))
+    return {**dict(zip(("update", "wass1", "error"), np.array(records).T, strict=True)), **final, "final_theta": theta}
+
+
+def averaged_iterates(trainer: Trainer, n_updates: int, every: int, stop: Stop) -> Iterator[tuple[int, Floats]]:
+    """Run updates, and yield the mean of every ``every`` iterates with their number."""
     end = trainer.done + n_updates
     while trainer.done < end:
         stop.check()
         trainer.forget_average()
         size = min(every, end - trainer.done)
         trainer.advance(size, average_from=trainer.done)
-        mean = trainer.averaged()
-        records.append((trainer.done, *evaluator.measure(mean)))
-        if trainer.done > half:
-            total, summed = total + size * mean, summed + size
-    theta = total / summed
-    update, wass1, error = np.array(records).T
-    final = evaluator.measure(theta)
-    return {
-        "update": update,
-        "wass1": wass1,
-        "error": error,
-        "final_wass1": np.array(final[0]),
-        "final_error": np.array(final[1]),
-        "final_theta": theta,
-    }
+        yield size, trainer.averaged()
 
 
 # The paper's algorithms on Adult, measured on test rows during training, for Figure 2 and the ablation.

@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from fairtransport._extras import load_extra
 from fairtransport.linear.sgd_problem import TrainingProblem
 from fairtransport.paper import _drawing as drawing
-from fairtransport.paper._methods import DUALS, Evaluator, paper_classifier, three_digits
+from fairtransport.paper._methods import DUALS, Evaluator, averaged_iterates, paper_classifier, three_digits
 from fairtransport.paper.finding import Finding, Table, check, rounded, seeded_parts, spread_of, stack_seeds
 from fairtransport.paper.splits import adult_by_sex, rows_at_rates
 from fairtransport.report.style.figures import GroupStyle
@@ -100,11 +100,8 @@ def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
         begin = trainer.done
         records.append([(begin, *evaluators[rate].measure(trainer.theta))])
         soon = _duals(trainer)
-        while trainer.done < begin + segment:
-            stop.check()
-            trainer.forget_average()
-            trainer.advance(min(every, begin + segment - trainer.done), average_from=trainer.done)
-            records[-1].append((trainer.done, *evaluators[rate].measure(trainer.averaged())))
+        for _, mean in averaged_iterates(trainer, segment, every, stop):
+            records[-1].append((trainer.done, *evaluators[rate].measure(mean)))
             if trainer.done <= begin + after:
                 soon = _duals(trainer)
         duals.append((soon, _duals(trainer)))

@@ -171,7 +171,6 @@ class ParityEvidence:
     limit: float
     rate_limit: float
     n_rows: int
-    smallest_group: int
 
     @property
     def shows_difference(self) -> bool:
@@ -218,7 +217,6 @@ def parity_evidence(scores: Floats, comparisons: Comparisons) -> ParityEvidence:
         limit=disparity + float(np.quantile(noise, 1.0 - _LEVEL)),
         rate_limit=rates if varies else 0.0,
         n_rows=len(scores),
-        smallest_group=min(cell.size for cell in comparisons.cells),
     )
 
 

@@ -15,7 +15,7 @@ from fairtransport.auditing._confidence_intervals import (
     Stratum,
     joint_noise_floors,
     largest_roots,
-    smooth_direction,
+    smooth_deviations,
 )
 from fairtransport.auditing._disparity_readings import disparity_readings
 from fairtransport.auditing._evidence import coarsen, groups_to_compare, with_label
@@ -83,14 +83,6 @@ def tied_deviations(curves: Floats, noise: Floats, *, flat: bool = False) -> Flo
         near_largest = (spread > 0) & (largest - spread <= _FLAT * error)
         tied = tied * np.where(near_largest, largest / np.where(spread > 0, spread, 1.0), 1.0)
     return tied
-
-
-def smooth_deviations(curves: Floats, noise: Floats, widths: Floats) -> Floats:
-    """Return the deviations of groups from their mean, nearly those of shifted scores."""
-    mean = curves.mean(axis=0)
-    shift = mean * (1 - mean)
-    deviations, errors = curves - mean, noise - noise.mean(axis=1, keepdims=True)
-    return smooth_direction(deviations, errors, shift, widths)
 
 
 def interval_of_norm(
