@@ -153,8 +153,10 @@ WEIGHED = {name: one for name, one in ESTIMATORS.items() if not re.search("boost
 def test_weight_k_is_k_copies(name):
     """Trees and forests count rows in their leaves and draw them, so that copies make other trees."""
     X, group, again, weighed = copied(WEIGHED[name])
-    near = 0.01 if "blind" in name else 1e-6  # the dual problem is solved to a tolerance
-    np.testing.assert_allclose(scores(weighed, X, group), scores(again, X, group), atol=near)
+    moved = np.abs(scores(weighed, X, group) - scores(again, X, group))
+    if "blind" in name:  # the dual is solved to a tolerance, and a row between two minima of the map may take either
+        assert np.quantile(moved, 0.99) < 1e-3
+    assert moved.max() < (0.1 if "blind" in name else 1e-6)
 
 
 @pytest.mark.parametrize("name", [*WEIGHED, "repaired, boosted", "blind, boosted"])
