@@ -277,10 +277,9 @@ def test_numbers_are_predicted(run, here, paid, method):
     model = ft.load("model.ft")
     scores = model.score_rows(paid).scores
     assert 1000 < scores.mean() < 3000
-    if "the plain model is kept" in str(shown["outcome"]):  # groups differ little, and the error would rise
-        assert figures[method] == pytest.approx(figures["lr"], rel=1e-3)
-    elif method != "lr":
-        assert figures[method]["rank_disparity"] < figures["lr"]["rank_disparity"]
+    least, most = sorted(figures[each]["rank_disparity"] for each in (method, "lr"))
+    if least < most * 0.999:  # otherwise the plain model is kept: groups differ little, and the error would rise
+        assert figures[method]["rank_disparity"] == least
 
 
 def test_few_whole_numbers_need_a_task(run, here, paid):
