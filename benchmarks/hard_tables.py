@@ -28,7 +28,7 @@ QUICK = ("single_aware", "few_blind", "no_difference")
 RISE, FLOOR, INFORMATION, CHANGE = 0.01, 1.3, 0.5, 1e-6
 N_FRESH, N_SHUFFLES = 20, 10
 # Words by which an outcome says that parity was not reached; the noise floor may be mentioned beside them.
-LIMITED = ("information", "no longer", "stopped", "not reached", "cannot", "family", "features")
+LIMITED = ("information", "no longer", "stopped", "not reached", "cannot", "family", "features", "does not help")
 
 
 def fit(model, rows, *, scale=1.0, shift=0.0):

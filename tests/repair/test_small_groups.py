@@ -176,3 +176,15 @@ def test_a_classifier_says_which_groups_have_no_map_of_their_own():
     ).fit(X, y, sensitive_features=group)
     assert every.small_groups_ == ()
     assert "no map of its own" not in every._repr_html_()
+
+
+@pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
+def test_a_group_of_one_row_is_repaired(criterion):
+    """Half of the rows, by which a repair checks itself, may have one group only."""
+    rng = np.random.default_rng(0)
+    X, y, group = rng.normal(size=(60, 2)), np.arange(60) % 2, np.array(["a"] * 59 + ["b"])
+    repair = ft.QuantileRepair(criterion=criterion, groups=ft.GroupPolicy(min_size=1))
+    if criterion == "equalized_odds":
+        group[-2] = "b"
+    model = ft.QuantileRepairClassifier(LogisticRegression(), repair).fit(X, y, sensitive_features=group)
+    assert np.isfinite(model.predict_proba(X, sensitive_features=group)).all()

@@ -114,7 +114,9 @@ class _QuantileRepairModel(RepairedModel):
         for number in (0, 1):
             others, held_out = np.flatnonzero(half != number), np.flatnonzero(half == number)
             part = None if weights is None else weights[others]
-            if np.ptp(scores[others]) == 0 or (part is not None and not part.all()):
+            compared = [others[labels[others] == c] for c in (0, 1)] if needs_labels(repair.criterion) else [others]
+            too_few = any(np.count_nonzero(groups.select(rows).counts) < 2 for rows in compared)
+            if too_few or np.ptp(scores[others]) == 0 or (part is not None and not part.all()):
                 return
             with warnings.catch_warnings(action="ignore"):  # of all rows, fit has said it
                 repair.fit(scores[others], labels[others], sensitive_features=groups.select(others), sample_weight=part)
