@@ -145,5 +145,5 @@ def boosted_repair(task, grid, *, amounts):
         model = boosting(task.model(), parity_weight=weight, repair=QuantileRepair(), random_state=task.seed)
         model.fit(task.X_train, task.y_train, sensitive_features=task.groups_train)
         for amount in amounts:
-            model.repair_.set_params(amount=amount)
+            model.set_params(repair__amount=amount)
             yield weight, model.predict_proba(task.X_test, sensitive_features=task.groups_test)[:, 1]

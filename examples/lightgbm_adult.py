@@ -80,7 +80,7 @@ def aware(training: Rows, test: Rows, seed: int) -> dict[float, np.ndarray]:
     model = fitted(training, seed, parity_weight=AWARE_WEIGHT, repair=QuantileRepair())
     scores = {}
     for amount in REPAIRS:
-        model.repair_.set_params(amount=amount)
+        model.set_params(repair__amount=amount)
         scores[amount] = model.predict_proba(test.X, sensitive_features=test.groups)[:, 1]
     return scores
 
