@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from fairtransport._columns import distinct_values
 from fairtransport._columns.compilation import cached_njit
 from fairtransport._sklearn import last_step
+from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -221,7 +222,7 @@ class Cells:
         values, counts = _counted(numbers, weights)
         atoms = values[counts > max(_HEAVY * counts.sum(), _LEAST_HEAVY)]
         levels = np.concatenate([_TAILS, np.arange(1, _N_CELLS) / _N_CELLS, 1.0 - np.array(_TAILS)])
-        cuts = np.quantile(numbers, np.sort(levels), weights=weights, method="inverted_cdf")
+        cuts = Sample.from_values(numbers, weights).quantile(np.sort(levels))
         edges = np.unique(np.concatenate([values[[0, -1]], cuts, atoms]))
         low, high = _paired(edges, atoms)
         gone = np.full(int(missing), np.nan)

@@ -45,6 +45,7 @@ from fairtransport.repair.group_checks import separate_groups, stratum_codes
 from fairtransport.strata import count_ranges, make_strata
 from fairtransport.training.outcome import held_out_change
 from fairtransport.training.weight_path import MIN_INFORMATION
+from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -417,7 +418,7 @@ def _label_ranges(target: Floats, n_groups: int, weights: Floats | None) -> Ints
 
 
 def _quantiles(values: Floats, levels: Any, weights: Floats | None) -> Any:
-    return np.quantile(values, levels, weights=weights, method="inverted_cdf")
+    return Sample.from_values(values, weights).quantile(levels)
 
 
 def joint_probabilities(probabilities: Floats, predicted: Floats | None, n_labels: int) -> Floats:
