@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from fairtransport.criteria.criterion import CRITERIA
 from fairtransport.groups import GroupPolicy, check_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fairtransport.histograms import Grid, GroupHistograms
 
 

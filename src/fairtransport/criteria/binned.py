@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport.transport.slices import histogram_slices, quantiles
 
 if TYPE_CHECKING:
-    from fairtransport._arrays import Floats
     from fairtransport.criteria.comparisons import Comparisons
     from fairtransport.criteria.penalty import TransportPenalty
 

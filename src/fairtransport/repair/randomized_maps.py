@@ -10,20 +10,18 @@ are a matrix of probabilities for each group.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_length
 from fairtransport.transport.line import QuantileMap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
     from fairtransport.repair._score_counts import ScoreCounts
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from html import escape
 from importlib import resources
 from string import Template
@@ -15,8 +16,6 @@ from fairtransport import __version__
 from fairtransport.report.style.web_pages import base_style
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from starlette.requests import Request
 
     from fairtransport.serving._models import ServedModel

@@ -19,11 +19,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
+
+from fairtransport._arrays import Floats, Ints
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
     from fairtransport.groups import Groups
 
 #: Bins of a histogram; the error of a distance is at most 1 / 200 of the range.

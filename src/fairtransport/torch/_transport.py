@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fairtransport.transport.dual import (
     DualProblem,
@@ -22,8 +22,6 @@ from fairtransport.transport.dual import (
 from fairtransport.transport.fourier import FourierFeatures
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from fairtransport.criteria.distance import ContinuousDistance
     from fairtransport.torch._rows import Layers
 

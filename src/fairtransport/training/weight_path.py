@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport._validation import check_choice, check_real
 from fairtransport.criteria.penalty import SCALES
-from fairtransport.training.evaluation import SPREADS
+from fairtransport.training.evaluation import SPREADS, ScoreEvaluator, ScoreMetrics
 
 if TYPE_CHECKING:
-    from fairtransport._arrays import Floats
-    from fairtransport.training.evaluation import ScoreEvaluator, ScoreMetrics
     from fairtransport.training.responses import Response
 
 #: Columns of ``path_``, the path that a fitted model stores, beside the one of its loss.

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport._text import shorten
 from fairtransport.report.style.figures import THEMES, GroupStyle, add_grid, group_styles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Floats
     from fairtransport.auditing import Audit
     from fairtransport.groups import Groups
 

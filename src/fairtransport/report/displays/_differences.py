@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line, shorten
+from fairtransport.auditing import Audit, AuditSeries
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.tables import pair_distances
 from fairtransport.groups import make_groups
@@ -19,6 +23,7 @@ from fairtransport.report.displays._base import (
     THEME,
     Display,
     GroupLines,
+    Legend,
     error_bars,
     font_size,
     is_narrow,
@@ -29,14 +34,7 @@ from fairtransport.report.displays._distributions import ScoreDisplay
 from fairtransport.report.style.figures import MOST_NAMED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Floats
-    from fairtransport.auditing import Audit, AuditSeries
     from fairtransport.causal import CounterfactualAudit, GroupEffects
-    from fairtransport.report.displays._base import Legend
 
 _DARK, _LIGHT = "#0b5cad", "#ffffff"
 _NUMBER_WIDTH = 0.34  # inches of a cell that has room for a number of 9 points

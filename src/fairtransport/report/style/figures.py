@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fairtransport._extras import load_extra
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from fairtransport.groups import Groups
 
 RC_PARAMS = {

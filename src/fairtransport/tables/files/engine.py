@@ -10,6 +10,7 @@ import contextlib
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,8 +18,6 @@ from fairtransport._extras import load_extra
 from fairtransport._progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from fairtransport.tables.files.paths import FoundFile
 
 
