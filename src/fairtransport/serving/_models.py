@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fairtransport._arrays import Ints
 from fairtransport._columns import default_names
 from fairtransport.persistence import load
+from fairtransport.serving.settings import ServerSettings
 from fairtransport.tabular import InputColumn, RowScorer
 from fairtransport.tabular.cells import WantedColumns
-
-if TYPE_CHECKING:
-    from fairtransport.serving.settings import ServerSettings
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from fairtransport._arrays import Floats
 from fairtransport._validation import check_choice, check_real
 from fairtransport.criteria.penalty import SCALES
 from fairtransport.training.evaluation import SPREADS, ScoreEvaluator, ScoreMetrics
-
-if TYPE_CHECKING:
-    from fairtransport.training.responses import Response
+from fairtransport.training.responses import Response
 
 #: Columns of ``path_``, the path that a fitted model stores, beside the one of its loss.
 _METRICS = ("disparity", "rank_disparity", "information_kept")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -27,6 +27,7 @@ from fairtransport.auditing.tables import (
     two_digits,
 )
 from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
+from fairtransport.causal import CounterfactualAudit
 from fairtransport.report._what_if import NodeMasses, Outcome, WhatIf, score_title
 from fairtransport.report.pages.audit_sections import (
     collect_effect_figures,
@@ -37,9 +38,6 @@ from fairtransport.report.pages.audit_sections import (
 )
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.style.figures import MOST_NAMED, GroupStyle, group_styles
-
-if TYPE_CHECKING:
-    from fairtransport.causal import CounterfactualAudit
 
 
 def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from fairtransport.auditing import Audit, GroupCalibration
 from fairtransport.auditing.records import compared_groups
 from fairtransport.auditing.tables import Cell, Column, Row, Table, sheet_of
 from fairtransport.auditing.text import AUDIT_TABLES, reliability_rows
+from fairtransport.causal import CounterfactualAudit, GroupEffects
 from fairtransport.report.style.figures import MOST_NAMED, figure_bytes, image_address
-
-if TYPE_CHECKING:
-    from fairtransport.causal import CounterfactualAudit, GroupEffects
 
 # Small charts, 100 by 100 with the origin at the top left: reliability curves, and distributions by outcome.
 
