@@ -26,7 +26,7 @@ CLAIM = (
     "No default call leaves error and mean rank disparity of test rows both worse by more than one standard error; at "
     "most 5 % of silent fits end above 1.5 times the noise floor; stated upper limits hold in at least 93 %."
 )
-LIMIT = re.compile(r"at most ([0-9.]+) with 95 % confidence")
+LIMIT = re.compile(r"(?:at most|up to) ([0-9.]+) with 95 % confidence")
 N_SPLITS, N_REPLICATES, N_SHUFFLES, MAX_TRAIN, MAX_TEST, MIN_GROUP = 3, 200, 100, 10_000, 10_000, 30
 
 

@@ -220,14 +220,22 @@ def make_folds(
     *,
     rng: np.random.Generator,
     weights: Floats | None = None,
-    remedy: str = "",
+    spreads_few: bool = False,
 ) -> list[Fold]:
-    """Split the rows such that every group is in the training and in the held-out rows of every fold."""
+    """Split the rows such that every group is in the training and in the held-out rows of every fold.
+
+    With ``spreads_few``, groups with fewer rows than there are folds are in some of the folds only.
+    """
     cells = group_cells(groups)
-    has_weight = np.ones(positive.size, dtype=bool) if weights is None else weights > 0
+    has_weight, least = np.ones(positive.size, dtype=bool) if weights is None else weights > 0, 1
     if isinstance(cv, (int, np.integer, float, np.floating)):  # check_count rejects bool and float
         n_folds = check_count(cv, name="cv", least=2)
-        folds = _stratified_folds(n_folds, X, cells, positive, groups, rng=rng, remedy=remedy)
+        least = n_folds if spreads_few else 1
+        if not spreads_few:
+            _check_smallest(n_folds, groups)
+        keys = np.zeros(positive.size) if X is None else content_keys(X)
+        fold_of_row = deal_rows(keys, positive, cells, n_folds, rng)
+        folds = [Fold(np.flatnonzero(fold_of_row != one), np.flatnonzero(fold_of_row == one)) for one in range(n_folds)]
     elif isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise TypeError(f"cv must be a number of folds, a splitter or a list of splits; got {type(cv).__name__}.")
     else:
@@ -238,13 +246,12 @@ def make_folds(
     for number, fold in enumerate(folds):
         for part, rows in (("training", fold.training), ("held-out", fold.held_out)):
             name = f"Fold {number + 1} of {len(folds)} has no {part} rows"
-            _check_part(name, rows[has_weight[rows]], positive, groups)
+            _check_part(name, rows[has_weight[rows]], positive, groups, least)
     return folds
 
 
-def _stratified_folds(
-    n_folds: int, X: Any, cells: Ints, positive: Bools, groups: Groups, *, rng: np.random.Generator, remedy: str
-) -> list[Fold]:
+def _check_smallest(n_folds: int, groups: Groups) -> None:
+    """Raise where a group has fewer rows than there are folds."""
     smallest = int(groups.counts.min())
     if smallest < n_folds:
         few = int(np.count_nonzero(groups.counts < n_folds))
@@ -252,11 +259,8 @@ def _stratified_folds(
         raise ValueError(
             f"A group of {say_columns(groups.columns)} has {smallest} rows, fewer than the {n_folds} folds; {few} of "
             f"{len(groups)} groups are that small, and every fold needs held-out rows of every group. {fewer} such "
-            f"groups with others, or drop their rows{remedy}."
+            "groups with others, or drop their rows."
         )
-    keys = np.zeros(positive.size) if X is None else content_keys(X)
-    fold_of_row = deal_rows(keys, positive, cells, n_folds, rng)
-    return [Fold(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(n_folds)]
 
 
 def content_keys(X: Any) -> Floats:
@@ -310,9 +314,9 @@ def _row_positions(rows: Any, size: int) -> Ints:
     return positions.astype(np.int64)
 
 
-def _check_part(problem: str, rows: Ints, positive: Bools, groups: Groups) -> None:
-    """Raise ``problem`` if a part of a fold lacks a group or a class."""
-    empty = int(np.count_nonzero(groups.select(rows).counts == 0))
+def _check_part(problem: str, rows: Ints, positive: Bools, groups: Groups, least: int) -> None:
+    """Raise ``problem`` if a part of a fold lacks a class, or a group with at least so many rows."""
+    empty = int(np.count_nonzero((groups.select(rows).counts == 0) & (groups.counts >= least)))
     if empty:
         raise ValueError(
             f"{problem} of {empty} of {len(groups)} groups of {say_columns(groups.columns)}; the "

@@ -238,11 +238,23 @@ def test_splitters_and_seeds():
     np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
 
 
+@pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_groups_with_fewer_rows_than_folds_stop_nothing(n_rows, criterion):
+    X, y, group = people(1000)
+    few = np.where(np.arange(1000) < n_rows, "tiny", group.astype(str))
+    with pytest.warns(ft.FairnessWarning, match="1 of 3 groups has fewer than 30 rows"):
+        model = blind(criterion=criterion).fit(X, y, sensitive_features=few)
+    new, _, new_group = people(4000, seed=1)
+    plain, moved = (model.set_params(amount=amount).predict_proba(new)[:, 1] for amount in (0.0, 1.0))
+    assert spdd(moved, new_group) < 0.5 * spdd(plain, new_group)
+
+
 def test_small_groups_are_pooled_or_left_out():
     X, y, group = people(1000)
     group = np.where(np.arange(1000) < 3, "tiny", group.astype(str))
-    with pytest.raises(ValueError, match=r"fewer than the 5 folds.*small='pool' or 'drop'"):
-        blind().fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="has no training rows of 1 of 3 groups"):  # splits that are given
+        blind(cv=KFold(3)).fit(X, y, sensitive_features=group)
     model = blind(groups=ft.GroupPolicy(small="drop")).fit(X, y, sensitive_features=group)
     assert len(model.groups_) == 2
     assert model.predict_proba(X).shape == (1000, 2)

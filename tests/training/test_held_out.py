@@ -7,6 +7,8 @@ import warnings
 import lightgbm
 import numpy as np
 import pytest
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -19,6 +21,7 @@ from tests.worlds import people
 import fairtransport as ft
 from fairtransport.linear import _training
 from fairtransport.metrics import rank_disparity
+from fairtransport.repair import quantile_models
 from fairtransport.repair.blind import _fitting
 from fairtransport.training.evaluation import share_kept
 from fairtransport.training.outcome import evaluated_change, held_out_change
@@ -107,9 +110,50 @@ def test_a_repair_that_does_not_help_says_so():
         ft.FairnessWarning, match="does not help: on 1,500 rows that it was not fitted to, the mean rank"
     ):
         ft.QuantileRepairClassifier(KNeighborsClassifier(1)).fit(X, y, sensitive_features=group)
+    with pytest.warns(ft.FairnessWarning, match=r"Parity cannot be shown: .* of 1,500 rows .* up to 0\.\d+ with 95 %"):
+        ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
+    X, y, group = world(9000, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
+
+
+class Unstable(ClassifierMixin, BaseEstimator):
+    """Gives the last column a weight that a single row more or less changes."""
+
+    def fit(self, X, y):
+        self.classes_, self.weight_ = np.unique(y), np.sin(1e4 * X.mean())
+        return self
+
+    def predict_proba(self, X):
+        positive = expit(X[:, 0] + self.weight_ * X[:, -1])
+        return np.column_stack((1.0 - positive, positive))
+
+
+def test_maps_of_other_models_leave_what_folds_show():
+    """Where each model parts the groups in its own way, rows of all folds together would look alike."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(2, size=9000)
+    X = rng.normal(size=(9000, 2)) + group[:, None]
+    y = (X[:, 0] + rng.logistic(size=9000) > 0.5).astype(int)
+    for model in (ft.QuantileRepairClassifier(Unstable()), ft.BlindRepairClassifier(Unstable(), slack=0.01)):
+        with pytest.warns(ft.FairnessWarning, match=r"leaves more than chance: .*at most 0\.\d+ with 95 % confidence"):
+            model.fit(X, y, sensitive_features=group)
+
+
+@pytest.mark.parametrize("cv", [None, 5])
+def test_repairs_at_their_noise_floor_are_seldom_said_to_differ(cv, monkeypatch):
+    """Maps of other rows add their own noise to that of the rows they are judged by: 1 of 20, not 1 of 2."""
+    changes = []
+    monkeypatch.setattr(
+        quantile_models,
+        "held_out_change",
+        lambda *rows, **rest: changes.append(held_out_change(*rows, **rest)) or changes[-1],
+    )
+    for seed in range(20):
+        X, y, group = people(2000, seed, groups=list("abcd"), shift=(0.8, 0.8, 0.0))
+        ft.QuantileRepairClassifier(LogisticRegression(), cv=cv).fit(X, y, sensitive_features=group)
+    assert sum(each.evidence.shows_difference for each in changes) <= 3
 
 
 def test_little_that_is_kept_is_said():

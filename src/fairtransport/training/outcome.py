@@ -167,6 +167,11 @@ class ParityEvidence:
     n_rows: int
 
     @property
+    def text(self) -> str:
+        """The limit, in words that follow the disparity."""
+        return f" (at most {self.limit:.3f} with 95 % confidence; chance alone shows {self.floor:.3f})"
+
+    @property
     def shows_difference(self) -> bool:
         """Whether groups differ by more than chance, and by an amount that may matter."""
         return self.p_value <= _LEVEL and not self.excludes_difference
@@ -182,8 +187,8 @@ class ParityEvidence:
         return self.rate_limit <= _IMMATERIAL
 
 
-def parity_evidence(scores: Floats, comparisons: Comparisons) -> ParityEvidence:
-    r"""Return what the scores of some rows show about parity.
+def parity_evidence(scores: Floats, comparisons: Comparisons, *, excess_noise: float = 1.0) -> ParityEvidence:
+    r"""Return what the scores of some rows show about parity, where chance shows ``excess_noise`` times their noise.
 
     Notes
     -----
@@ -206,8 +211,8 @@ def parity_evidence(scores: Floats, comparisons: Comparisons) -> ParityEvidence:
     rates = of_ranks + float(np.quantile(noise_of_ranks, 1.0 - _LEVEL))
     return ParityEvidence(
         disparity=disparity,
-        floor=float(noise.mean()),
-        p_value=(1 + int(np.count_nonzero(noise >= disparity))) / (1 + _SAMPLES),
+        floor=excess_noise * float(noise.mean()),
+        p_value=(1 + int(np.count_nonzero(excess_noise * noise >= disparity))) / (1 + _SAMPLES),
         limit=disparity + float(np.quantile(noise, 1.0 - _LEVEL)),
         rate_limit=rates if varies else 0.0,
         n_rows=len(scores),
@@ -297,15 +302,14 @@ class HeldOutChange:
         return self.evidence.shows_difference and self.rank_disparity[1] > factor * self.evidence.floor
 
     def warn(self, owner: str, advice: str) -> None:
-        """Warn as the notice says."""
-        for message, category in self.notice(owner, advice).warnings:
+        """Warn as `describe_change` says of an outcome that has no other remark."""
+        for message, category in describe_change(Notice(), self, owner, advice).warnings:
             warn_caller(message, category)
 
     def notice(self, owner: str, advice: str) -> Notice:
         """Say where error and disparity are no better than before, or where more than chance is left."""
         (error, error_after), (before, after), found = self.error, self.rank_disparity, self.evidence
-        limit = f" (at most {found.limit:.3f} with 95 % confidence; chance alone shows {found.floor:.3f})"
-        shown, kept = ("", f". The plain model is kept{limit}") if self.is_undone else (limit, "")
+        shown, kept = ("", f". The plain model is kept{found.text}") if self.is_undone else (found.text, "")
         figures = (
             f"on {found.n_rows:,} {self.rows}, the mean rank disparity between groups goes from {before:.3f} to "
             f"{after:.3f}{shown}, and the {self.error_name} from {error:.3f} to {error_after:.3f}{kept}"
@@ -363,13 +367,16 @@ def held_out_change(
     """Compare two scores of the same rows, or their ``decisions`` at one half; ``outcomes`` are 0 and 1, or numbers.
 
     Groups with fewer than ``min_size`` rows are left out of disparities where two are larger: audits do not judge them.
-    Where maps of each of the ``parts`` are those of the others, groups are compared within them: what one part has more
-    of than chance, maps of the others have less of, so that all rows together look as those that maps were fitted to.
-    Chance then shows what two samples show, that of a part and that of its maps.
+    Where maps of each of the ``parts`` are those of half of the rows, groups are compared within them: what one part
+    has more of than chance, maps of others have less of, so that all rows together look as those that maps were fitted
+    to; and a model of its own may part the groups of each. Chance shows what two samples show, a part and its maps.
     """
     judged = pairs.weights * (pairs.sizes >= min_size)[pairs.pairs].all(axis=1)
     pairs = pairs.reweighted(judged) if judged.any() else pairs
-    pairs = pairs if parts is None else pairs.within(parts)
+    excess_noise = 1.0
+    if parts is not None and (within := pairs.within(parts)).weights.any():
+        pairs, n_models = within, int(parts.max()) + 1
+        excess_noise = float(np.sqrt(1.0 + 2.0 / n_models))
     shares = np.ones(outcomes.size) if pairs.row_weights is None else pairs.row_weights
     shares = shares / shares.sum()
     variance = float(shares @ (outcomes - shares @ outcomes) ** 2)
@@ -378,9 +385,9 @@ def held_out_change(
     change = each[1].astype(float) - each[0]
     mean = float(shares @ change)
     compared = [(s > 0.5).astype(np.float64) if decisions else s for s in (before, after)]
-    plain, changed = (parity_evidence(pooled_ranks(s, pairs.row_weights), pairs) for s in compared)
-    if parts is not None:
-        changed = replace(changed, floor=float(np.sqrt(2.0)) * changed.floor)
+    ranks = [pooled_ranks(s, pairs.row_weights) for s in compared]
+    plain = parity_evidence(ranks[0], pairs)
+    changed = parity_evidence(ranks[1], pairs, excess_noise=excess_noise)
     return HeldOutChange(
         error=(float(shares @ each[0]), float(shares @ each[1])),
         error_noise=float(np.sqrt(shares**2 @ (change - mean) ** 2)),

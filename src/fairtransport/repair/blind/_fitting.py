@@ -257,6 +257,7 @@ def _name(value: Any) -> str:
 MAX_ROWS = 100_000  # rows that potentials are computed from
 _MOST_BINS = 5  # ranges of a real-valued label
 _KNOWN = 0.95  # share of the groups' entropy above which features as good as contain the groups
+_MOST_PARTS = 5  # of the rows, whose groups are compared within each
 _LEAST_GAIN = 2.0  # of the group model's log-loss over a constant, in standard errors
 
 
@@ -324,8 +325,8 @@ class Solution:
                 warn_caller(
                     "Blind repair ends where half of what the plain model explains is kept: on "
                     f"{change.evidence.n_rows:,} {change.rows}, the mean rank disparity between groups goes from "
-                    f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}. A number as slack goes on. "
-                    f"{advice}",
+                    f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}{change.evidence.text}. A number "
+                    f"as slack goes on. {advice}",
                     FairnessWarning,
                 )
             else:
@@ -436,6 +437,7 @@ class CrossFit:
     is_predictable: bool
     groups: Groups
     strata: Strata | None
+    parts: Ints
     seed: int
 
     def solve(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> Solution:
@@ -471,11 +473,10 @@ class CrossFit:
 
     def _held_out(self, potentials: Potentials, slack: Floats) -> tuple[Floats, HeldOutChange]:
         """Return repaired predictions of rows that their potentials have not seen, and what became of them."""
-        problem, nobody = self.problem, np.zeros(self.outcomes.size, dtype=np.int64)
-        half = deal_rows(problem.predicted, nobody, nobody, 2, np.random.default_rng(self.seed))
-        scores = problem.repair_held_out(potentials, slack, half)
+        problem = self.problem
+        scores = problem.repair_held_out(potentials, slack, self.parts % 2)
         return scores, held_out_change(
-            problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip, parts=half,
+            problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip, parts=self.parts,
             decisions=problem.loss == "zero_one",
         )  # fmt: skip
 
@@ -486,11 +487,9 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     if isinstance(model.cv, (int, np.integer)):  # splits that are given are of the rows as they are
         rows = rows.in_canonical_order()
     n_labels = 1 if rows.labels is None else int(rows.labels.max()) + 1
-    remedy = " (small='pool' or 'drop')"
-    folds = make_folds(model.cv, rows.X, rows.is_high, rows.groups, rng=rng, weights=rows.weights, remedy=remedy)
+    folds = make_folds(model.cv, rows.X, rows.is_high, rows.groups, rng=rng, weights=rows.weights, spreads_few=True)
     classes = rows.groups.codes * n_labels + (0 if rows.labels is None else rows.labels)
     n_classes = len(rows.groups) * n_labels
-    _check_cells(classes[rows.known], folds, n_labels)
 
     base, predicted = cross_fit(model.estimator, rows.X, rows.target, folds, predictions, weights=rows.weights)
     group_estimator = model.group_estimator
@@ -531,12 +530,17 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
         predicted, cells.contrasts(joint, codes), cells.centering, chance, _label_weights(criterion, cells, labels),
         repair.loss, low, high, weights, _comparisons(criterion, rows, used, labels), clip=classifies,
     )  # fmt: skip
-    nobody = np.arange(0)
+    nobody, parts, seed = np.arange(0), np.zeros(rows.target.size, dtype=np.int64), int(rng.integers(1 << 32))
+    for number, fold in enumerate(folds):
+        parts[fold.held_out] = number % _MOST_PARTS
+    parts = parts[used]
+    if not parts.any():
+        parts = deal_rows(predicted, parts, parts, 2, np.random.default_rng(seed))
     return CrossFit(
         base, group_model, calibration, cells, problem,
         rows.is_high[used].astype(np.float64) if classifies else rows.target[used], information, error,
         is_predictable=gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
-        strata=None if rows.strata is None else rows.strata.select(nobody), seed=int(rng.integers(1 << 32)),
+        strata=None if rows.strata is None else rows.strata.select(nobody), parts=parts, seed=seed,
     )  # fmt: skip
 
 
@@ -550,18 +554,6 @@ def _describe(
     table = joint_probabilities(probabilities, None, int(labels.max()) + 1)[np.arange(labels.size), labels]
     given = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
     return describe_probabilities(given, groups, labels=labels, weights=weights, n_parameters=n_parameters)
-
-
-def _check_cells(classes: Ints, folds: list[Any], n_labels: int) -> None:
-    """Raise where a group, or a group with a label, has too few rows to be in the training rows of every fold."""
-    counts = np.unique(classes, return_counts=True)[1]
-    few = int(np.count_nonzero(counts < 2))
-    if few and len(folds) > 1:
-        what = "groups with one label" if n_labels > 1 else "groups"
-        raise ValueError(
-            f"{few} of {counts.size} {what} have a single row: a model that is fitted without it does not know them. "
-            "Merge small groups with others (small='pool'), or drop them (small='drop')."
-        )
 
 
 def _check_seen(probabilities: Floats, n_labels: int) -> None:

@@ -26,8 +26,7 @@ class BlindRepair(BaseEstimator):
         the mean over pairs of groups, is at most this; for a regressor, in units of y. Leave the ``slack`` of the
         estimator at ``"auto"``.
     groups : GroupPolicy, optional
-        How sensitive columns become groups; several must be crossed. Every group needs at least as many rows as there
-        are folds.
+        How sensitive columns become groups; several must be crossed.
     random_state : int or None, default=0
         Seed of the folds and of the default ``group_estimator``.
 
