@@ -193,7 +193,7 @@ def fitted_summary_html(groups: Groups | None, describe: Callable[[], Sequence[s
 # Cross-validation splits in which every group has training rows and held-out rows.
 
 
-_UNITS_OF_PART = 5  # different rows of a cell for each part, from which on equal rows stay together
+_UNITS_OF_PART = 5  # equal rows of a cell stay together where as many for each part would make the cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,24 +279,26 @@ def content_keys(X: Any) -> Floats:
 def deal_rows(keys: Floats, labels: NDArray[Any], groups: Ints, n_parts: int, rng: np.random.Generator) -> Ints:
     """Return the part of each row: labels within groups are spread evenly, and rows with one key stay together.
 
-    So weight k is k copies, and neither the order of rows nor the numbers of groups decide. Where a group has few keys
-    with a label, its rows are spread whatever their keys.
+    So weight k is k copies, and neither the order of rows nor the numbers of groups decide; and equal rows with
+    different labels are not told apart by their parts. A key that many rows of a group have with a label is spread.
     """
     order = np.lexsort((keys, labels, groups))
     keys, labels, groups = keys[order], labels[order], groups[order]
     of_group = np.append(True, groups[1:] != groups[:-1])
     of_cell = of_group | np.append(True, labels[1:] != labels[:-1])
-    cell = np.cumsum(of_cell) - 1
-    of_unit = of_cell | np.append(True, keys[1:] != keys[:-1])
-    of_unit |= np.bincount(cell, of_unit)[cell] < _UNITS_OF_PART * n_parts
+    of_key = of_cell | np.append(True, keys[1:] != keys[:-1])
+    group, cell, key = (np.cumsum(starts) - 1 for starts in (of_group, of_cell, of_key))
+    is_spread = _UNITS_OF_PART * n_parts * np.bincount(key)[key] > np.bincount(cell)[cell]
     lowest = np.minimum.reduceat(keys, np.flatnonzero(of_group))
-    sizes = np.bincount(np.cumsum(of_group)[of_unit] - 1)
-    rank = np.argsort(np.lexsort((sizes, lowest)))[np.cumsum(of_group)[of_unit] - 1]  # groups by their content
-    draws = np.empty(rank.size)
-    draws[np.argsort(rank, kind="stable")] = rng.random(rank.size)
-    part_of_unit, part = np.empty(rank.size, dtype=np.int64), np.empty(keys.size, dtype=np.int64)
-    part_of_unit[np.lexsort((draws, labels[of_unit], rank))] = np.arange(rank.size) % n_parts
-    part[order] = part_of_unit[np.cumsum(of_unit) - 1]
+    rank = np.argsort(np.lexsort((np.bincount(group[of_key]), lowest)))[group]  # groups by their content
+    by_unit = np.lexsort((labels, rank, keys, is_spread))
+    of_unit = is_spread[by_unit] | np.append(True, keys[by_unit][1:] != keys[by_unit][:-1])
+    first = by_unit[of_unit]
+    keys, labels, rank = keys[first], labels[first], rank[first]
+    draws, part_of_unit, part = np.empty(first.size), np.empty(first.size, dtype=np.int64), np.empty_like(order)
+    draws[np.lexsort((keys, labels, rank))] = rng.random(first.size)
+    part_of_unit[np.lexsort((draws, labels, rank))] = np.arange(first.size) % n_parts
+    part[order[by_unit]] = part_of_unit[np.cumsum(of_unit) - 1]
     return part
 
 

@@ -87,7 +87,7 @@ class _QuantileRepairModel(RepairedModel):
         # Invalid groups raise before the model is fitted, which may take long.
         groups, _, cells = repair.read_rows(labels, sensitive_features, strata, weights, n_rows=size)
         self._check_estimator(classes)
-        model, scores, parts = _fit_and_score(
+        model, scores, half = _fit_and_score(
             self.estimator, X, target, cv=self.cv, weights=weights, classifies=self._classifies
         )
         self.repair_ = repair.fit(scores, labels, sensitive_features=groups, strata=cells, sample_weight=weights)
@@ -95,7 +95,7 @@ class _QuantileRepairModel(RepairedModel):
         if classes is not None:
             self.classes_ = classes
         if cells is None and not repair.randomize and (classes is not None or not needs_labels(repair.criterion)):
-            self._check_held_out(clone(repair), scores, labels, groups, weights, parts=parts)
+            self._check_held_out(clone(repair), scores, labels, groups, weights, half=half)
         return self
 
     def _check_held_out(
@@ -106,17 +106,16 @@ class _QuantileRepairModel(RepairedModel):
         groups: Groups,
         weights: Floats | None,
         *,
-        parts: Ints | None,
+        half: Ints | None,
     ) -> None:
         """Set ``information_kept_`` by repairs of rows whose scores their maps have not seen, and warn of harm.
 
-        The model of each fold is repaired by maps of others, as the model of all rows is.
+        Out of fold, models are repaired by maps of other models' scores, as the model of all rows is.
         """
         repaired = scores.astype(np.float64)
-        if parts is None:
+        if half is None:
             classes = labels if self._classifies else np.zeros(scores.size)
-            parts = deal_rows(scores, classes, group_cells(groups), 2, np.random.default_rng(0))
-        half = parts % 2
+            half = deal_rows(scores, classes, group_cells(groups), 2, np.random.default_rng(0))
         policy = check_policy(repair.groups)
         repair.set_params(groups=replace(policy, min_size=max(policy.min_size // 2, 1)))
         for number in (0, 1):
@@ -137,7 +136,7 @@ class _QuantileRepairModel(RepairedModel):
         change = held_out_change(
             scores, repaired, labels.astype(np.float64), pairs, classifies=self._classifies, is_full=self.amount == 1.0,
             rows="rows that its maps have not seen" if self.cv is None else "rows that it was not fitted to",
-            min_size=policy.min_size, parts=parts,
+            min_size=policy.min_size, parts=half,
         )  # fmt: skip
         if change.is_harm and self.amount == 1.0:  # a smaller amount is one that was chosen
             change = change.undone()
@@ -480,10 +479,7 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
 def _fit_and_score(
     estimator: Any, X: Any, y: NDArray[Any], *, cv: Any, weights: Floats | None, classifies: bool
 ) -> tuple[Any, Floats, Ints | None]:
-    """Return a fitted model, and the scores to compute maps from: of the rows of fit, or out of fold, with their part.
-
-    A part has the rows of one model, or of several where there are more than five folds.
-    """
+    """Return a fitted model, scores to compute maps from and, if these are out of fold, halves that share no model."""
     automatic = isinstance(cv, str)
     if automatic and cv != "auto":
         raise ValueError(f"cv must be 'auto', a number of folds, a splitter, a list of splits or None; got {cv!r}.")
@@ -509,17 +505,17 @@ def _fit_and_score(
             n_folds, labels = check_count(cv, name="cv", least=2), y if classifies else np.zeros(y.size)
             nobody = np.zeros(y.size, dtype=np.int64)
             cv = PredefinedSplit(deal_rows(content_keys(X), labels, nobody, n_folds, np.random.default_rng(0)))
-        scores, times, parts = np.empty(y.size), np.zeros(y.size, dtype=np.int64), np.zeros(y.size, dtype=np.int64)
+        scores, times, half = np.empty(y.size), np.zeros(y.size, dtype=np.int64), np.zeros(y.size, dtype=np.int64)
         for number, (training, held_out) in enumerate(check_cv(cv, y, classifier=classifies).split(X, y)):
             part = clone(estimator)
             weights_of_part = {name: values[training] for name, values in options.items()}
             part.fit(take_rows(X, training), y[training], **weights_of_part)
             scores[held_out] = model_scores(part, take_rows(X, held_out))
             times[held_out] += 1
-            parts[held_out] = number % _FOLDS
+            half[held_out] = number % 2
     if not (times == 1).all():
         raise ValueError("cv must hold out every row once: its splits have to be a partition of the rows.")
-    return model, scores, parts if parts.any() else None
+    return model, scores, half if half.any() else None
 
 
 def _cannot_memorise(model: Any, n_rows: int) -> bool:

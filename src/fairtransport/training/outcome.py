@@ -367,16 +367,15 @@ def held_out_change(
     """Compare two scores of the same rows, or their ``decisions`` at one half; ``outcomes`` are 0 and 1, or numbers.
 
     Groups with fewer than ``min_size`` rows are left out of disparities where two are larger: audits do not judge them.
-    Where maps of each of the ``parts`` are those of half of the rows, groups are compared within them: what one part
-    has more of than chance, maps of others have less of, so that all rows together look as those that maps were fitted
-    to; and a model of its own may part the groups of each. Chance shows what two samples show, a part and its maps.
+    Where maps of each of two ``parts`` are those of the other, groups are compared within them: what one part has more
+    of than chance, maps of the other have less of, so that all rows together look as those that maps were fitted to.
+    Chance then shows what two samples show, that of a part and that of its maps.
     """
     judged = pairs.weights * (pairs.sizes >= min_size)[pairs.pairs].all(axis=1)
     pairs = pairs.reweighted(judged) if judged.any() else pairs
     excess_noise = 1.0
-    if parts is not None and (within := pairs.within(parts)).weights.any():
-        pairs, n_models = within, int(parts.max()) + 1
-        excess_noise = float(np.sqrt(1.0 + 2.0 / n_models))
+    if parts is not None:
+        pairs, n_models, excess_noise = pairs.within(parts), 2, float(np.sqrt(2.0))
     shares = np.ones(outcomes.size) if pairs.row_weights is None else pairs.row_weights
     shares = shares / shares.sum()
     variance = float(shares @ (outcomes - shares @ outcomes) ** 2)

@@ -257,7 +257,6 @@ def _name(value: Any) -> str:
 MAX_ROWS = 100_000  # rows that potentials are computed from
 _MOST_BINS = 5  # ranges of a real-valued label
 _KNOWN = 0.95  # share of the groups' entropy above which features as good as contain the groups
-_MOST_PARTS = 5  # of the rows, whose groups are compared within each
 _LEAST_GAIN = 2.0  # of the group model's log-loss over a constant, in standard errors
 
 
@@ -437,7 +436,7 @@ class CrossFit:
     is_predictable: bool
     groups: Groups
     strata: Strata | None
-    parts: Ints
+    half: Ints
     seed: int
 
     def solve(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> Solution:
@@ -474,9 +473,9 @@ class CrossFit:
     def _held_out(self, potentials: Potentials, slack: Floats) -> tuple[Floats, HeldOutChange]:
         """Return repaired predictions of rows that their potentials have not seen, and what became of them."""
         problem = self.problem
-        scores = problem.repair_held_out(potentials, slack, self.parts % 2)
+        scores = problem.repair_held_out(potentials, slack, self.half)
         return scores, held_out_change(
-            problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip, parts=self.parts,
+            problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip, parts=self.half,
             decisions=problem.loss == "zero_one",
         )  # fmt: skip
 
@@ -530,17 +529,17 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
         predicted, cells.contrasts(joint, codes), cells.centering, chance, _label_weights(criterion, cells, labels),
         repair.loss, low, high, weights, _comparisons(criterion, rows, used, labels), clip=classifies,
     )  # fmt: skip
-    nobody, parts, seed = np.arange(0), np.zeros(rows.target.size, dtype=np.int64), int(rng.integers(1 << 32))
-    for number, fold in enumerate(folds):
-        parts[fold.held_out] = number % _MOST_PARTS
-    parts = parts[used]
-    if not parts.any():
-        parts = deal_rows(predicted, parts, parts, 2, np.random.default_rng(seed))
+    nobody, half, seed = np.arange(0), np.zeros(rows.target.size, dtype=np.int64), int(rng.integers(1 << 32))
+    for fold in folds[1::2]:
+        half[fold.held_out] = 1
+    half = half[used]
+    if not half.any():  # a single split
+        half = deal_rows(predicted, half, half, 2, np.random.default_rng(seed))
     return CrossFit(
         base, group_model, calibration, cells, problem,
         rows.is_high[used].astype(np.float64) if classifies else rows.target[used], information, error,
         is_predictable=gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
-        strata=None if rows.strata is None else rows.strata.select(nobody), parts=parts, seed=seed,
+        strata=None if rows.strata is None else rows.strata.select(nobody), half=half, seed=seed,
     )  # fmt: skip
 
 
