@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fairtransport.linear.sgd_problem import flat_rows
+from fairtransport.linear._sgd_solver import flat_rows
 from fairtransport.transport.kernels.rows import (
     Population,
     add_rows,
