@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,13 +66,6 @@ def test_no_scores_break_the_bound(rows, n_bins):
     counted = count_scores(scores, sensitive_features=groups, n_bins=n_bins)
     apart = metrics.pairwise_distances(scores, sensitive_features=groups)
     assert np.abs(counted.distances() - apart).max() <= 1 / n_bins + 1e-9
-
-
-def test_distances_are_shares_of_the_range():
-    scores, _, groups, _ = rows_at_random()
-    unit = count_scores(scores, sensitive_features=groups, n_bins=550).disparities()
-    wide = count_scores(300 + 550 * scores, sensitive_features=groups, range=(300, 850), n_bins=550).disparities()
-    assert wide == pytest.approx(unit, abs=1e-12)
 
 
 def test_shares_above_nodes_are_exact():
@@ -224,30 +216,6 @@ def test_overlapping_groups_are_made_of_cells():
     assert counted.disparities() == pytest.approx(exact, abs=1e-12)
     with pytest.raises(ValueError, match="cannot be added to histograms of overlapping groups"):
         counted.with_groups(counted.groups)
-
-
-def test_what_a_group_by_gives_is_the_same():
-    scores, labels, groups, weights = rows_at_random()
-    grid = Grid(n_bins=256)
-    frame = pl.DataFrame({"g": groups, "k": grid.place_checked(scores), "y": labels, "w": weights})
-    sums = frame.group_by("g", "k", "y").agg(
-        pl.col("w").sum(), (pl.col("w") ** 2).sum().alias("q"), pl.len().alias("n")
-    )
-    counted = GroupHistograms.from_cells(
-        grid,
-        make_groups(groups).select([]),
-        cells=sums["g"],
-        nodes=sums["k"],
-        labels=sums["y"],
-        masses=sums["w"],
-        squares=sums["q"],
-        rows=sums["n"],
-    )
-    direct = count_scores(scores, labels, sensitive_features=groups, sample_weight=weights, n_bins=256)
-    assert np.allclose(counted.masses, direct.masses)
-    assert np.allclose(counted.squares, direct.squares)
-    assert np.array_equal(counted.rows, direct.rows)
-    assert counted.disparities() == pytest.approx(direct.disparities(), abs=1e-12)
 
 
 @pytest.mark.parametrize(

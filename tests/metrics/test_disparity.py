@@ -21,7 +21,7 @@ from fairtransport.metrics import (
     wasserstein_disparity,
 )
 from fairtransport.transport.line import Sample, wasserstein
-from fairtransport.transport.targets import w1_barycenter, w2_barycenter
+from fairtransport.transport.targets import w1_barycenter
 
 CANARY = 0.123454321
 patient = settings(deadline=None)  # a busy machine is no failure
@@ -70,22 +70,30 @@ def test_sdd_and_spdd_are_averages_over_thresholds(drawn):
     assert strong_pairwise_disparity(scores, sensitive_features=groups) == pytest.approx(spdd, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(7))
 def test_against_scipy_pair_by_pair(seed):
     scores, groups = audited_at_random(seed)
-    weights = np.random.default_rng(seed).random(scores.size) if seed > 1 else np.ones(scores.size)
+    if seed == 6:
+        scores = scores**60  # far below the numbers that leave room for a group beside a score
+    elif seed % 3 == 0:
+        groups[groups == "d"] = "a"  # an odd number of groups
+    given_weights = np.random.default_rng(seed).random(scores.size) if 1 < seed < 6 else None
+    weights = np.ones(scores.size) if given_weights is None else given_weights
     labels = np.unique(groups)
 
     def w1(first, second):
         return wasserstein_distance(scores[first], scores[second], weights[first], weights[second])
 
-    matrix = pairwise_distances(scores, sensitive_features=groups, sample_weight=weights)
+    matrix = pairwise_distances(scores, sensitive_features=groups, sample_weight=given_weights)
     expected = [[w1(groups == a, groups == b) for b in labels] for a in labels]
     assert matrix == pytest.approx(np.array(expected), abs=1e-13)
     assert np.array_equal(matrix, matrix.T)
     everyone = np.ones(scores.size, dtype=bool)
     sdd = sum(w1(groups == a, everyone) for a in labels)
-    found = disparities(scores, sensitive_features=groups, sample_weight=weights)
+    found = disparities(scores, sensitive_features=groups, sample_weight=given_weights)
+    samples = [Sample.from_values(scores[groups == a], weights[groups == a]) for a in labels]
+    middle = w1_barycenter(samples)
+    assert found["wasserstein_disparity"] == pytest.approx(sum(wasserstein(own, middle) for own in samples), abs=1e-13)
     assert found["strong_demographic_disparity"] == pytest.approx(sdd, abs=1e-13)
     assert found["strong_pairwise_disparity"] == pytest.approx(np.sum(expected) / 2, abs=1e-13)
 
@@ -98,25 +106,6 @@ def test_against_scipy_pair_by_pair(seed):
     assert wasserstein_disparity(
         scores, sensitive_features=groups, sample_weight=weights, target=target
     ) == pytest.approx(by_array, abs=1e-13)
-
-
-def test_named_targets():
-    scores, groups = audited_at_random(3)
-    parts = [scores[groups == label] for label in "abcd"]
-    samples = [Sample.from_values(part) for part in parts]
-
-    def measure(target):
-        return wasserstein_disparity(scores, sensitive_features=groups, target=target)
-
-    assert measure("barycenter") == pytest.approx(measure(w1_barycenter(samples)), abs=1e-13)
-    by_size = w2_barycenter(samples, [part.size for part in parts])
-    assert measure("barycenter_w2") == pytest.approx(measure(by_size), abs=1e-13)
-    assert measure("pooled") == pytest.approx(measure(scores), abs=1e-13)
-    assert measure("pooled") == pytest.approx(
-        strong_demographic_disparity(scores, sensitive_features=groups), abs=1e-13
-    )
-    assert measure("c") == pytest.approx(measure(parts[2]), abs=1e-13)
-    assert len({round(measure(target), 9) for target in ("barycenter", "barycenter_w2", "pooled", "a", "b")}) == 5
 
 
 @patient
@@ -178,44 +167,6 @@ def test_all_at_once_is_one_by_one():
         one = metric(scores, sensitive_features=groups, sample_weight=scores, **options)
         assert found[metric.__name__] == one
         assert type(one) is float
-
-
-@pytest.mark.parametrize("n_groups", [2, 3, 8, 12, 300])
-@pytest.mark.parametrize("kind", ["plain", "ties", "weights", "tiny"])
-def test_one_pass_is_the_long_way_round(n_groups, kind):
-    """Without barycenter and pairs as with them: see SortedScores.distance_sums."""
-    rng = np.random.default_rng(n_groups)
-    n = 4 * n_groups + 100
-    groups = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, n - n_groups)])
-    scores = rng.beta(1 + groups % 3, 2)
-    scores[:2] = 0.0, 1.0
-    weights = None
-    if kind == "ties":
-        scores = np.round(scores, 1)
-        scores[groups == 1] = 0.5
-    elif kind == "weights":
-        weights = rng.random(n) * (rng.random(n) > 0.2)
-        weights[:n_groups] = 1.0
-    elif kind == "tiny":
-        scores = scores**60  # far below the numbers that leave room for a group beside a score
-    found = disparities(scores, sensitive_features=groups, sample_weight=weights)
-
-    def sample(rows):
-        return Sample.from_values(scores[rows], None if weights is None else weights[rows])
-
-    samples = [sample(groups == a) for a in range(n_groups)]
-    middle, everyone = w1_barycenter(samples), sample(slice(None))
-    assert found == pytest.approx(
-        {
-            "wasserstein_disparity": sum(wasserstein(own, middle) for own in samples),
-            "strong_demographic_disparity": sum(wasserstein(own, everyone) for own in samples),
-            "strong_pairwise_disparity": sum(wasserstein(a, b) for a, b in combinations(samples, 2)),
-        },
-        abs=1e-12,
-        rel=1e-12,
-    )
-    pairs = pairwise_distances(scores, sensitive_features=groups, sample_weight=weights)
-    assert np.triu(pairs).sum() == pytest.approx(found["strong_pairwise_disparity"], abs=1e-12, rel=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
