@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
@@ -14,7 +14,6 @@ from fairtransport import GroupPolicy, make_groups, metrics
 from fairtransport.histograms import Grid, GroupHistograms, count_entries, count_scores, display_range, regrid
 
 CANARY = 0.123454321
-patient = settings(deadline=None)
 
 
 def rows_at_random(seed=0, n=500, n_groups=4):
@@ -58,7 +57,6 @@ def test_metrics_are_within_the_stated_bound_and_exact_on_the_grid(target, weigh
         assert np.abs(counted.distances() - apart).max() <= slack * counted.grid.resolution + 1e-12
 
 
-@patient
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2)), min_size=3, max_size=25), st.integers(1, 40))
 def test_no_scores_break_the_bound(rows, n_bins):
     scores = [score for score, _ in rows] + [0.3, 0.6, 0.9]

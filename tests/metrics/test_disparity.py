@@ -7,9 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 from scipy.stats import wasserstein_distance
+from tests.properties.drawn import scored
 
 from fairtransport import GroupPolicy
 from fairtransport.groups import make_groups
@@ -24,22 +24,8 @@ from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import w1_barycenter
 
 CANARY = 0.123454321
-patient = settings(deadline=None)  # a busy machine is no failure
 DISPARITIES = [wasserstein_disparity, strong_demographic_disparity, strong_pairwise_disparity]
 EVERY = [*DISPARITIES, pairwise_distances, disparities]
-
-grid_or_any = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1)
-
-
-@st.composite
-def audited(draw):
-    """Scores and groups of 2 to 5 groups."""
-    n_groups = draw(st.integers(2, 5))
-    scores = draw(st.lists(grid_or_any, min_size=n_groups, max_size=30))
-    groups = list(range(n_groups)) + draw(
-        st.lists(st.integers(0, n_groups - 1), min_size=len(scores) - n_groups, max_size=len(scores) - n_groups)
-    )
-    return np.array(scores), np.array(groups)
 
 
 def audited_at_random(seed, n=200):
@@ -59,8 +45,7 @@ def mean_over_thresholds(scores, groups, pairs):
     return sum(lengths @ np.abs(np.subtract(above[a], above[b])) for a, b in pairs)
 
 
-@patient
-@given(audited())
+@given(scored(n_rows=1))
 def test_sdd_and_spdd_are_averages_over_thresholds(drawn):
     scores, groups = drawn
     labels = np.unique(groups)
@@ -108,8 +93,7 @@ def test_against_scipy_pair_by_pair(seed):
     ) == pytest.approx(by_array, abs=1e-13)
 
 
-@patient
-@given(audited())
+@given(scored(n_rows=1))
 def test_no_target_is_nearer_than_the_barycenter(drawn):
     scores, groups = drawn
     nearest = wasserstein_disparity(scores, sensitive_features=groups)
