@@ -78,15 +78,6 @@ def test_each_line_once_in_order_with_the_score_of_the_library(stream, models, h
     assert len(read_journal(here / "st")) == 12
 
 
-def test_a_repair_of_a_column_of_scores(stream, here, models):
-    result = stream("scores.jsonl", "--score", "s", "--out", "out.jsonl", model="repair.ft")
-    assert result.exit_code == 0, result.output
-    found = read(here / "out.jsonl")
-    repair = ft.load(models / "repair.ft")
-    first = repair.transform([row["s"] for row in found[:20]], sensitive_features=[row["sex"] for row in found[:20]])
-    assert [row["s_repaired"] for row in found[:20]] == pytest.approx(first.tolist())
-
-
 def spoil(here):
     lines = (here / "rows.jsonl").read_text().splitlines()
     lines[3] = CANARY
