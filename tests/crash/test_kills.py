@@ -63,13 +63,6 @@ def test_200_kills_change_no_byte_of_output_journal_and_model(tmp_path, kind):
     assert result["lines"] == 396  # 400, less those that are not JSON
 
 
-def test_batches_that_end_by_the_clock_stay_as_they_were(tmp_path):
-    """Kills in a row, also while a run resumes, change nothing that was given out."""
-    result = result_of(tmp_path, "waiting", 60)
-    assert result["finished"] >= 2
-    assert result["sizes"] >= 5  # of batches: the clock did end them
-
-
 @pytest.mark.parametrize(("kind", "n_kills"), [("topic", 25), ("file", 4)])
 def test_kills_change_nothing_that_readers_of_committed_messages_see(tmp_path, kind, n_kills):
     result = run_script(Path(__file__).with_name("killed_kafka.py"), tmp_path, kind, n_kills)
