@@ -323,16 +323,10 @@ pytest_warnings = pytest.mark.filterwarnings("ignore:.*eval_set.*", "ignore:.*va
 
 
 @pytest_warnings
+@pytest.mark.parametrize("seeds", [range(15), pytest.param(range(100, 180), marks=pytest.mark.trust)])
 @pytest.mark.parametrize("library", MAKERS)
-def test_arrays_predict_the_same_bits(library):
-    assert all(check_random_model(MAKERS[library], seed) for seed in range(15))
-
-
-@pytest.mark.trust
-@pytest_warnings
-@pytest.mark.parametrize("library", MAKERS)
-def test_hundreds_of_arrays_predict_the_same_bits(library):
-    assert all(check_random_model(MAKERS[library], seed) for seed in range(100, 180))
+def test_arrays_predict_the_same_bits(library, seeds):
+    assert all(check_random_model(MAKERS[library], seed) for seed in seeds)
 
 
 def test_categories_that_are_new_or_not_known():
