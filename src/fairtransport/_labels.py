@@ -5,18 +5,14 @@ As in scikit-learn, the larger label is positive, unless ``pos_label`` names ano
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fairtransport._arrays import Bools, Floats
 from fairtransport._validation import check_column
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Bools, Floats
 
 #: What the labels of a table are: two classes, or real numbers.
 TASKS = ("classification", "regression")

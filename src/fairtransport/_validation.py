@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats
+from fairtransport._arrays import Floats
 
 # Kinds of dtypes that NumPy converts to floats: by dropping the imaginary part, or by counting time units.
 _NOT_REAL = {"c": "complex numbers", "M": "dates", "m": "durations"}

@@ -6,24 +6,20 @@ Every check trains the estimator on synthetic rows of two groups, one of which h
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import joblib
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from fairtransport._arrays import Floats
 from fairtransport._sklearn import last_step, model_scores, needs_groups
 from fairtransport._validation import check_real
 from fairtransport.metrics import pairwise_disparity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
 
 _UNSEEN = "a-group-not-seen-in-fit"  # must not appear in an error message
 

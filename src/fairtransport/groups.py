@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fairtransport._arrays import Bools, Ints
 from fairtransport._columns import (
     Coded,
     check_number,
@@ -25,13 +27,6 @@ from fairtransport._columns import (
     short_type,
 )
 from fairtransport._validation import check_choice, check_count, check_flag
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Bools, Ints
 
 # Columns -> codes: which groups the rows of a table form, and which of them each row belongs to.
 

@@ -7,24 +7,21 @@ the table like the others.
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport._validation import check_choice
 from fairtransport.groups import UNKNOWN_GROUPS
 from fairtransport.persistence import load, save
 from fairtransport.tabular import InputColumn, RowScorer
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
-
-    from fairtransport._arrays import Floats
 
 _FLAVOR = "fairtransport"  # its name in an MLmodel file
 _FILE = "model.ft"

@@ -6,22 +6,19 @@ contain a value.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._columns import read_columns, say_columns
 from fairtransport._validation import check_count
 from fairtransport.groups import Groups, build_groups
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fairtransport._arrays import Floats, Ints
 
 #: Smallest mean number of rows in a stratum and group, for columns that are cut at quantiles.
 MIN_STRATUM_ROWS = 30

@@ -13,6 +13,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from tests.worlds import people
 
 import fairtransport as ft
@@ -143,6 +144,8 @@ def copied(estimator, seed=0):
 
 RANDOM = ft.QuantileRepair(criterion="equalized_odds", randomize=True)
 WEIGHED = {name: one for name, one in ESTIMATORS.items() if not re.search("boosted|forest|neighbours", name)} | {
+    "repaired pipeline": ft.QuantileRepairClassifier(make_pipeline(LOGISTIC)),
+    "equal opportunity": ft.QuantileRepairClassifier(LOGISTIC, ft.QuantileRepair(criterion="equal_opportunity")),
     "equal odds, drawn": ft.QuantileRepairClassifier(LOGISTIC, RANDOM),
     "blind for equal odds": ft.BlindRepairClassifier(LOGISTIC, LOGISTIC, ft.repair.BlindRepair("equalized_odds"), cv=2),
     "blind with a limit": ft.BlindRepairRegressor(Ridge(), LOGISTIC, ft.repair.BlindRepair(max_disparity=0.2), cv=2),

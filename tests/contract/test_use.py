@@ -144,7 +144,7 @@ BAD = {
     "amount": [-0.1, 1.1, None, "all"],
     "spread": ["wide", 1, None],
     "cv": ["five", -1],
-    "range": ["unit", None, (1.0, 0.0), 3],
+    "range": ["unit", None, (1.0, 0.0), (0.0, np.inf), 3],
     "estimator": [3, "logistic", StandardScaler()],
 }
 WRONG = [

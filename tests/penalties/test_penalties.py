@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from fairtransport.criteria.comparisons import Comparisons
-from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty, coupling
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features
 from fairtransport.transport.regularizers import get_regularizer
@@ -74,20 +74,6 @@ def test_gradient_agrees_with_finite_differences(kind, scale, n_slices, case):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_the_last_solution_does_not_matter(kind):
-    """Newton's method starts from the last solution; what it finds is the same as from the beginning."""
-    scores, comparisons = sampled()
-    warm, cold = make_penalty(kind), make_penalty(kind)
-    cold.value_and_gradient(scores, comparisons)  # both with the basis of these scores
-    warm.value_and_gradient(scores, comparisons)
-    for move in (0.3, -0.2, 0.1):
-        warm.value_and_gradient(scores ** np.exp(move), comparisons)
-    one, other = (penalty.value_and_gradient(scores, comparisons) for penalty in (warm, cold))
-    assert one.value == pytest.approx(other.value, abs=1e-9)
-    np.testing.assert_allclose(one.gradient, other.gradient, atol=1e-7)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("n_slices", [None, 16])
 def test_equal_samples_are_at_no_distance(kind, n_slices):
     scores = np.tile(np.random.default_rng(0).random(40), 2)
@@ -111,16 +97,6 @@ def test_the_exact_distance_is_that_of_scipy_and_pot(weighted):
         p, q = (weights[comparisons.cells[cell]] for cell in (a, b))
         assert distance == pytest.approx(wasserstein_distance(x, y, p, q), abs=1e-12)
         assert distance == pytest.approx(ot.wasserstein_1d(x, y, p / p.sum(), q / q.sum(), p=1), abs=1e-12)
-
-
-def test_the_coupling_is_that_of_pot():
-    rng = np.random.default_rng(2)
-    p, q = rng.dirichlet(np.ones(7)), rng.dirichlet(np.ones(11))
-    x, y = np.sort(rng.random(7)), np.sort(rng.random(11))
-    one, other, mass = coupling(p, q)
-    plan = np.zeros((7, 11))
-    np.add.at(plan, (one, other), mass)
-    np.testing.assert_allclose(plan, ot.emd_1d(x, y, p, q, metric="minkowski", p=1.0), atol=1e-12)
 
 
 def test_the_continuous_distance_nears_the_exact_one_as_it_is_regularized_less():

@@ -84,13 +84,3 @@ def test_metrics_scale_with_scores(name, one, scale, place):
     moved = np.clip(scale * one.scores + place * (1 - scale), 0, 1)
     assert metric(moved, sensitive_features=one.group) == pytest.approx(scale * before, abs=1e-9)
     assert metric(1 - one.scores, sensitive_features=one.group) == pytest.approx(before, abs=1e-9)
-
-
-@brief
-@given(scored())
-def test_error_rate_sees_no_order_and_no_copies(one):
-    y = one.group % 2
-    order = np.argsort(one.scores, kind="stable")[::-1]
-    first = metrics.error_rate(y, one.scores)
-    assert metrics.error_rate(y[order], one.scores[order]) == pytest.approx(first, abs=1e-12)
-    assert metrics.error_rate(np.tile(y, 3), np.tile(one.scores, 3)) == pytest.approx(first, abs=1e-12)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -230,14 +230,6 @@ def test_tables_pipelines_sparse_features_and_names():
     assert set(blind().fit(X, words, sensitive_features=group).predict(X)) == {"no", "yes"}
 
 
-@pytest.mark.trust
-def test_splitters_and_seeds():
-    X, y, group = people(800)
-    model = blind(cv=KFold(3, shuffle=True, random_state=0)).fit(X, y, sensitive_features=group)
-    again = clone(model).fit(X, y, sensitive_features=group)
-    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
-
-
 def test_small_groups_are_pooled_or_left_out():
     X, y, group = people(1000)
     group = np.where(np.arange(1000) < 3, "tiny", group.astype(str))
@@ -291,11 +283,10 @@ def test_regressor_with_equalized_odds_and_limit():
         (RidgeClassifier(), {}, {}, TypeError, "estimator must be a classifier with fit and predict_proba"),
         (LOGISTIC, {"kind": ft.BlindRepairRegressor}, {}, TypeError, "estimator must be a regressor"),
         (ft.QuantileRepairClassifier(LOGISTIC), {}, {}, TypeError, "QuantileRepairClassifier needs sensitive_features"),
-        (LOGISTIC, {}, {"sensitive_features": None}, ValueError, "needs sensitive_features in fit"),
         (LOGISTIC, {"slack": 0.1, "max_disparity": 0.1}, {}, ValueError, "max_disparity chooses the slack"),
         *(
             (LOGISTIC, {name: value}, {}, ValueError, name)
-            for name, value in (("slack", -1), ("slack", "none"), ("loss", "hinge"), ("amount", 2), ("criterion", "x"))
+            for name, value in (("slack", -1), ("slack", "none"), ("loss", "hinge"), ("criterion", "x"))
         ),
         (
             LOGISTIC,
@@ -304,7 +295,6 @@ def test_regressor_with_equalized_odds_and_limit():
             ValueError,
             "do not overlap",
         ),
-        (LOGISTIC, {}, {"sensitive_features": [0, 1] * 99}, ValueError, "rows"),
         (LOGISTIC, {}, {"X": np.full((200, 3), np.nan)}, ValueError, "NaN"),
         (KNeighborsClassifier(), {}, {"sample_weight": np.ones(200)}, ValueError, "sample_weight"),
     ],

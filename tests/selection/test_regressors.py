@@ -36,6 +36,7 @@ def test_the_curve_of_a_regressor():
     assert "RMSE" in str(curve)
     assert "R2" in str(curve)
     assert "error" in repr(curve)
+    assert curve.plot().ax_.get_ylabel() == "Root mean squared error, in units of y"
     limit = 0.5 * curve.mean("criterion_disparity")[0]
     chosen = curve.choose(max_disparity=limit)
     assert 0.0 < chosen.parity_weight < 3.0
@@ -64,10 +65,3 @@ def test_y_must_fit_the_estimator():
         ft.frontier(ft.TransportClassifier(distance="discrete"), X, Y, sensitive_features=G)
     with pytest.raises(TypeError, match="or a regressor with predict"):
         ft.frontier(StandardScaler(), X, Y, sensitive_features=G)
-
-
-def test_the_picture_has_the_error_of_regressors():
-    pytest.importorskip("matplotlib").use("Agg")
-    model = ft.TransportRegressor(distance="discrete")
-    curve = ft.frontier(model, X, Y, sensitive_features=G, parity_weights=[0.0, 1.0], cv=2, random_state=0)
-    assert curve.plot().ax_.get_ylabel() == "Root mean squared error, in units of y"

@@ -6,20 +6,16 @@ Error messages contain names of columns and counts, never a value.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from fairtransport._arrays import Ints
 from fairtransport._columns.compilation import cached_njit
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from fairtransport._arrays import Ints
 
 Coded: TypeAlias = tuple[list[Any], NDArray[Any]]
 """Distinct values, and each row's index among them, in the smallest unsigned type that can represent their number."""

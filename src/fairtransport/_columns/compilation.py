@@ -13,14 +13,12 @@ import os
 import stat
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numba.core import caching
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 #: Sums may be reordered for vector instructions; infinities and NaN keep their meaning, because a logit may overflow.
 FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Bools, Floats
 from fairtransport._columns import read_columns, say_columns
 from fairtransport._labels import TASKS, find_positive, infer_task, label_text
 from fairtransport._validation import check_choice, check_vector, check_weights
 from fairtransport.auditing._estimation import AlikeRows, estimate_audit
 from fairtransport.auditing._evidence import Evidence, RankScale, RowEvidence, Rows, with_label
 from fairtransport.auditing.errors.regression import moments_of_rows, moments_of_sums
-from fairtransport.auditing.options import MATERIALITY, check_options
+from fairtransport.auditing.options import MATERIALITY, Inference, Options, check_options
 from fairtransport.auditing.records import summarise_small_groups
 from fairtransport.criteria.criterion import needs_labels
-from fairtransport.groups import read_groups
-from fairtransport.histograms import Grid
+from fairtransport.groups import GroupPolicy, read_groups
+from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.metrics import pooled_ranks
 from fairtransport.strata import Strata, make_strata
-from fairtransport.tables.table_counts import decile_edges
+from fairtransport.tables.table_counts import ResidualSums, TableCounts, decile_edges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Bools, Floats
-    from fairtransport.auditing.options import Inference, Options
     from fairtransport.auditing.result import Audit
-    from fairtransport.groups import GroupPolicy
-    from fairtransport.histograms import GroupHistograms
-    from fairtransport.tables.table_counts import ResidualSums, TableCounts
 
 # Probabilities that are rounded to single precision may lie slightly outside [0, 1].
 _ROUNDING = 1e-6

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from fairtransport.auditing._audit import audit_counts
-from fairtransport.auditing.options import MATERIALITY, check_options, requested_nodes
+from fairtransport.auditing.options import MATERIALITY, Inference, check_options, requested_nodes
 from fairtransport.auditing.series import audit_counts_by, by_in_errors
 from fairtransport.criteria.criterion import needs_labels
+from fairtransport.groups import GroupPolicy
 from fairtransport.histograms import DEFAULT_BINS, Grid
 from fairtransport.tables import count_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport.auditing.options import Inference
     from fairtransport.auditing.result import Audit
     from fairtransport.auditing.series import AuditSeries
-    from fairtransport.groups import GroupPolicy
 
 
 def audit_table(

@@ -26,27 +26,25 @@ is below the median under the null hypothesis, the upper limit is that of an obs
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaincc
 
+from fairtransport._arrays import Floats
 from fairtransport.auditing.proportions import holm
+from fairtransport.histograms import GroupHistograms
 from fairtransport.metrics import NoiseFloor
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import TARGET_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
     from fairtransport.auditing._evidence import CoarseHistograms
-    from fairtransport.histograms import GroupHistograms
 
 # The largest roots of convex functions, for many functions at once.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +18,15 @@ from fairtransport.auditing._confidence_intervals import (
     make_norms,
 )
 from fairtransport.auditing._evidence import EVERYONE, MAX_NODES, coarsen
+from fairtransport.auditing.options import Options
 from fairtransport.auditing.proportions import SMALLEST, Estimate
 from fairtransport.auditing.records import PairSummary, Reading
+from fairtransport.histograms import GroupHistograms
+from fairtransport.metrics import NoiseFloor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from fairtransport.auditing._confidence_intervals import ConfidenceDistribution
     from fairtransport.auditing._evidence import CoarseHistograms, Evidence
-    from fairtransport.auditing.options import Options
-    from fairtransport.histograms import GroupHistograms
-    from fairtransport.metrics import NoiseFloor
 
 _MAX_ENTRIES = 1 << 14  # nodes times groups times strata
 _MIN_NODES = 16

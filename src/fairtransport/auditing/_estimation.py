@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats
 from fairtransport.auditing._confidence_intervals import PAIRS_TEST, RANK_METRICS, joint_noise_floors, make_norms
 from fairtransport.auditing._disparity_readings import make_stratum, score_readings
 from fairtransport.auditing._evidence import EVERYONE, groups_to_compare
@@ -17,8 +20,9 @@ from fairtransport.auditing.errors.rates import estimate_error_rates, resolve_re
 from fairtransport.auditing.errors.regression import estimate_regression
 from fairtransport.auditing.errors.separation import estimate_separation
 from fairtransport.auditing.errors.summary import estimate_cross_auc
-from fairtransport.auditing.options import place_thresholds
+from fairtransport.auditing.options import Options, place_thresholds
 from fairtransport.auditing.proportions import (
+    Estimate,
     area_under_curve,
     complement,
     difference,
@@ -44,15 +48,8 @@ from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import TARGET_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.errors.regression import ResidualMoments
-    from fairtransport.auditing.options import Options
-    from fairtransport.auditing.proportions import Estimate
 
 # Summaries of groups, of thresholds and of the farthest pair of groups.
 

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fairtransport._arrays import Bools, Floats, Ints
+from fairtransport.auditing.proportions import Tally
 from fairtransport.auditing.records import Decisions
-from fairtransport.histograms import Grid, count_entries, resample_masses, shuffle_cells
+from fairtransport.groups import Groups
+from fairtransport.histograms import Grid, GroupHistograms, count_entries, resample_masses, shuffle_cells
 from fairtransport.histograms.resampling import MOST_SHUFFLED
 from fairtransport.metrics import disparities, kolmogorov_smirnov_disparity, pairwise_distances
+from fairtransport.strata import Strata
 from fairtransport.transport.line import Sample
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.auditing.proportions import Tally
-    from fairtransport.groups import Groups
-    from fairtransport.histograms import GroupHistograms
-    from fairtransport.strata import Strata
 
 #: The group index of all rows.
 EVERYONE = -1

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from fairtransport._arrays import Floats
 from fairtransport.auditing._confidence_intervals import (
     METRICS,
     PAIRS_TEST,
@@ -28,20 +31,15 @@ from fairtransport.auditing._disparity_readings import (
     summarise_pair,
 )
 from fairtransport.auditing._evidence import variance_precision
+from fairtransport.auditing.options import Options
 from fairtransport.auditing.proportions import Estimate, selection_factor
+from fairtransport.histograms import GroupHistograms
+from fairtransport.metrics import NoiseFloor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
     from fairtransport.auditing._confidence_intervals import DisparityNorm, PairTests, Stratum
     from fairtransport.auditing._evidence import Evidence
-    from fairtransport.auditing.options import Options
     from fairtransport.auditing.records import PairSummary, Reading
-    from fairtransport.histograms import GroupHistograms
-    from fairtransport.metrics import NoiseFloor
 
 # Distribution-free bounds on disparities: Dvoretzky, Kiefer and Wolfowitz, with Massart's constant.
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairtransport._extras import make_frame, render
 from fairtransport._text import one_line, percent, shorten, three_digits, wrap
 from fairtransport._validation import check_choice
+from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import distance_text, threshold_heading
 from fairtransport.auditing.result import Audit, plain_values
 from fairtransport.auditing.tables import (
@@ -25,11 +27,6 @@ from fairtransport.auditing.tables import (
     pair_distances,
 )
 from fairtransport.auditing.text import COMPARISON_TABLES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fairtransport.auditing.proportions import Estimate
 
 
 @dataclass(frozen=True)

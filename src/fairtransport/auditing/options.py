@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
 from fairtransport.criteria.criterion import CRITERIA
 from fairtransport.groups import GroupPolicy, check_policy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fairtransport.histograms import Grid, GroupHistograms
-
+from fairtransport.histograms import Grid, GroupHistograms
 
 #: Differences below this share of the range of scores are small, unless users say otherwise.
 MATERIALITY = 0.02

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Floats
 from fairtransport._columns.compilation import read_only
 from fairtransport.transport.kernels.line import level_positions
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Floats
-    from fairtransport.transport.line import Sample
+from fairtransport.transport.line import Sample
 
 # Adjustments for many looks at the same data: Holm's p-values, and critical values for selected pairs.
 

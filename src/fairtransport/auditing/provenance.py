@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairtransport._text import shorten
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable, Mapping
-
 
 _CHUNK = 1 << 20
 _LIBRARIES = ("fairtransport", "numpy", "scipy", "scikit-learn", "numba")

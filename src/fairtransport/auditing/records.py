@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport._columns import say_columns
 from fairtransport._text import interval_text, number_text, percent, score_text, three_digits
 from fairtransport.auditing.proportions import Estimate, Tally, agreeing, complement, difference, holm, ratio
 from fairtransport.auditing.provenance import Provenance
 from fairtransport.criteria.criterion import criterion_text
-from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUPS
+from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUPS, GroupPolicy, Groups
+from fairtransport.histograms import GroupHistograms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fairtransport._arrays import Floats
     from fairtransport.auditing.errors import Calibration, CrossAuc, ErrorRates, RegressionErrors, Separation
-    from fairtransport.groups import GroupPolicy, Groups
-    from fairtransport.histograms import GroupHistograms
 
 # The parts of an audit that compare people who are alike: with the same label, or in the same stratum.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 import types
 import zlib
 from collections.abc import Mapping
@@ -15,11 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fairtransport._arrays import Floats
 from fairtransport._extras import make_frame, render
 from fairtransport._validation import check_choice
 from fairtransport.auditing._disparity_readings import summarise_pair
 from fairtransport.auditing._evidence import RankScale
+from fairtransport.auditing.provenance import Provenance
 from fairtransport.auditing.records import QUANTILE_LEVELS, AuditData, compare_rates
 from fairtransport.auditing.text import AUDIT_TABLES, audit_lines
 from fairtransport.auditing.verdict import form_verdict
@@ -27,12 +31,6 @@ from fairtransport.histograms import GroupHistograms, display_points
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    import os
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats
-    from fairtransport.auditing.provenance import Provenance
     from fairtransport.auditing.records import PairSummary
     from fairtransport.auditing.verdict import Verdict
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -21,12 +22,10 @@ from fairtransport.auditing.proportions import holm
 from fairtransport.auditing.records import points_text
 from fairtransport.auditing.result import plain_values
 from fairtransport.auditing.tables import Cell, Column, Row, Table, interval_head, p_value_text
+from fairtransport.tables import TableCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from fairtransport.auditing.result import Audit
-    from fairtransport.tables import TableCounts
 
 
 _ESTABLISHED = frozenset({"matters", "different", "small"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import comb
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport._text import interval_text, number_text, one_line, percent, score_text, shorten, three_digits, wrap
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import (
@@ -26,9 +28,6 @@ from fairtransport.auditing.records import (
 from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from fairtransport._arrays import Floats
     from fairtransport.auditing.errors import Calibration, CorrectedEstimate, CrossAuc, RegressionErrors
     from fairtransport.auditing.records import AuditData, Reading, WithinStrata
 

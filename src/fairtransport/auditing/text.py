@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._text import number_text, one_line, plain, shorten, wrap
+from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import QUANTILE_LEVELS, compare_rates, scores_word
 from fairtransport.auditing.tables import audit_tables, method_notes
 from fairtransport.auditing.verdict import threshold_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from fairtransport.auditing.errors import GroupCalibration
-    from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData
     from fairtransport.auditing.verdict import Verdict
 

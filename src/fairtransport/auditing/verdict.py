@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import comb
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairtransport._text import count_word, isolated, one_line, percent, plain
 from fairtransport.auditing.errors.summary import errors_sentence
+from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import (
     compared_groups,
     cut_text,
@@ -19,9 +21,6 @@ from fairtransport.auditing.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData, GroupSummary, ThresholdSummary
 
 Status = Literal["matters", "different", "small", "alike", "cannot_tell", "too_few_rows", "constant"]

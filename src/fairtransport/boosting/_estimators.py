@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from fairtransport._arrays import Floats
 from fairtransport._sklearn import (
     GroupedClassifierMixin,
     GroupedRegressorMixin,
@@ -24,9 +26,16 @@ from fairtransport.boosting._libraries import default_estimator, library_of
 from fairtransport.boosting._objective import learner_distance, make_loss
 from fairtransport.boosting._search import HeldOutRows, RoundSearch, train
 from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
-from fairtransport.boosting._training_data import check_eval_set, check_shape, check_target, check_training_data
-from fairtransport.criteria import DemographicParity
+from fairtransport.boosting._training_data import (
+    TrainingData,
+    check_eval_set,
+    check_shape,
+    check_target,
+    check_training_data,
+)
+from fairtransport.criteria import Criterion, DemographicParity
 from fairtransport.criteria.criterion import EACH_OTHER, as_criterion, criterion_name, needs_labels
+from fairtransport.criteria.distance import Distance
 from fairtransport.groups import UNKNOWN_GROUPS, GroupPolicy, Groups, check_policy
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.strata import Strata, make_strata
@@ -43,14 +52,8 @@ from fairtransport.training.weight_path import check_budget
 from fairtransport.transport.regularizers import sigmoid
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats
     from fairtransport.boosting._libraries import Library
     from fairtransport.boosting._search import Training
-    from fairtransport.boosting._training_data import TrainingData
-    from fairtransport.criteria import Criterion
-    from fairtransport.criteria.distance import Distance
 
 
 class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_sample_weight
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import n_rows
@@ -35,14 +38,7 @@ from fairtransport.boosting._constants import (
     TWEEDIE_POWER,
 )
 from fairtransport.boosting._objective import Loss, make_loss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.boosting._training_data import TrainingData
+from fairtransport.boosting._training_data import TrainingData
 
 
 @dataclass(eq=False)

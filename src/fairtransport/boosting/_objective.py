@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fairtransport._arrays import Floats
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport.boosting._constants import (
     CONTINUOUS_SLICES,
@@ -20,23 +22,16 @@ from fairtransport.boosting._constants import (
     SMALLEST_RESIDUAL,
 )
 from fairtransport.boosting._training_data import ComparedRows, GroupedRows, check_target, compare_rows
+from fairtransport.criteria import Criterion
 from fairtransport.criteria.binned import BinnedPenalty
+from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import EACH_OTHER, as_criterion, needs_labels, weigh_by_reliability
-from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
+from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, Distance, as_distance
 from fairtransport.criteria.penalty import SCALES, UNIT_DEVIATION, TransportPenalty
-from fairtransport.groups import GroupPolicy, make_groups
+from fairtransport.groups import GroupPolicy, Groups, make_groups
 from fairtransport.strata import make_strata
 from fairtransport.transport.kernels.functions import logistic
 from fairtransport.transport.slices import CELLS
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats
-    from fairtransport.criteria import Criterion
-    from fairtransport.criteria.comparisons import Comparisons
-    from fairtransport.criteria.distance import Distance
-    from fairtransport.groups import Groups
 
 # The interval of predictions whose cells are counted, and where predictions lie in it.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._sklearn import group_cells
 from fairtransport.boosting._constants import (
     BEYOND_SCHEDULE,
@@ -20,26 +23,17 @@ from fairtransport.boosting._constants import (
     WEIGHTS,
 )
 from fairtransport.boosting._settings import RoundSchedule
-from fairtransport.boosting._training_data import deal
-from fairtransport.criteria.criterion import weigh_by_reliability
+from fairtransport.boosting._training_data import TrainingData, deal
+from fairtransport.criteria.criterion import ComparedStrata, weigh_by_reliability
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.strata import make_strata
-from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after
-from fairtransport.training.outcome import held_out_change
+from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, ScoreMetrics, metrics_before_and_after
+from fairtransport.training.outcome import HeldOutChange, held_out_change
 from fairtransport.training.weight_path import AutomaticWeight, WeightPath
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
     from fairtransport.boosting._libraries import BoosterRun, Library
     from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
-    from fairtransport.boosting._training_data import TrainingData
-    from fairtransport.criteria.criterion import ComparedStrata
-    from fairtransport.training.evaluation import ScoreMetrics
-    from fairtransport.training.outcome import HeldOutChange
 
 # Early stopping on the objective: the loss plus the penalty at its full weight, on held-out rows.
 

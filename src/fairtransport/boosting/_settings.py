@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._labels import real_targets, two_classes
 from fairtransport._sklearn import take_rows
 from fairtransport._validation import check_weights
@@ -27,19 +29,15 @@ from fairtransport.boosting._objective import (
     moments,
     prediction_divisor,
 )
-from fairtransport.boosting._training_data import deal, hard_probabilities
+from fairtransport.boosting._training_data import ComparedRows, Targets, TrainingData, deal, hard_probabilities
+from fairtransport.criteria import Criterion
+from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import needs_labels
+from fairtransport.criteria.distance import Distance
 from fairtransport.training.responses import ScoredClasses, ScoredNumbers, ScoredResponse
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
     from fairtransport.boosting._libraries import Library
-    from fairtransport.boosting._training_data import ComparedRows, Targets, TrainingData
-    from fairtransport.criteria import Criterion
-    from fairtransport.criteria.comparisons import Comparisons
-    from fairtransport.criteria.distance import Distance
 
 
 class RoundSchedule(NamedTuple):

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
 from numba import config
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._columns import short_type
 from fairtransport._sklearn import as_features, group_cells, n_rows, take_rows
 from fairtransport._validation import check_length, check_weights
+from fairtransport.criteria import Criterion
+from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import (
     ComparedStrata,
     compares_each_other,
     resolve_criterion,
     resolve_group_target,
 )
-from fairtransport.groups import GroupPolicy, read_groups
+from fairtransport.groups import GroupPolicy, Groups, read_groups
 from fairtransport.repair.group_checks import groups_to_repair
-from fairtransport.strata import make_strata
+from fairtransport.strata import Strata, make_strata
 from fairtransport.transport.kernels.binned import (
     CellDerivatives,
     count_masses,
@@ -34,17 +39,6 @@ from fairtransport.transport.kernels.binned import (
 )
 from fairtransport.transport.slices import CELLS
 from fairtransport.transport.targets import TARGET_SIZE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria import Criterion
-    from fairtransport.criteria.comparisons import Comparisons
-    from fairtransport.groups import Groups
-    from fairtransport.strata import Strata
 
 # A criterion, resolved for training or validation rows: the stratum of each row, and the targets of the strata.
 

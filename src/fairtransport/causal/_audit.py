@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -13,22 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._extras import make_frame, render
 from fairtransport._progress import progress
 from fairtransport._sklearn import model_scores, take_rows
 from fairtransport._validation import check_count, check_real
 from fairtransport.auditing.options import Inference, check_inference
 from fairtransport.auditing.result import plain_values
-from fairtransport.causal._graph import CausalGraph, as_graph
+from fairtransport.causal._graph import CausalGraph, Edge, as_graph
 from fairtransport.causal.conditional_distributions import Table
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.causal._graph import Edge
     from fairtransport.causal._transport import CounterfactualTransport
 
 # Everything is estimated again for each replicate, so there are fewer than in an audit of scores.

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from fairtransport._columns import say_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 # Edges of a graph in DOT text, the language of Graphviz: ``digraph { sex -> {education hours} -> income; }``.
 

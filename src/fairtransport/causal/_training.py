@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from fairtransport._arrays import Floats
 from fairtransport._sklearn import RowScoring, fit_model, last_step, model_scores, needs_groups, take_rows
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.causal.conditional_distributions import NodeColumn, Table
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats
     from fairtransport.causal._transport import CounterfactualTransport
 
 

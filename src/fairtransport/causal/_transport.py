@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._sklearn import content_keys, deal_rows
 from fairtransport._validation import check_choice, check_count, check_weights
@@ -23,13 +26,6 @@ from fairtransport.causal.conditional_distributions import (
     design_matrix,
     fit_conditional,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Bools, Floats, Ints
 
 # What a table has to have, so that the people of its groups can be compared.
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._columns import distinct_values
 from fairtransport._columns.compilation import cached_njit
 from fairtransport._sklearn import last_step
 from fairtransport.transport.line import Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
 
 # Models of the probability of each cell of a node given its causes, as arrays.
 

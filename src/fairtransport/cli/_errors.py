@@ -9,16 +9,14 @@ import sys
 import threading
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from fairtransport._text import one_line
 from fairtransport._validation import describe_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Terminated(KeyboardInterrupt):

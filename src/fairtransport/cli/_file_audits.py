@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,6 @@ from fairtransport.cli import _options as shared
 from fairtransport.cli._output import progress_bar, spinner, stderr_is_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fairtransport.auditing import Provenance
     from fairtransport.tables import Columns, TableCounts
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import fairtransport as ft
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from fairtransport.auditing import Audit, Estimate, Reading
 
 #: Exit status when a limit is exceeded, and in no other case.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
@@ -13,9 +15,6 @@ import fairtransport as ft
 from fairtransport.cli._errors import misuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
     from fairtransport.groups import GroupPolicy
     from fairtransport.tables import Columns, FileTable
 

@@ -13,9 +13,10 @@ import stat
 import sys
 import tempfile
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -26,10 +27,6 @@ from fairtransport._progress import progress
 from fairtransport._text import one_line
 from fairtransport.cli import _options as shared
 from fairtransport.storage import write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
 
 # Check that no path of a command is another of its paths: what is written must not be what is read.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
@@ -18,10 +19,6 @@ from fairtransport.cli.serve import run_serve
 from fairtransport.cli.sign import run_sign
 from fairtransport.cli.stream import run_stream
 from fairtransport.cli.train import run_train
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 app = typer.Typer(
     name="fairtransport",

@@ -7,7 +7,7 @@ import shlex
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path  # noqa: TC003 - typer reads it
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer

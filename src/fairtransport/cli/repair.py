@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path  # noqa: TC003 - typer reads it
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,6 @@ from fairtransport.cli._output import (
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fairtransport.auditing import Audit
     from fairtransport.auditing.records import Reading
     from fairtransport.histograms import GroupHistograms

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,10 @@ from fairtransport.cli._output import (
     stderr_is_terminal,
     step_progress,
 )
-from fairtransport.report import COMPARISON_FILES, METRICS, verdict, write_comparison
+from fairtransport.report import COMPARISON_FILES, METRICS, Comparison, verdict, write_comparison
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fairtransport.paper.table1 import Table1Row
-    from fairtransport.report import Comparison
 
 _KNOWN = ("table1", "figure1", "figure2", "figure3", "figure4", "ablation", "all")
 

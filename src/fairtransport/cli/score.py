@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,6 @@ from fairtransport.cli._output import Output, check_paths, count_of, print_sente
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from fairtransport.tabular.file_scoring import FileScores
 
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,6 @@ from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._output import check_paths, count_of, standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from fairtransport.stream import AdjustmentReport, ContinualAdjuster
     from fairtransport.stream.input import InputSchema
     from fairtransport.stream.kafka import KafkaSettings, TopicOutput, TopicSource

@@ -7,16 +7,13 @@ is therefore a table, and a learner that uses all rows at once needs to count th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport._arrays import Floats
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.penalty import TransportPenalty
 from fairtransport.transport.slices import histogram_slices, quantiles
-
-if TYPE_CHECKING:
-    from fairtransport._arrays import Floats
-    from fairtransport.criteria.comparisons import Comparisons
-    from fairtransport.criteria.penalty import TransportPenalty
 
 _MIN_DISTANCE = 0.02  # scores closer than this have the curvature of scores this far apart
 

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._validation import check_choice, check_length
 from fairtransport.criteria.comparisons import Comparisons
-from fairtransport.criteria.penalty import DiscretePenalty
-from fairtransport.strata import STRATUM_WEIGHTS, stratum_weights
+from fairtransport.criteria.penalty import DiscretePenalty, TransportPenalty
+from fairtransport.groups import Groups
+from fairtransport.strata import STRATUM_WEIGHTS, Strata, stratum_weights
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.criteria.penalty import TransportPenalty
-    from fairtransport.groups import Groups
-    from fairtransport.strata import Strata
 
 # Which groups are compared with which, where there is no target.
 

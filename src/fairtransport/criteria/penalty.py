@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.groups import Groups
+from fairtransport.transport.dual import DualProblem
+from fairtransport.transport.fourier import FourierFeatures
 from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
 from fairtransport.transport.slices import ascending_order, slice_means
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria.comparisons import Comparisons
-    from fairtransport.groups import Groups
-    from fairtransport.transport.dual import DualProblem
-    from fairtransport.transport.fourier import FourierFeatures
 
 #: Scores are compared in units of their standard deviation, or as they are.
 SCALES = ("standardized", "score")

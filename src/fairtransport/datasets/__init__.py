@@ -11,16 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from fairtransport._validation import check_choice, check_count, check_real
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["DatasetInfo", "list_datasets", "load_adult", "load_communities", "load_german", "shift_class_rate"]
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import OTHER_RANGES, check_count, check_vector
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Floats, Ints
 
 DEFAULT_BINS = 1 << 14
 MOST_BINS = 1 << 20

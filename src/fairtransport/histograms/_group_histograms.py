@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.groups import GroupPolicy, Groups, rows_of_groups
 from fairtransport.histograms._grid import DEFAULT_BINS, Grid
 from fairtransport.storage.schema import from_json
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import resolve_target
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Self
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
 
 # Histograms as arrays, for files and checkpoints.
 

@@ -5,12 +5,9 @@ The cost depends on the number of nodes, not on the number of rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from fairtransport._arrays import Floats, Ints
+from fairtransport._arrays import Floats, Ints
 
 #: NumPy's hypergeometric draws are limited to fewer rows than this.
 MOST_SHUFFLED = 10**9

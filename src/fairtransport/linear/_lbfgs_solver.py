@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.optimize import minimize
 
+from fairtransport._arrays import Floats, Ints
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.penalty import ChanceTerm, TransportPenalty
 from fairtransport.linear._constants import (
     CORRECTIONS,
     HESSIAN_ROWS,
@@ -21,16 +26,7 @@ from fairtransport.linear._constants import (
     SATURATED,
     SHIFT_ROWS,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria.comparisons import Comparisons
-    from fairtransport.criteria.penalty import ChanceTerm, TransportPenalty
-    from fairtransport.training.responses import Loss
+from fairtransport.training.responses import Loss
 
 # The loss of a linear model on all rows, in a canonical order and in whitened coordinates.
 

@@ -8,14 +8,23 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport.criteria.comparisons import Comparisons
-from fairtransport.criteria.criterion import net_of_chance, resolve_group_target, weigh_by_reliability
-from fairtransport.criteria.penalty import ChanceTerm, DiscretePenalty
+from fairtransport.criteria.criterion import (
+    ComparedStrata,
+    ComparedStratum,
+    net_of_chance,
+    resolve_group_target,
+    weigh_by_reliability,
+)
+from fairtransport.criteria.penalty import ChanceTerm, DiscretePenalty, TransportPenalty
+from fairtransport.groups import Groups
 from fairtransport.linear._constants import (
     CHECKED_ROWS,
     COARSE_ROWS,
@@ -26,17 +35,11 @@ from fairtransport.linear._constants import (
 )
 from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem, canonical_order, penalty_net_of_chance
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator
+from fairtransport.training.responses import Loss, Response
 from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria.criterion import ComparedStrata, ComparedStratum
-    from fairtransport.criteria.penalty import TransportPenalty
-    from fairtransport.groups import Groups
     from fairtransport.linear._training_data import TrainingData, TrainingOptions
-    from fairtransport.training.responses import Loss, Response
 
 # Units of the columns, so that features need no scaling.
 

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._progress import progress
 from fairtransport._validation import check_count
 from fairtransport._warnings import warn_caller
 from fairtransport.linear._constants import RARE_SHARE, RECOVERIES, SMALLER_STEPS, STABLE_FRACTION, STEP_DECAY, WORSE
+from fairtransport.linear.sgd_problem import TrainingProblem
+from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import draw_features
 from fairtransport.transport.kernels import sgd as updates
 from fairtransport.transport.kernels.sgd import DISCRETE, Transport, make_workspace
 from fairtransport.transport.line import Sample, wasserstein
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.linear.sgd_problem import TrainingProblem
-    from fairtransport.transport.dual import DualProblem
 
 # Progress of a stochastic run, measured on a fixed sample of the training rows.
 

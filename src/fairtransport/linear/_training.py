@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._progress import progress
 from fairtransport.criteria.distance import ContinuousDistance
 from fairtransport.criteria.penalty import DiscretePenalty, Duals, duals_by_group
@@ -29,11 +31,13 @@ from fairtransport.linear._problem import (
 )
 from fairtransport.linear._sgd_solver import Objective, Trainer, automatic_steps, plain_steps
 from fairtransport.linear.online import Batch, group_predictors, make_memory, parity_without_disparity, row_masses
+from fairtransport.linear.settings import SgdSettings
 from fairtransport.linear.sgd_problem import TrainingProblem
 from fairtransport.strata import Strata
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after, spread_points
 from fairtransport.training.outcome import (
     TRAINED_ON,
+    HeldOutChange,
     Notice,
     describe_change,
     describe_criterion,
@@ -42,19 +46,14 @@ from fairtransport.training.outcome import (
     notices_of_losses,
     within_chance,
 )
+from fairtransport.training.responses import Response
 from fairtransport.training.weight_path import PATH_WEIGHTS, UNDONE, AutomaticWeight, PathPoint, WeightPath, empty_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fairtransport._arrays import Bools, Floats, Ints
     from fairtransport.linear._lbfgs_solver import LbfgsSolver
     from fairtransport.linear._training_data import TrainingData, TrainingOptions
-    from fairtransport.training.outcome import HeldOutChange
-    from fairtransport.training.responses import Response
 
     Report = Callable[[int, float, float], None]
-    from fairtransport.linear.settings import SgdSettings
 
 # Scores of rows by models that were not trained on them, for metrics of flexible models.
 

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_count, check_flag, check_real, check_weights
-from fairtransport.criteria.criterion import as_criterion, compares_each_other, pairs_of_groups, resolve_criterion
-from fairtransport.criteria.distance import ContinuousDistance, as_distance
+from fairtransport.criteria import Criterion
+from fairtransport.criteria.criterion import (
+    ComparedStrata,
+    as_criterion,
+    compares_each_other,
+    pairs_of_groups,
+    resolve_criterion,
+)
+from fairtransport.criteria.distance import ContinuousDistance, Distance, as_distance
 from fairtransport.groups import GroupPolicy, Groups, check_policy, read_groups
 from fairtransport.linear.settings import HALF_LIFE, SgdSettings, sgd_settings
-from fairtransport.strata import make_strata
+from fairtransport.strata import Strata, make_strata
 from fairtransport.training.online import half_life_of
+from fairtransport.training.responses import Response
 from fairtransport.training.weight_path import check_budget
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria import Criterion
-    from fairtransport.criteria.criterion import ComparedStrata
-    from fairtransport.criteria.distance import Distance
-    from fairtransport.strata import Strata
-    from fairtransport.training.responses import Response
 
 
 @dataclass(frozen=True, eq=False)

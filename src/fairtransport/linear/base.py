@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._sklearn import RowScoring, encode_batch_groups, fitted_summary_html
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport._warnings import warn_caller
+from fairtransport.criteria import Criterion
 from fairtransport.criteria.criterion import MAX_PAIRED_GROUPS, criterion_text, needs_labels
-from fairtransport.groups import UNKNOWN_GROUPS, Groups
+from fairtransport.criteria.distance import Distance
+from fairtransport.groups import UNKNOWN_GROUPS, GroupPolicy, Groups
 from fairtransport.linear._constants import UPDATES_OF_A_BATCH
 from fairtransport.linear._problem import prepare_initial_model, stored_target
 from fairtransport.linear._training import (
@@ -45,24 +50,16 @@ from fairtransport.linear.online import (
     row_masses,
     widened_weights,
 )
+from fairtransport.linear.settings import SgdSettings
+from fairtransport.strata import Strata
 from fairtransport.training.evaluation import as_parameters_say, spread_points
+from fairtransport.training.online import OnlineSettings
+from fairtransport.training.responses import Response
 from fairtransport.training.weight_path import empty_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria import Criterion
-    from fairtransport.criteria.distance import Distance
-    from fairtransport.groups import GroupPolicy
     from fairtransport.linear._sgd_solver import Trainer
     from fairtransport.linear.online import OnlineMemory
-    from fairtransport.linear.settings import SgdSettings
-    from fairtransport.strata import Strata
-    from fairtransport.training.online import OnlineSettings
-    from fairtransport.training.responses import Response
 
 
 class TransportModel(RowScoring, BaseEstimator):

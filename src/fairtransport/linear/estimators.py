@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Floats
 from fairtransport._labels import check_classes, two_classes
 from fairtransport._sklearn import GroupedClassifierMixin, GroupedRegressorMixin
 from fairtransport.linear.base import TransportModel
@@ -13,9 +15,6 @@ from fairtransport.training.responses import BinaryResponse, RealResponse
 from fairtransport.transport.regularizers import sigmoid
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Floats
     from fairtransport.linear._training_data import TrainingOptions
 
 

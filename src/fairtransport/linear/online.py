@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import MAX_PAIRED_GROUPS, needs_labels, pairs_of_groups, resolve_criterion
-from fairtransport.criteria.penalty import duals_by_group
+from fairtransport.criteria.distance import Distance
+from fairtransport.criteria.penalty import Duals, TransportPenalty, duals_by_group
 from fairtransport.groups import Groups
 from fairtransport.linear._constants import (
     DEFAULT_WEIGHT,
@@ -23,15 +25,11 @@ from fairtransport.linear._constants import (
 from fairtransport.linear._problem import Scaling, stratum_targets
 from fairtransport.linear._sgd_solver import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.linear.sketches import POINTS, Sketches
-from fairtransport.training.responses import LOSSES
+from fairtransport.strata import Strata
+from fairtransport.training.responses import LOSSES, Loss, Response
 
 if TYPE_CHECKING:
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria.distance import Distance
-    from fairtransport.criteria.penalty import Duals, TransportPenalty
     from fairtransport.linear._training_data import TrainingOptions
-    from fairtransport.strata import Strata
-    from fairtransport.training.responses import Loss, Response
 
 # The steps of one batch: the sketches take it up, labels move the centre, theta follows the penalty's gradient.
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from fairtransport.training.responses import LOSSES
+from fairtransport._arrays import Floats, Ints
+from fairtransport.criteria.criterion import ComparedStrata
+from fairtransport.groups import Groups
+from fairtransport.training.responses import LOSSES, Loss
 from fairtransport.transport.kernels.rows import Population, Rows, fill_alias
 from fairtransport.transport.kernels.sgd import Batches
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria.criterion import ComparedStrata
-    from fairtransport.groups import Groups
-    from fairtransport.training.responses import Loss
 
 
 @dataclass(frozen=True, eq=False)

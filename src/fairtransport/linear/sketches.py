@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._sklearn import NEW_GROUP_ROWS
 from fairtransport.linear._constants import SHORT_HALF_LIFE, SIGNIFICANT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.training.responses import Loss
+from fairtransport.training.responses import Loss
 
 #: Number of quantiles that represent a group.
 POINTS = 64

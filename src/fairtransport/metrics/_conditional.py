@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable
 from functools import partial, update_wrapper
 from itertools import product
 from math import comb
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._labels import is_positive
 from fairtransport._validation import check_choice, check_length, check_real, check_scores, check_vector, check_weights
-from fairtransport.groups import rows_of_groups
+from fairtransport.groups import GroupPolicy, Groups, rows_of_groups
 from fairtransport.metrics.ranks import kept_strata, scale_scores, sort_scores
-from fairtransport.strata import STRATUM_WEIGHTS, make_strata, stratum_weights
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.groups import GroupPolicy, Groups
-    from fairtransport.strata import Strata
+from fairtransport.strata import STRATUM_WEIGHTS, Strata, make_strata, stratum_weights
 
 
 def separation_disparity(

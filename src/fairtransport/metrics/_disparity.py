@@ -6,25 +6,20 @@ above a threshold, averaged over all thresholds in [0, 1].
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_choice, check_count
-from fairtransport.groups import rows_of_groups
+from fairtransport.groups import GroupPolicy, Groups, rows_of_groups
 from fairtransport.metrics.ranks import SortedScores, kept_strata, scale_scores, sort_scores
 from fairtransport.transport.line import wasserstein
 from fairtransport.transport.targets import resolve_target
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.groups import GroupPolicy, Groups
 
 
 def wasserstein_disparity(

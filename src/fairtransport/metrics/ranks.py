@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._columns.compilation import read_only
 from fairtransport._validation import check_choice, check_length, check_real, check_vector, check_weights
-from fairtransport.strata import make_strata
+from fairtransport.groups import Groups
+from fairtransport.strata import Strata, make_strata
 from fairtransport.transport.kernels.line import (
     areas_between_groups,
     group_areas,
@@ -19,13 +22,6 @@ from fairtransport.transport.kernels.line import (
     unpack_keys,
 )
 from fairtransport.transport.line import Sample
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.groups import Groups
-    from fairtransport.strata import Strata
 
 
 def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
+from numpy.typing import NDArray
+
+from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport.report.style.figures import THEMES, GroupStyle, add_grid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
 
 THEME = THEMES["light"]
 

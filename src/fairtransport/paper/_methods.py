@@ -6,35 +6,29 @@ Logistic regression is fitted once for each split; every other method starts fro
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from fairtransport._arrays import Floats
 from fairtransport._validation import check_choice
 from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance
 from fairtransport.groups import GroupPolicy, Groups, make_groups
-from fairtransport.linear import SgdSettings, TransportClassifier
+from fairtransport.linear import SgdSettings, Trainer, TransportClassifier
 from fairtransport.linear.settings import sgd_settings
 from fairtransport.metrics import disparities, error_rate
-from fairtransport.paper.splits import adult_split, rows_at_rates
+from fairtransport.paper.finding import Result, Stop
+from fairtransport.paper.splits import Split, adult_split, rows_at_rates
 from fairtransport.repair import QuantileRepair
 from fairtransport.report import METRICS as REPORTED
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.regularizers import sigmoid
 from fairtransport.transport.targets import resolve_target
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
-    from fairtransport.linear import Trainer
-    from fairtransport.paper.finding import Result, Stop
-    from fairtransport.paper.splits import Split
 
 # Data set -> rows of a batch and updates of DOT, updates of COT, and the weight of the methods with an anchor; the rest
 # is in `settings_of`, and docs/reproduction/settings.md says how it was chosen. Small batches bias DOT and not COT; the

@@ -6,25 +6,31 @@ its own strength and dual step; a second figure shows what others do. ``docs/rep
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport.paper import _drawing as drawing
 from fairtransport.paper._methods import three_digits, train_on_adult
-from fairtransport.paper.finding import SPREAD, Finding, Part, Table, check, rounded, spread_of, stack_seeds
+from fairtransport.paper.finding import (
+    SPREAD,
+    Claim,
+    Finding,
+    Part,
+    Result,
+    Table,
+    check,
+    rounded,
+    spread_of,
+    stack_seeds,
+)
 from fairtransport.report.style.figures import GroupStyle
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fairtransport._arrays import Floats
-    from fairtransport.paper.finding import Claim, Result
-
 
 _FEATURES, _QUICK_FEATURES = (10, 25, 50, 100, 200), (10, 50, 200)
 _VARIANCES = (0.01, 0.1, 1.0)

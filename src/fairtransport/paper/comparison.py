@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from fairtransport import __version__
 from fairtransport.groups import GroupPolicy
 from fairtransport.linear import SgdSettings, TransportClassifier
-from fairtransport.paper._methods import METHODS, fit_method, measure, prepare, shuffled_floor
+from fairtransport.paper._methods import METHODS, Problem, fit_method, measure, prepare, shuffled_floor
 from fairtransport.paper.finding import ignore_training_warnings
 from fairtransport.paper.splits import adult_split
 from fairtransport.repair import QuantileRepair
 from fairtransport.report import Comparison, MethodOutcome
 from fairtransport.transport.targets import TARGET_SIZE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fairtransport.paper._methods import Problem
-
 
 # Name on the page -> method.
 _TRAINED = {"DPP": "DPP", "DOT": "DOT (anchor)", "COT": "COT (anchor)"}

@@ -6,24 +6,32 @@ regularized distance is at least 2 + strength * phi(1), with phi(1) = 1 for L2 a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
+from fairtransport._arrays import Floats
 from fairtransport.paper import _drawing as drawing
-from fairtransport.paper.finding import Finding, Table, bin_table, check, rounded, seeded_parts, shares_of, stack_seeds
+from fairtransport.paper.finding import (
+    Claim,
+    Finding,
+    Part,
+    Result,
+    Stop,
+    Table,
+    bin_table,
+    check,
+    rounded,
+    seeded_parts,
+    shares_of,
+    stack_seeds,
+)
 from fairtransport.transport.dual import solve_dual
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fairtransport._arrays import Floats
-    from fairtransport.paper.finding import Claim, Part, Result, Stop
-
 
 _MEANS = {"X": -1.0, "Y": 1.0}
 _W1 = 2.0

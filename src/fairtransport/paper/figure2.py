@@ -6,21 +6,27 @@ the second half of the iterates. At a given batch size both have the same number
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fairtransport.paper import _drawing as drawing
 from fairtransport.paper._methods import DUALS, PUBLISHED, three_digits, train_on_adult
-from fairtransport.paper.finding import SPREAD, Finding, Table, check, seeded_parts, spread_of, stack_seeds
+from fairtransport.paper.finding import (
+    SPREAD,
+    Claim,
+    Finding,
+    Part,
+    Result,
+    Table,
+    check,
+    seeded_parts,
+    spread_of,
+    stack_seeds,
+)
 from fairtransport.report.style.figures import GroupStyle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fairtransport.paper.finding import Claim, Part, Result
-
 
 _METHODS = ("COT", "DOT")
 # Panel -> sensitive columns and target.

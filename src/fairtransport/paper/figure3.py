@@ -8,16 +8,22 @@ of test rows, drawn so that they have the same rates, or .4 for women.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport.paper import _drawing as drawing
 from fairtransport.paper._methods import DUALS, Evaluator, paper_classifier, record_training, three_digits
 from fairtransport.paper.finding import (
+    Claim,
     Finding,
+    Part,
+    Result,
+    Stop,
     Table,
     bin_table,
     check,
@@ -28,12 +34,6 @@ from fairtransport.paper.finding import (
 )
 from fairtransport.paper.splits import adult_by_sex, rows_at_rates
 from fairtransport.transport.line import wasserstein
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fairtransport._arrays import Floats
-    from fairtransport.paper.finding import Claim, Part, Result, Stop
 
 _SEXES = ("Female", "Male")
 _MALE_RATE = 0.3

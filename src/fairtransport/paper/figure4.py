@@ -8,28 +8,35 @@ measured on test rows drawn at the same rate. Both methods are the paper's algor
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
+from fairtransport.linear import Trainer
 from fairtransport.linear.sgd_problem import TrainingProblem
 from fairtransport.paper import _drawing as drawing
 from fairtransport.paper._methods import DUALS, Evaluator, averaged_iterates, paper_classifier, three_digits
-from fairtransport.paper.finding import Finding, Table, check, rounded, seeded_parts, spread_of, stack_seeds
-from fairtransport.paper.splits import adult_by_sex, rows_at_rates
+from fairtransport.paper.finding import (
+    Claim,
+    Finding,
+    Part,
+    Result,
+    Stop,
+    Table,
+    check,
+    rounded,
+    seeded_parts,
+    spread_of,
+    stack_seeds,
+)
+from fairtransport.paper.splits import Split, adult_by_sex, rows_at_rates
 from fairtransport.report.style.figures import GroupStyle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fairtransport._arrays import Floats
-    from fairtransport.linear import Trainer
-    from fairtransport.paper.finding import Claim, Part, Result, Stop
-    from fairtransport.paper.splits import Split
 
 # Shares of women in class 1: of the original data, roughly, and then the paper's list.
 ORIGINAL = 0.1

@@ -10,26 +10,22 @@ import json
 import threading
 import warnings
 import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairtransport import __version__
+from fairtransport._arrays import Floats
 from fairtransport._progress import progress
 from fairtransport._warnings import FairnessWarning
 from fairtransport.storage import write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import os
 import platform
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairtransport import __version__
 from fairtransport._extras import check_report
 from fairtransport._validation import check_choice
-from fairtransport.paper.finding import run_parts
+from fairtransport.paper.finding import Finding, run_parts
 from fairtransport.report.style.figures import figure_bytes, image_address
 from fairtransport.report.style.web_pages import render_template
 from fairtransport.storage import write_atomically
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Sequence
-
-    from fairtransport.paper.finding import Finding
 
 ITEMS = ("table1", "figure1", "figure2", "figure3", "figure4", "ablation")
 """What can be reproduced, in the order of the page; each is a module of this package."""

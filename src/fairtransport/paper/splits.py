@@ -5,29 +5,24 @@ Every preprocessor is fitted on training rows only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 from sklearn.utils import Bunch
 
+from fairtransport._arrays import Ints
 from fairtransport._validation import check_choice, check_count
 from fairtransport.datasets import load_adult, load_communities, load_german, shift_class_rate
-from fairtransport.groups import GroupPolicy, make_groups
+from fairtransport.groups import GroupPolicy, Groups, make_groups
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Ints
-    from fairtransport.groups import Groups
-
-    _Rows = tuple[Ints, Ints]
+_Rows = tuple[Ints, Ints]
 
 _ADULT_NUMERIC = ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
 _GERMAN_NUMERIC = (

@@ -6,10 +6,12 @@ import json
 import math
 import re
 import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from fairtransport import __version__
 from fairtransport._validation import check_choice, check_count
 from fairtransport.paper._methods import (
     METRICS,
+    Problem,
     fit_method,
     measure,
     prepare,
@@ -25,17 +28,9 @@ from fairtransport.paper._methods import (
     shuffled_floor,
     three_digits,
 )
-from fairtransport.paper.finding import Claim, Finding, Part, Table, check, run_parts
-from fairtransport.paper.splits import adult_split, communities_splits, german_splits
+from fairtransport.paper.finding import Claim, Finding, Part, Result, Stop, Table, check, run_parts
+from fairtransport.paper.splits import Split, adult_split, communities_splits, german_splits
 from fairtransport.storage import write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from fairtransport.paper._methods import Problem
-    from fairtransport.paper.finding import Result, Stop
-    from fairtransport.paper.splits import Split
 
 # The paper's claims about Table 1, checked against our figures.
 

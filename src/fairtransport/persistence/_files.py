@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import re
+from collections.abc import Callable
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sklearn
+from numpy.typing import NDArray
 from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import get_routing_for_object
@@ -43,12 +47,6 @@ from fairtransport.storage import (
 from fairtransport.tabular import RowScorer
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
     from fairtransport.persistence.recipes import Recipe
 
 _PLAIN = (bool, int, float, str, type(None))

@@ -13,18 +13,15 @@ repaired score, :math:`\max_s |T'(s) - T(s)|`, is therefore attained at a knot o
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats, Ints
+from fairtransport.histograms import Grid
 from fairtransport.repair.group_maps import move_scores
 from fairtransport.transport.line import QuantileMap
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.histograms import Grid
 
 MAX_POINTS = 1 << 14
 

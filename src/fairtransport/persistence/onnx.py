@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
@@ -15,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import last_step, needs_groups
 from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
+from fairtransport.groups import Groups
 from fairtransport.linear import TransportClassifier, TransportRegressor
 from fairtransport.persistence._files import PEOPLE_PER_POINT, pack_model, unpack_model
 from fairtransport.persistence.trees import (
@@ -22,6 +25,7 @@ from fairtransport.persistence.trees import (
     MISSING_LEFT,
     ZERO_IS_MISSING,
     InvalidTreesError,
+    Trees,
     is_tree_model,
     read_trees,
 )
@@ -33,18 +37,9 @@ from fairtransport.repair import (
     QuantileRepairRegressor,
 )
 from fairtransport.tabular import RowScorer, TableModel
-from fairtransport.tabular.column_plans import MAX_DEVIATIONS, MISSING
+from fairtransport.tabular.column_plans import MAX_DEVIATIONS, MISSING, ColumnPlan
 from fairtransport.tabular.input_columns import feature_columns, feature_names
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport.groups import Groups
-    from fairtransport.persistence.trees import Trees
-    from fairtransport.tabular.column_plans import ColumnPlan
-    from fairtransport.transport.line import QuantileMap
+from fairtransport.transport.line import QuantileMap
 
 __all__ = ["to_onnx"]
 

@@ -6,10 +6,11 @@ import json
 import math
 import warnings
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
@@ -27,6 +28,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._extras import load_extra
 from fairtransport.persistence.recipes import _checks as check
 from fairtransport.persistence.recipes._registry import Recipe, ValueType
@@ -35,12 +37,7 @@ from fairtransport.storage import ModelFileError
 from fairtransport.tabular.column_plans import known_categories
 from fairtransport.transport.kernels.trees import add_trees, sigmoids
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-
-    Margins = NDArray[np.floating[Any]]
+Margins = NDArray[np.floating[Any]]
 
 MISSING_LEFT, ZERO_IS_MISSING, CATEGORIES = 1, 2, 4  # flags of a node
 LINKS = ("identity", "logistic", "softmax", "exp", "mean")

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from fairtransport._arrays import Floats
 from fairtransport._labels import real_targets, two_classes
 from fairtransport._sklearn import RowScoring, fitted_summary_html, last_step, n_rows
+from fairtransport.criteria import Criterion
 from fairtransport.criteria.criterion import criterion_name
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats
-    from fairtransport.criteria import Criterion
-    from fairtransport.groups import GroupPolicy
+from fairtransport.groups import GroupPolicy
 
 
 class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport._arrays import Bools, Floats, Ints
+from fairtransport.histograms import GroupHistograms
 from fairtransport.transport.line import Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.histograms import GroupHistograms
 
 # Scores that differ only by rounding.
 

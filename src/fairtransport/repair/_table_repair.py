@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -11,13 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport.criteria.criterion import needs_labels
 from fairtransport.histograms import DEFAULT_BINS
 from fairtransport.repair.quantile import QuantileRepair
-from fairtransport.tables import check_rows, count_table, repair_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
-    from fairtransport.tables import RepairLookup
+from fairtransport.tables import RepairLookup, check_rows, count_table, repair_rows
 
 
 class TableRepair(BaseEstimator):

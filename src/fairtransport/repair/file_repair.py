@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from importlib import import_module
 from itertools import product
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._labels import positive_label
-from fairtransport.groups import make_groups
-from fairtransport.histograms import GroupHistograms
+from fairtransport.groups import Groups, make_groups
+from fairtransport.histograms import Grid, GroupHistograms
+from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.repair.randomized_maps import SPLIT_MIX, mixed_bits
 from fairtransport.repair.stratum_maps import CountedCells, cells_of
-from fairtransport.tables import TableCounts
+from fairtransport.tables import Columns, FileTable, TableCounts
 from fairtransport.tables.files.writers import table_writer
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Sequence
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.groups import Groups
-    from fairtransport.histograms import Grid
-    from fairtransport.repair.quantile import QuantileRepair
-    from fairtransport.tables import Columns, FileTable
 
 # What a repair does to rows that it was not fitted to, estimated from histograms of folds.
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._labels import two_classes
 from fairtransport._validation import check_length, check_vector
 from fairtransport.criteria.criterion import needs_labels, resolve_criterion
 from fairtransport.groups import GroupPolicy, Groups, check_policy, read_groups
-from fairtransport.strata import make_strata
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.histograms import GroupHistograms
-    from fairtransport.strata import Strata
+from fairtransport.histograms import GroupHistograms
+from fairtransport.strata import Strata, make_strata
 
 
 def require_groups(sensitive_features: Any) -> None:

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._sklearn import NEW_GROUP_ROWS
 from fairtransport._validation import check_flag, check_vector
 from fairtransport.groups import Groups
-from fairtransport.histograms import Grid
+from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.repair._score_counts import ScoreCounts, tie_starts
 from fairtransport.repair.group_checks import MapSources, with_dropped_labels
 from fairtransport.repair.randomized_maps import RandomizedMaps
 from fairtransport.transport.line import QuantileMap, Sample, move_by_code, quantile_map, wasserstein
 from fairtransport.transport.targets import TARGET_SIZE, TARGET_WORDS, pooled, resolve_target
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.histograms import GroupHistograms
-
-    Members = tuple[int, ...]
-    MapAndRows = tuple[QuantileMap, Ints]
+Members = tuple[int, ...]
+MapAndRows = tuple[QuantileMap, Ints]
 
 LEARNED = "learned"
 UNIT = (0.0, 1.0)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numba import config
+from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._sklearn import RowScoring, fitted_summary_html, take_rows
 from fairtransport._validation import check_choice, check_length, check_real, check_vector, check_weights
 from fairtransport._warnings import FairnessWarning, warn_caller
+from fairtransport.criteria import Criterion
 from fairtransport.criteria.criterion import as_criterion, criterion_name
-from fairtransport.groups import Groups, check_policy
+from fairtransport.groups import GroupPolicy, Groups, check_policy
+from fairtransport.histograms import Grid
 from fairtransport.repair.group_checks import (
+    TrainingLabels,
     check_compared_counts,
     check_histograms,
     check_seed,
@@ -43,22 +49,9 @@ from fairtransport.repair.group_maps import (
 from fairtransport.repair.online import OnlineRepairState
 from fairtransport.repair.randomized_maps import row_draws
 from fairtransport.repair.stratum_maps import CountedCells, StratumMaps, cells_of
-from fairtransport.tables import RepairLookup
-from fairtransport.training.online import half_life_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria import Criterion
-    from fairtransport.groups import GroupPolicy
-    from fairtransport.histograms import Grid
-    from fairtransport.repair.group_checks import TrainingLabels
-    from fairtransport.strata import Strata
-    from fairtransport.tables import TableCounts
-    from fairtransport.training.online import OnlineSettings
+from fairtransport.strata import Strata
+from fairtransport.tables import RepairLookup, TableCounts
+from fairtransport.training.online import OnlineSettings, half_life_of
 
 #: Rows of a stream after which a row counts half, by default.
 HALF_LIFE = 10_000.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.model_selection import PredefinedSplit, check_cv
@@ -14,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from fairtransport._arrays import Floats
 from fairtransport._labels import check_classes, two_classes
 from fairtransport._sklearn import (
     BinaryClassifierMixin,
@@ -28,17 +30,11 @@ from fairtransport._sklearn import (
 )
 from fairtransport._validation import check_count, check_length, check_real, check_weights
 from fairtransport.criteria.criterion import criterion_name, needs_labels, resolve_criterion
-from fairtransport.groups import check_policy
+from fairtransport.groups import Groups, check_policy
 from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
 from fairtransport.training.outcome import held_out_change
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats
-    from fairtransport.groups import Groups
 
 _FOLDS = 5
 _ROWS_OF_WEIGHT = 50  # rows for each weight of a linear model, from which its scores are as those of new rows

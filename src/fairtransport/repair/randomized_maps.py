@@ -10,22 +10,17 @@ are a matrix of probabilities for each group.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_length
+from fairtransport.repair._score_counts import ScoreCounts
 from fairtransport.transport.line import QuantileMap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.repair._score_counts import ScoreCounts
-
 
 _MIN_CLASS_ROWS = 10  # least number of training rows in a class of original scores
 _SLICES = 200  # of the scores of a group, before the hull is taken

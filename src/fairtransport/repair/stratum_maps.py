@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import product
@@ -9,19 +10,16 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport.groups import GroupPolicy, Groups, make_groups
+from fairtransport.histograms import GroupHistograms
 from fairtransport.repair.group_maps import UNIT, GroupMaps, map_sizes, move_scores
 from fairtransport.strata import MOST_VALUES, Strata
 from fairtransport.transport.line import QuantileMap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.histograms import GroupHistograms
     from fairtransport.repair.group_maps import CountedRows, MapOptions, ScoredRows
 
 

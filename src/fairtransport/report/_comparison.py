@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_length, check_scores
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.groups import Groups
-
+from fairtransport.groups import Groups
 
 METRICS = {
     "error_rate": "Err-.5",

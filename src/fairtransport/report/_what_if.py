@@ -6,27 +6,23 @@ tests compare the two.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_real
+from fairtransport.auditing import Audit
 from fairtransport.auditing.proportions import Estimate, complement, extremes_confidence, ratio, share, wilson
 from fairtransport.auditing.records import Decisions
 from fairtransport.auditing.tables import RATE_NAMES
 from fairtransport.groups import MIN_GROUP_SIZE
-from fairtransport.histograms import Grid, display_range, regrid
+from fairtransport.histograms import Grid, GroupHistograms, display_range, regrid
 from fairtransport.repair.group_maps import GroupMaps, MapOptions
 from fairtransport.transport.targets import TARGET_WORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.auditing import Audit
-    from fairtransport.histograms import GroupHistograms
 
 # Histograms on as many nodes as a page needs, and the scores that repair would give them.
 

@@ -7,23 +7,27 @@ import ctypes
 import threading
 import warnings
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context, get_config
 from sklearn.base import clone, is_regressor
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.utils import check_random_state
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._labels import real_targets, two_classes
 from fairtransport._progress import progress
 from fairtransport._sklearn import (
     GROUPS_NEEDED,
     GROUPS_UNUSED,
+    Fold,
     describe_group_features,
     last_step,
     make_folds,
@@ -33,6 +37,7 @@ from fairtransport._sklearn import (
     score_with_groups,
 )
 from fairtransport._validation import check_flag, check_length, check_real, check_weights
+from fairtransport.criteria import Criterion
 from fairtransport.criteria.criterion import (
     compares_each_other,
     criterion_of,
@@ -52,21 +57,11 @@ from fairtransport.selection.frontier_result import (
     fit_along,
     path_settings,
 )
-from fairtransport.strata import make_strata
+from fairtransport.strata import Strata, make_strata
 from fairtransport.training.responses import RealResponse
+from fairtransport.transport.line import Sample
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport._sklearn import Fold
-    from fairtransport.criteria import Criterion
-    from fairtransport.strata import Strata
-    from fairtransport.transport.line import Sample
-
-    Compared: TypeAlias = tuple[Criterion, Ints | None, Strata | None]
+Compared: TypeAlias = tuple[Criterion, Ints | None, Strata | None]
 
 # Errors of models on held-out rows: of classifiers, or of regressors; ``halves`` is a binary y to stratify folds by.
 

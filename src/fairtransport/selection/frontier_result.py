@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._extras import make_frame, render
 from fairtransport._sklearn import fit_model, last_step, take_rows
 from fairtransport._validation import check_choice, check_real
@@ -21,11 +23,6 @@ from fairtransport.repair import (
     QuantileRepairClassifier,
     QuantileRepairRegressor,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fairtransport._arrays import Floats, Ints
 
 # Fits of one estimator along a path of values of its parity parameter.
 

@@ -25,29 +25,22 @@ import zlib
 from collections import OrderedDict, deque
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fairtransport.serving._answers import Answer
-from fairtransport.serving._counters import ScoreCounts
+from fairtransport.serving._counters import RequestCounts, ScoreCounts
 from fairtransport.serving._models import ServedModel
 from fairtransport.serving.bodies import RequestError, in_worker, read_rows
+from fairtransport.serving.settings import ServerSettings
 from fairtransport.storage import write_atomically
-from fairtransport.stream import ContinualAdjuster, StoreError
-from fairtransport.stream.input import input_schema_for
+from fairtransport.stream import AdjustmentReport, ContinualAdjuster, StoreError
+from fairtransport.stream.input import InputBatch, input_schema_for
 from fairtransport.stream.loop import MissingGroups, adjust_batch
 from fairtransport.tabular.cells import RowCells, join_cells
-from fairtransport.tabular.rows import RowReason, by_kind
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from fairtransport.serving._counters import RequestCounts
-    from fairtransport.serving.settings import ServerSettings
-    from fairtransport.stream import AdjustmentReport
-    from fairtransport.stream.input import InputBatch
-    from fairtransport.tabular.rows import Replaced
+from fairtransport.tabular.rows import Replaced, RowReason, by_kind
 
 # Answers that were given, by the keys of their requests, so that a request that is sent again gets the same answer.
 

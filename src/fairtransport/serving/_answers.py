@@ -6,20 +6,17 @@ import contextlib
 import csv
 import io
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from starlette.responses import Response
 
+from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport.serving.bodies import FORMATS, RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fairtransport._arrays import Floats
-    from fairtransport.tabular.rows import RowReason
+from fairtransport.tabular.rows import RowReason
 
 
 @dataclass(frozen=True)

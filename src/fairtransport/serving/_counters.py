@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport.tabular.rows import REPLACED, ReasonKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from fairtransport._arrays import Floats, Ints
     from fairtransport.serving._answers import Answer
 
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from fairtransport._arrays import Ints
 from fairtransport._columns import default_names
 from fairtransport.persistence import load
+from fairtransport.serving.settings import ServerSettings
 from fairtransport.tabular import InputColumn, RowScorer
 from fairtransport.tabular.cells import WantedColumns
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from fairtransport._arrays import Ints
-    from fairtransport.serving.settings import ServerSettings
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ import logging
 import signal
 import threading
 import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,26 +23,20 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
+from fairtransport._arrays import Floats
 from fairtransport._validation import describe_error
 from fairtransport.serving._adjusting import AdjustedScoring
 from fairtransport.serving._answers import Answer, answer_format, make_response
-from fairtransport.serving._counters import LATENCY_BOUNDS, REASONS, STATUSES, RequestCounts, ScoreCounts
+from fairtransport.serving._counters import LATENCY_BOUNDS, REASONS, STATUSES, RequestCounts, ScoreCounts, SharedCounts
 from fairtransport.serving._models import ServedModel
 from fairtransport.serving.bodies import FORMATS, RequestError, in_worker, read_rows
 from fairtransport.serving.documentation import documentation_routes, openapi_document
 from fairtransport.serving.live_page import LiveView
-from fairtransport.serving.settings import BearerToken, LocalHosts, SecurityHeaders
+from fairtransport.serving.settings import BearerToken, LocalHosts, SecurityHeaders, ServerSettings
 from fairtransport.tabular.rows import REPLACED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
-    from pathlib import Path
-
     from starlette.types import Receive, Scope, Send
-
-    from fairtransport._arrays import Floats
-    from fairtransport.serving._counters import SharedCounts
-    from fairtransport.serving.settings import ServerSettings
 
 # Scores for requests, by the model as it is in its file.
 

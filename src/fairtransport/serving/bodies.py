@@ -6,8 +6,9 @@ import csv
 import io
 import json
 import struct
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from anyio import to_thread
 
@@ -16,17 +17,13 @@ from fairtransport._extras import load_extra
 from fairtransport.tabular.cells import (
     RowCells,
     UnreadableRowError,
+    WantedColumns,
     cells_of_fields,
     cells_of_objects,
     check_header,
     decode_object,
 )
 from fairtransport.tabular.rows import ReasonKind, RowReason
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fairtransport.tabular.cells import WantedColumns
 
 _SMALL_BODY = 2**13  # bytes up to which a body is read in the event loop
 Result = TypeVar("Result")

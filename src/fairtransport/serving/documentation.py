@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from html import escape
 from importlib import resources
 from string import Template
@@ -13,14 +14,11 @@ from starlette.routing import Route
 
 from fairtransport import __version__
 from fairtransport.report.style.web_pages import base_style
+from fairtransport.serving._models import ServedModel
+from fairtransport.tabular import InputColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from starlette.requests import Request
-
-    from fairtransport.serving._models import ServedModel
-    from fairtransport.tabular import InputColumn
 
 
 def openapi_document(model: ServedModel, *, keyed: bool = False) -> dict[str, Any]:

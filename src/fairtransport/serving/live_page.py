@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 import json
 import math
+import socket
 import threading
 import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from importlib import resources
@@ -33,9 +35,6 @@ from fairtransport.serving._sockets import listen, make_config
 from fairtransport.serving.settings import LocalHosts, SecurityHeaders, local_names
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-
     from starlette.requests import Request
 
 # Data of the live page: snapshots as JSON, with a color for each group.

@@ -7,10 +7,12 @@ import logging
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,15 +23,10 @@ from fairtransport.serving._counters import SharedCounts
 from fairtransport.serving._models import ServedModel
 from fairtransport.serving._sockets import is_loopback, listen, make_config
 from fairtransport.serving.app import create_app
-from fairtransport.serving.settings import local_names
+from fairtransport.serving.settings import ServerSettings, local_names
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Iterator
-
     from starlette.applications import Starlette
-
-    from fairtransport.serving.settings import ServerSettings
 
 
 _LOG = logging.getLogger("fairtransport.serving")

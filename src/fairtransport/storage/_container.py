@@ -18,21 +18,18 @@ import re
 import stat
 import struct
 import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.typing import NDArray
 
 from fairtransport._extras import load_extra
 from fairtransport.storage._atomic import create_file
 from fairtransport.storage.schema import MAX_BYTES, MAX_DIMENSION, MAX_PARTS, ModelFileError, from_json, to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
 
 # Zip archives without compression, of one form: equal parts give equal bytes, and no other bytes are read.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import os
 import threading
 import time
 from operator import attrgetter
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,15 +18,11 @@ from fairtransport.persistence import unpack_model
 from fairtransport.storage import ModelFileError
 from fairtransport.stream._line_file import StoreError
 from fairtransport.stream._monitor import MONITOR_BINS
-from fairtransport.stream._scorers import scorer_for
+from fairtransport.stream._scorers import Scorer, scorer_for
 from fairtransport.stream._state import AdjusterOptions, StreamState, Version, utc_now
 from fairtransport.stream._store import Store
 
 if TYPE_CHECKING:
-    import os
-    from types import TracebackType
-
-    from fairtransport.stream._scorers import Scorer
     from fairtransport.stream._state import AdjustmentReport
 
 PAGE_BINS = 50  # of the histograms on the live page

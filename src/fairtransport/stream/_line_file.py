@@ -6,14 +6,11 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairtransport.storage import sync_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _HINT = "the last checkpoint is intact. Free disk space, then resume"
 _BLOCK = 1 << 20

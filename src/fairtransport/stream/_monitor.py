@@ -16,15 +16,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.groups import Groups
+from fairtransport._arrays import Floats, Ints
+from fairtransport.groups import Groups
 
 #: Bins of a histogram; the error of a distance is at most 1 / 200 of the range.
 MONITOR_BINS = 200

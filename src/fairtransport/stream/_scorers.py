@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._columns import short_type
 from fairtransport._sklearn import last_step, model_scores, needs_groups, policy_of
 from fairtransport.criteria.criterion import criterion_name, needs_labels
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
 from fairtransport.linear import TransportClassifier, TransportRegressor
+from fairtransport.linear.online import OnlineState
 from fairtransport.persistence import pack_model, unpack_model
 from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, QuantileRepairRegressor
 from fairtransport.tabular import RowScorer
 from fairtransport.transport.line import QuantileMap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.linear.online import OnlineState
 
 _UNNAMED = ("sensitive_feature_0",)
 _NAMES_OF_SCALE = (("y_mean_", "y_center_"), ("y_std_", "y_scale_"))  # of linear models, and of boosted trees

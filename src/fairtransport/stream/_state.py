@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats
 from fairtransport._columns import short_type
 from fairtransport._sklearn import n_rows, take_rows
 from fairtransport._validation import check_choice, check_count, check_real
-from fairtransport.groups import UNKNOWN_GROUPS
+from fairtransport.groups import UNKNOWN_GROUPS, Groups
+from fairtransport.storage import Container
 from fairtransport.stream._monitor import MONITOR_BINS, DriftAlarm, Monitor, weighted_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
-    from fairtransport.groups import Groups
-    from fairtransport.storage import Container
-    from fairtransport.stream._scorers import Scorer
+from fairtransport.stream._scorers import Scorer
 
 # History of a stream in at most 2,000 points.
 

@@ -37,10 +37,12 @@ import os
 import re
 import secrets
 import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairtransport._warnings import warn_caller
 from fairtransport.storage import (
@@ -55,11 +57,6 @@ from fairtransport.storage import (
 )
 from fairtransport.storage.schema import from_json
 from fairtransport.stream._line_file import LineFile, StoreError, StoreWarning
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from numpy.typing import NDArray
 
 # Journal of a stream: one line of JSON for each batch, with a checksum that reveals incomplete lines.
 

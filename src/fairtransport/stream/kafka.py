@@ -8,16 +8,14 @@ to the group for whoever watches its lag; with an output topic they are committe
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from fairtransport._extras import load_extra
 from fairtransport.stream._line_file import NoFile, StoreError
 from fairtransport.stream.input import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 _POLL_INTERVAL = 0.1  # seconds
 _AT_ONCE = 1000  # messages that are polled at once

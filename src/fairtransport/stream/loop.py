@@ -12,26 +12,23 @@ import errno
 import json
 import os
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from fairtransport._columns import say_columns
+from fairtransport.stream._adjuster import ContinualAdjuster
 from fairtransport.stream._line_file import LineFile, NoFile, StoreError
-from fairtransport.stream.input import BatchReader
+from fairtransport.stream._state import AdjustmentReport
+from fairtransport.stream.input import BatchReader, InputBatch, InputSchema, Source
 from fairtransport.tables.column_roles import suggest_names
-from fairtransport.tabular.rows import REPLACED
+from fairtransport.tabular.rows import REPLACED, RowReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from fairtransport.stream._adjuster import ContinualAdjuster
-    from fairtransport.stream._state import AdjustmentReport
-    from fairtransport.stream.input import InputBatch, InputSchema, Source
     from fairtransport.stream.kafka import TopicOutput
-    from fairtransport.tabular.rows import RowReason
 
 # Warnings about an input without groups: its rows are scored, but the model cannot be adjusted to them.
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 import inspect
 import types
 import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 
-from fairtransport.histograms import SLACK
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from fairtransport.histograms import Grid
+from fairtransport.histograms import SLACK, Grid
 
 # Errors of Dask tasks whose messages may quote values; others, such as a missing file, do not.
 _QUOTING_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError)

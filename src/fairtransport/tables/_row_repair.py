@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice
+from fairtransport.groups import Groups
 from fairtransport.histograms import SLACK, Grid
 from fairtransport.storage import write_atomically
 from fairtransport.tables._engines import (
@@ -31,16 +36,7 @@ from fairtransport.tables._engines import (
     sum_partitions,
 )
 from fairtransport.tables.column_roles import Columns, check_columns, free_name, open_table
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-    from typing import Self
-
-    from fairtransport._arrays import Floats
-    from fairtransport.groups import Groups
-    from fairtransport.transport.line import QuantileMap
+from fairtransport.transport.line import QuantileMap
 
 # Join of a table with a small one on the columns of the groups, with types that compare alike on every engine.
 

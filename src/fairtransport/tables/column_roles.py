@@ -6,23 +6,19 @@ Error messages contain names of columns and counts, never a value.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import narwhals as nw
 import numpy as np
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._labels import task_of_numbers
 from fairtransport.strata import MOST_VALUES, count_ranges
 from fairtransport.tables._engines import NumberedTable, collect, count_first_partitions, is_finite, schema_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from typing import Self
-
-    from fairtransport._arrays import Floats, Ints
 
 #: Number of first rows that are checked for identifiers before all rows are grouped.
 PROBED = 1 << 17

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._labels import TASKS, label_text, positive_label
 from fairtransport._validation import OTHER_RANGES, check_choice
-from fairtransport.groups import GroupPolicy, check_policy, make_groups, missing_values_error
-from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
+from fairtransport.groups import GroupPolicy, Groups, check_policy, make_groups, missing_values_error
+from fairtransport.histograms import DEFAULT_BINS, Grid, GroupHistograms, count_entries
 from fairtransport.strata import Strata
 from fairtransport.tables._engines import (
     HIGHEST,
+    NumberedTable,
     choose_code,
     code_missing,
     collect,
@@ -38,16 +41,6 @@ from fairtransport.tables.column_roles import (
     range_of,
     refuse_identifiers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.groups import Groups
-    from fairtransport.histograms import GroupHistograms
-    from fairtransport.tables._engines import NumberedTable
 
 # Bins for scores without known bounds: found from quantiles of the column, counted on the engine.
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fairtransport._arrays import Bools
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice, check_count, check_flag
-from fairtransport.tabular.column_plans import ColumnRules, LeftOut, plan_column, read_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Bools
-    from fairtransport.tabular.column_plans import ColumnPlan
+from fairtransport.tabular.column_plans import ColumnPlan, ColumnRules, LeftOut, plan_column, read_table
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):

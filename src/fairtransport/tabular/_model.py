@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._sklearn import fit_model, model_scores, needs_groups, policy_of, take_rows, takes
 from fairtransport._validation import check_flag, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria.criterion import criterion_of
-from fairtransport.groups import GroupPolicy, check_policy, missing_values_error
+from fairtransport.groups import GroupPolicy, Groups, check_policy, missing_values_error
 from fairtransport.selection import frontier
+from fairtransport.strata import Strata
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._row_scorer import RowScorer
-from fairtransport.tabular.column_plans import encode_text, parse_numbers, read_table
+from fairtransport.tabular.column_plans import ColumnPlan, encode_text, parse_numbers, read_table
 from fairtransport.tabular.input_columns import InputColumn
 from fairtransport.tabular.label_columns import order_labels, read_classes, read_numbers
 from fairtransport.tabular.rows import ReasonKind, RowScores, TableRows, count_rows, find_numeric
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.groups import Groups
-    from fairtransport.strata import Strata
-    from fairtransport.tabular.column_plans import ColumnPlan
 
 # Columns that give the label away.
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._sklearn import last_step, model_scores, needs_groups, take_rows, takes
 from fairtransport._validation import check_choice
-from fairtransport.groups import UNKNOWN_GROUPS
+from fairtransport.groups import UNKNOWN_GROUPS, Groups
 from fairtransport.repair import QuantileRepair, TableRepair
+from fairtransport.strata import Strata
 from fairtransport.tables.column_roles import suggest_names
 from fairtransport.tabular.column_plans import (
     UNREADABLE,
@@ -36,15 +40,6 @@ from fairtransport.tabular.rows import (
     separate_failures,
     unreadable_cell,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.groups import Groups
-    from fairtransport.strata import Strata
 
 _MAX_CALLS = 300  # of a model, to find the rows that make it fail
 

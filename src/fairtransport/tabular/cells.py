@@ -8,22 +8,18 @@ takes for equal, are not confused. `fairtransport.tabular.RowScorer.read` turns 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Ints
 from fairtransport.tabular.column_plans import normalize_text
 from fairtransport.tabular.rows import ReasonKind, RowReason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Ints
 
 #: Columns that an input may have besides those of the model; more of them are refused while they are read.
 MAX_FURTHER_COLUMNS = 10_000

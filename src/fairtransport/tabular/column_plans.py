@@ -7,23 +7,18 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._columns import by_name, distinct_values
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport.groups import Groups
+from fairtransport.groups import Groups
 
 # Parsing of raw cells as text, numbers and dates.
 

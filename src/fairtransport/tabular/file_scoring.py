@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fairtransport._validation import check_real
+from fairtransport.tables import FileTable
+from fairtransport.tabular._row_scorer import RowScorer
 from fairtransport.tabular.rows import by_kind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from fairtransport.tables import FileTable
-    from fairtransport.tabular._row_scorer import RowScorer
 
 
 def collect_file(table: FileTable, *, guess: bool = False, on_progress: Callable[[float], None] | None = None) -> Any:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import r2_score, roc_auc_score
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._sklearn import take_rows
 from fairtransport._validation import check_real
 from fairtransport.criteria.criterion import criterion_of
-from fairtransport.groups import MIN_GROUP_SIZE, make_groups
+from fairtransport.groups import MIN_GROUP_SIZE, Groups, make_groups
 from fairtransport.metrics import (
     conditional_disparity,
     error_rate,
@@ -23,18 +26,9 @@ from fairtransport.metrics import (
     separation_disparity,
 )
 from fairtransport.strata import make_strata
+from fairtransport.tabular._model import TableModel
 from fairtransport.tabular.column_plans import encode_text, read_table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.groups import Groups
-    from fairtransport.tabular._model import TableModel
-    from fairtransport.tabular.rows import TableRows
-
+from fairtransport.tabular.rows import TableRows
 
 TOO_SMALL = "of groups too small to be compared"
 _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12

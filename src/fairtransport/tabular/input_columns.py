@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import take_rows
 from fairtransport.tabular.column_plans import UNSEEN, known_categories, match_column, parse_numbers
 from fairtransport.tabular.rows import ReasonKind, RowReason, unreadable_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
     from fairtransport.tabular.rows import SetAside
 
     Steps = tuple[Any, ...]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._labels import positive_label, task_of_numbers
 from fairtransport.tabular.column_plans import encode_text, known_texts, normalize_text, number_parser, parse_numbers
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
 
 
 def read_classes(column: Any, name: str, classes: NDArray[Any]) -> tuple[Ints, Bools]:

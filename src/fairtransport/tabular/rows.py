@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport.tabular.column_plans import (
     RARE_OR_UNSEEN,
     UNREADABLE,
@@ -18,14 +21,7 @@ from fairtransport.tabular.column_plans import (
     plan_column,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
-
-    Replaced = dict[tuple[str, str], Ints]  # rows by kind and column
+Replaced = dict[tuple[str, str], Ints]  # rows by kind and column
 
 
 def find_numeric(

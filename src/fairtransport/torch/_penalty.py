@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import distributed, nn
+from torch import Tensor, distributed, nn
 from torch.autograd.function import once_differentiable
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_count, check_flag, check_length, check_real
+from fairtransport.criteria import Criterion
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import (
     EACH_OTHER,
@@ -18,8 +21,9 @@ from fairtransport.criteria.criterion import (
     needs_labels,
     weigh_by_reliability,
 )
-from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, as_distance
+from fairtransport.criteria.distance import ContinuousDistance, DiscreteDistance, Distance, as_distance
 from fairtransport.criteria.penalty import DiscretePenalty, information_of_features
+from fairtransport.groups import Groups
 from fairtransport.torch._rows import (
     InvalidRows,
     Layers,
@@ -33,17 +37,6 @@ from fairtransport.torch._rows import (
 from fairtransport.torch._target import Target
 from fairtransport.torch._transport import Batch, Coupling, Duals, Pairing, SortedRows, cell_offsets
 from fairtransport.transport.targets import TARGET_SIZE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Self
-
-    from torch import Tensor
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria import Criterion
-    from fairtransport.criteria.distance import Distance
-    from fairtransport.groups import Groups
 
 # Rows of all ranks of a distributed run, gathered.
 

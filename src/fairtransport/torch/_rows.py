@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_count, check_real, check_scores, check_vector
+from fairtransport.criteria import Criterion
 from fairtransport.criteria.criterion import needs_labels
 from fairtransport.criteria.penalty import UNIT_DEVIATION
 from fairtransport.groups import Groups
 from fairtransport.transport.line import Sample
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria import Criterion
 
 _POLL_INTERVAL = 8  # calls: each transfer of the counts costs time on the host
 

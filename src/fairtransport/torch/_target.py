@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from fairtransport._arrays import Floats
 from fairtransport.criteria.criterion import EACH_OTHER
-from fairtransport.torch._rows import to_numpy
+from fairtransport.torch._rows import ScoreScale, to_numpy
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import TARGET_WORDS, pointwise_mean, pointwise_median, resolve_target
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
-
-    from fairtransport._arrays import Floats
-    from fairtransport.torch._rows import ScoreScale
 
 _MAX_POINTS = 512  # of a target given as an array
 

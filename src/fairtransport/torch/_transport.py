@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from fairtransport.criteria.distance import ContinuousDistance
+from fairtransport.torch._rows import Layers
 from fairtransport.transport.dual import (
     DualProblem,
     DualState,
@@ -20,12 +21,6 @@ from fairtransport.transport.dual import (
     point_slope,
 )
 from fairtransport.transport.fourier import FourierFeatures
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from fairtransport.criteria.distance import ContinuousDistance
-    from fairtransport.torch._rows import Layers
 
 _MAX_PROBLEMS = 2_500
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_choice, check_real
-from fairtransport.criteria.criterion import chance_spreads
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.criterion import ComparedStrata, chance_spreads
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.metrics.ranks import pooled_ranks
+from fairtransport.training.responses import ScoredResponse
 from fairtransport.transport.line import Sample
 from fairtransport.transport.regularizers import mixed_logits
 from fairtransport.transport.targets import w2_barycenter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria.comparisons import Comparisons
-    from fairtransport.criteria.criterion import ComparedStrata
-    from fairtransport.training.responses import ScoredResponse
 
 _MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # of a standard normal number
 _UNIFORM_SPREAD = np.pi / 8.0  # of uniform ranks: the integral of sqrt(u (1 - u))

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._warnings import FairnessWarning, warn_caller
-from fairtransport.criteria.criterion import criterion_text, needs_labels
+from fairtransport.criteria import Criterion
+from fairtransport.criteria.comparisons import Comparisons
+from fairtransport.criteria.criterion import ComparedStrata, criterion_text, needs_labels
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.metrics.ranks import pooled_ranks
-from fairtransport.training.evaluation import share_kept
-from fairtransport.training.responses import ScoredClasses
+from fairtransport.training.evaluation import ScoreEvaluator, ScoreMetrics, share_kept
+from fairtransport.training.responses import ScoredClasses, ScoredResponse
 from fairtransport.training.weight_path import MIN_INFORMATION
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.criteria import Criterion
-    from fairtransport.criteria.comparisons import Comparisons
-    from fairtransport.criteria.criterion import ComparedStrata
-    from fairtransport.training.evaluation import ScoreEvaluator, ScoreMetrics
-    from fairtransport.training.responses import ScoredResponse
 
 _MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores

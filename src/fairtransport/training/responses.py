@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 from sklearn.utils import get_tags
 from sklearn.utils.validation import column_or_1d
 
+from fairtransport._arrays import Floats
 from fairtransport._columns import read_columns
 from fairtransport._labels import real_targets, two_classes
 from fairtransport._validation import check_length
-from fairtransport.criteria import DemographicParity
+from fairtransport.criteria import Criterion, DemographicParity
+from fairtransport.criteria.penalty import Duals
 from fairtransport.metrics.ranks import pooled_ranks
-from fairtransport.strata import cross_strata, make_strata
+from fairtransport.strata import Strata, cross_strata, make_strata
 from fairtransport.transport.kernels.functions import logistic_loss
 from fairtransport.transport.regularizers import AFFINE, AFFINE_SLOPE, LOGISTIC, affine_score, sigmoid
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
-    from fairtransport.criteria import Criterion
-    from fairtransport.criteria.penalty import Duals
-    from fairtransport.strata import Strata
 
 
 class ScoredResponse(ABC):

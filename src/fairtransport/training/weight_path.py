@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport._validation import check_choice, check_real
 from fairtransport.criteria.penalty import SCALES
-from fairtransport.training.evaluation import SPREADS
-
-if TYPE_CHECKING:
-    from fairtransport._arrays import Floats
-    from fairtransport.training.evaluation import ScoreEvaluator, ScoreMetrics
-    from fairtransport.training.responses import Response
+from fairtransport.training.evaluation import SPREADS, ScoreEvaluator, ScoreMetrics
+from fairtransport.training.responses import Response
 
 #: Columns of ``path_``, the path that a fitted model stores, beside the one of its loss.
 _METRICS = ("disparity", "rank_disparity", "information_kept")

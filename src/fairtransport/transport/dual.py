@@ -15,19 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Floats
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
 from fairtransport.transport._namespace import namespace
 from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import Regularizer, get_regularizer
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Floats
 
 PAIRS = ("matched", "all")
 Sampler = Callable[[int, np.random.Generator], "ArrayLike"]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
+from fairtransport._arrays import Floats
 from fairtransport._validation import check_count, check_real
 from fairtransport.transport._namespace import namespace
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike, NDArray
-
-    from fairtransport._arrays import Floats
 
 _EXACT = 1e-8  # of a cosine, on [0, 1]
 

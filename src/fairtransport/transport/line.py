@@ -6,14 +6,17 @@ share of the mass at or below it. Distances, couplings and maps therefore take o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._columns.compilation import read_only
 from fairtransport._validation import check_choice, check_count, check_real, check_vector, check_weights
 from fairtransport.transport.kernels.line import (
@@ -28,13 +31,6 @@ from fairtransport.transport.kernels.line import (
     mean_quantiles,
     split_buckets,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,21 +21,16 @@ and "COT Method".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fairtransport.transport.dual import DualState, ascend, evaluate, point_slope
+from fairtransport._arrays import Floats, Ints
+from fairtransport.transport.dual import DualProblem, DualState, ascend, evaluate, point_slope
 from fairtransport.transport.regularizers import AFFINE, LOGISTIC, score_and_slope
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.transport.dual import DualProblem
 
 #: The parameters' step does not fall below this share of the first one, however long a run goes on.
 LEAST_DECAY = 0.05

@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats
 from fairtransport._validation import check_choice
 from fairtransport.transport._namespace import namespace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
 
 #: Beyond this exponent exp(v) is continued by its tangent, which is convex and finite. At the optimum alpha is the
 #: density of the coupling with respect to the product of the marginals, far below e^10 for scores.

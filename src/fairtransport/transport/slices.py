@@ -6,14 +6,10 @@ slices that the row is part of. The compiled twins are in `fairtransport.transpo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport.transport.kernels.line import INDEX_BITS, radix_order
-
-if TYPE_CHECKING:
-    from fairtransport._arrays import Floats, Ints
 
 _FEW = 512  # values that NumPy sorts faster
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Floats
 from fairtransport._validation import check_vector, check_weights
 from fairtransport.transport._namespace import namespace, take_along
 from fairtransport.transport.line import Sample, level_grid
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Floats
-
-    Combine = Callable[[Floats, Floats], Floats]
+Combine = Callable[[Floats, Floats], Floats]
 
 
 TARGET_WORDS = ("barycenter", "barycenter_w2", "pooled")

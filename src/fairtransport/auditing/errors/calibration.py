@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -9,19 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit, logit
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport.auditing._evidence import EVERYONE
 from fairtransport.auditing.errors.separation import interval_of_norm, rate_noise
+from fairtransport.auditing.options import Options
 from fairtransport.auditing.proportions import Estimate, Tally, share
 from fairtransport.histograms import SLACK
+from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fairtransport._arrays import Floats, Ints
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.errors.separation import CorrectedEstimate
-    from fairtransport.auditing.options import Options
-    from fairtransport.transport.line import Sample
 
 # Logistic recalibration: the intercept and slope of a logistic model of labels on the logits of scores.
 

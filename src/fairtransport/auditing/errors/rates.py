@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._arrays import Bools, Floats
 from fairtransport._columns import say_columns
 from fairtransport.auditing._evidence import EVERYONE, groups_to_compare
 from fairtransport.auditing.errors.separation import interval_of_norm, rate_noise
-from fairtransport.auditing.proportions import difference, ratio, share
+from fairtransport.auditing.options import Options
+from fairtransport.auditing.proportions import Estimate, Tally, difference, ratio, share
 from fairtransport.auditing.records import RATES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fairtransport._arrays import Bools, Floats
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.errors.separation import CorrectedEstimate
-    from fairtransport.auditing.options import Options
-    from fairtransport.auditing.proportions import Estimate, Tally
     from fairtransport.auditing.records import Decisions
 
 

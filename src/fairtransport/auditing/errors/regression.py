@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,16 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
+from fairtransport._arrays import Bools, Floats
 from fairtransport.auditing.proportions import Estimate, agreeing, holm
-from fairtransport.tables.table_counts import PRODUCTS
+from fairtransport.groups import Groups
+from fairtransport.tables.table_counts import PRODUCTS, ResidualSums
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fairtransport._arrays import Bools, Floats
     from fairtransport.auditing._evidence import Rows
-    from fairtransport.groups import Groups
-    from fairtransport.tables.table_counts import ResidualSums
 
 #: The errors of a regression: root mean squared and mean absolute error, coefficient of determination, mean residual.
 REGRESSION_FIGURES = ("rmse", "mae", "r2", "mean_residual")

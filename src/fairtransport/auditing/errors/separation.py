@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats
 from fairtransport.auditing._confidence_intervals import (
     METRICS,
     PAIRS_TEST,
@@ -19,24 +22,16 @@ from fairtransport.auditing._confidence_intervals import (
 )
 from fairtransport.auditing._disparity_readings import disparity_readings
 from fairtransport.auditing._evidence import coarsen, groups_to_compare, with_label
+from fairtransport.auditing.options import Options
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.groups import GroupPolicy, make_groups
+from fairtransport.histograms import GroupHistograms
 from fairtransport.transport.line import wasserstein
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats
-
     Norm = Callable[[Floats], Floats]
-    from collections.abc import Mapping
-
     from fairtransport.auditing._evidence import CoarseHistograms, Evidence
-    from fairtransport.auditing.options import Options
     from fairtransport.auditing.records import Reading
-    from fairtransport.histograms import GroupHistograms
 
 # Confidence intervals of norms of deviations, such as the largest difference between the rates of several groups.
 

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport._text import isolated, percent, score_text
 from fairtransport.auditing.errors.separation import N_DRAWS, interval_of_norm
-from fairtransport.auditing.proportions import area_under_curve, difference
+from fairtransport.auditing.options import Options
+from fairtransport.auditing.proportions import Estimate, area_under_curve, difference
 from fairtransport.auditing.records import threshold_text
 
 if TYPE_CHECKING:
-    from fairtransport._arrays import Floats
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.errors.regression import RegressionErrors
     from fairtransport.auditing.errors.separation import CorrectedEstimate
-    from fairtransport.auditing.options import Options
-    from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData
 
 

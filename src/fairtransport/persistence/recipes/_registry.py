@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from fairtransport._validation import check_vector
+from fairtransport.groups import Groups
 from fairtransport.persistence._summaries import Change, summarise_quantiles
+from fairtransport.persistence.recipes._checks import Check
 from fairtransport.storage import ModelFileError
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import TARGET_SIZE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fairtransport.groups import Groups
-    from fairtransport.persistence.recipes._checks import Check
 
 
 @dataclass(frozen=True)

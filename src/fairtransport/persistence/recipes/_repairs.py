@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fairtransport._arrays import Ints
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.persistence._summaries import NO_CHANGE, Change, summarise_map
 from fairtransport.persistence.recipes import _checks as check
@@ -21,12 +23,7 @@ from fairtransport.repair.stratum_maps import StratumMaps
 from fairtransport.strata import Strata
 from fairtransport.transport.line import QuantileMap
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fairtransport._arrays import Ints
-
-    Summarise = Callable[..., tuple[QuantileMap, Ints, Change]]
+Summarise = Callable[..., tuple[QuantileMap, Ints, Change]]
 
 
 _ROUNDING = 1e-12  # of a range, by which a knot or an image may lie outside

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, get_tags
 
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._sklearn import (
+    Fold,
     as_features,
     content_keys,
     deal_rows,
@@ -27,12 +31,14 @@ from fairtransport._sklearn import (
 )
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
-from fairtransport.criteria import DemographicParity
+from fairtransport.criteria import Criterion, DemographicParity
+from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import as_criterion, needs_labels, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
-from fairtransport.groups import check_policy
+from fairtransport.groups import Groups, check_policy
 from fairtransport.repair._repaired_model import weight_options
 from fairtransport.repair.blind.group_model import (
+    Calibration,
     GroupModelReport,
     calibrate,
     default_group_estimator,
@@ -40,28 +46,13 @@ from fairtransport.repair.blind.group_model import (
     linear_scale,
     without_information,
 )
-from fairtransport.repair.blind.potentials import LOSSES, Potentials, make_cells, score_nodes, solve_potentials
+from fairtransport.repair.blind.potentials import LOSSES, Cells, Potentials, make_cells, score_nodes, solve_potentials
+from fairtransport.repair.blind.settings import BlindRepair
 from fairtransport.repair.group_checks import separate_groups, stratum_codes
-from fairtransport.strata import count_ranges, make_strata
-from fairtransport.training.outcome import held_out_change
+from fairtransport.strata import Strata, count_ranges, make_strata
+from fairtransport.training.outcome import HeldOutChange, held_out_change
 from fairtransport.training.weight_path import MIN_INFORMATION
 from fairtransport.transport.line import Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Bools, Floats, Ints
-    from fairtransport._sklearn import Fold
-    from fairtransport.criteria import Criterion
-    from fairtransport.criteria.comparisons import Comparisons
-    from fairtransport.groups import Groups
-    from fairtransport.repair.blind.group_model import Calibration
-    from fairtransport.repair.blind.potentials import Cells
-    from fairtransport.repair.blind.settings import BlindRepair
-    from fairtransport.strata import Strata
-    from fairtransport.training.outcome import HeldOutChange
 
 # The dual problem of blind repair: out-of-fold predictions, the slack of a limit, and held-out disparities.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,8 +13,7 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.pipeline import Pipeline
 
-if TYPE_CHECKING:
-    from fairtransport._arrays import Floats, Ints
+from fairtransport._arrays import Floats, Ints
 
 # Histogram gradient boosting of scikit-learn that takes sparse matrices, too, such as encoders return.
 

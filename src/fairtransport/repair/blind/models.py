@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from fairtransport._arrays import Floats
 from fairtransport._sklearn import BinaryClassifierMixin
 from fairtransport._validation import check_real, check_weights
 from fairtransport.repair._repaired_model import RepairedModel
@@ -16,11 +19,6 @@ from fairtransport.repair.blind._fitting import check_options, cross_fit_models,
 from fairtransport.repair.blind.settings import BlindRepair
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fairtransport._arrays import Floats
     from fairtransport.repair.blind._fitting import CrossFit, Solution
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairtransport._arrays import Floats, Ints
+from fairtransport._arrays import Floats, Ints
 
 #: What a repaired score costs: squared or logarithmic loss, or the error of the decision at one half.
 LOSSES = ("squared", "log", "zero_one")

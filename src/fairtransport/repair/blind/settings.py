@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sklearn.base import BaseEstimator
 
-if TYPE_CHECKING:
-    from fairtransport.criteria import Criterion
-    from fairtransport.groups import GroupPolicy
+from fairtransport.criteria import Criterion
+from fairtransport.groups import GroupPolicy
 
 
 class BlindRepair(BaseEstimator):

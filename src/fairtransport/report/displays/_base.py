@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport._text import shorten
+from fairtransport.auditing import Audit
+from fairtransport.groups import Groups
 from fairtransport.report.style.figures import THEMES, GroupStyle, add_grid, group_styles
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Floats
-    from fairtransport.auditing import Audit
-    from fairtransport.groups import Groups
-
-    Entries = Sequence[tuple[Any, str]]
-    Legend = tuple[Callable[[int], Entries], Entries]  # groups by the characters of a label, and what comes after
+Entries = Sequence[tuple[Any, str]]
+Legend = tuple[Callable[[int], Entries], Entries]  # groups by the characters of a label, and what comes after
 
 # Axes of the displays: font sizes that fit their width, labels, and a legend above them.
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d
 
+from fairtransport._arrays import Bools, Floats
 from fairtransport._sklearn import score_with_groups
 from fairtransport._text import score_text, shorten
 from fairtransport._validation import check_choice, check_count, check_vector
+from fairtransport.auditing import Audit
 from fairtransport.histograms import GroupHistograms, count_scores
 from fairtransport.report._what_if import score_title, shown_histograms
-from fairtransport.report.displays._base import THEME, Display, GroupLines, font_size, is_narrow, label_axes
+from fairtransport.report.displays._base import THEME, Display, GroupLines, Legend, font_size, is_narrow, label_axes
 from fairtransport.transport.targets import resolve_target
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Bools, Floats
-    from fairtransport.auditing import Audit
-    from fairtransport.report.displays._base import Legend
 
 # Kernel density estimates of scores.
 

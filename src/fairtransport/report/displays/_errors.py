@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fairtransport.auditing.tables import RATE_NAMES
 from fairtransport.histograms import display_points
 from fairtransport.report._what_if import ERROR_RATES
-from fairtransport.report.displays._base import THEME, AuditDisplay, error_bars, label_axes, percent_axis
-
-if TYPE_CHECKING:
-    from fairtransport.report.displays._base import Legend
+from fairtransport.report.displays._base import THEME, AuditDisplay, Legend, error_bars, label_axes, percent_axis
 
 
 @dataclass(eq=False, repr=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport._text import shorten
 from fairtransport._validation import check_choice
@@ -24,11 +25,6 @@ from fairtransport.report.displays._base import (
 from fairtransport.report.style.figures import group_styles
 from fairtransport.selection import Frontier, frontier
 from fairtransport.selection.frontier_result import CURVE_METRICS, DISPARITIES, REGRESSION_METRICS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fairtransport._arrays import Floats
 
 # Labels beside points, none of which covers another label, a point or a line.
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport._text import shorten
 from fairtransport._validation import check_choice
+from fairtransport.groups import Groups
+from fairtransport.report._comparison import Comparison, MethodOutcome
 from fairtransport.report.displays._base import GroupLines, line_options, plain_legend
 from fairtransport.report.style.figures import RC_PARAMS, THEMES, Theme, add_grid, group_styles
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fairtransport._arrays import Floats
-    from fairtransport.groups import Groups
-    from fairtransport.report._comparison import Comparison, MethodOutcome
 
 # Legend above the panels of methods: groups with their numbers of rows, and the target.
 

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fairtransport._arrays import Floats
 from fairtransport._sklearn import last_step
 from fairtransport._validation import check_choice, check_length, check_real, check_scores, check_vector
+from fairtransport.auditing import Audit
 from fairtransport.groups import Groups, make_groups
 from fairtransport.report._what_if import reduce_histograms, shown_histograms
-from fairtransport.report.displays._base import THEME, Display, GroupLines, is_narrow, label_axes
+from fairtransport.report.displays._base import THEME, Display, GroupLines, Legend, is_narrow, label_axes
+from fairtransport.transport.dual import DualSolution
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fairtransport._arrays import Floats
-    from fairtransport.auditing import Audit
-    from fairtransport.report.displays._base import Legend
-    from fairtransport.transport.dual import DualSolution
-
-    Curve = tuple[Floats, Floats]
+Curve = tuple[Floats, Floats]
 
 _N_POINTS = 256
 _MIN_BIN_ROWS = 5

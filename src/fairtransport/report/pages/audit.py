@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
+from fairtransport._arrays import Floats
 from fairtransport._text import count_word, number_text, one_line, percent, score_text, shorten
+from fairtransport.auditing import Audit, WithinStrata
 from fairtransport.auditing.proportions import critical_values
 from fairtransport.auditing.records import compared_groups, cut_text, points_text, scores_word, threshold_heading
 from fairtransport.auditing.result import plain_values
@@ -23,7 +27,8 @@ from fairtransport.auditing.tables import (
     two_digits,
 )
 from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
-from fairtransport.report._what_if import WhatIf, score_title
+from fairtransport.causal import CounterfactualAudit
+from fairtransport.report._what_if import NodeMasses, Outcome, WhatIf, score_title
 from fairtransport.report.pages.audit_sections import (
     collect_effect_figures,
     collect_effect_tables,
@@ -33,15 +38,6 @@ from fairtransport.report.pages.audit_sections import (
 )
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.style.figures import MOST_NAMED, GroupStyle, group_styles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from fairtransport._arrays import Floats
-    from fairtransport.auditing import Audit, WithinStrata
-    from fairtransport.causal import CounterfactualAudit
-    from fairtransport.report._what_if import NodeMasses, Outcome
 
 
 def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:

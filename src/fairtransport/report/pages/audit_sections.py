@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from fairtransport import report
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line, percent, score_text
+from fairtransport.auditing import Audit, GroupCalibration
 from fairtransport.auditing.records import compared_groups
 from fairtransport.auditing.tables import Cell, Column, Row, Table, sheet_of
 from fairtransport.auditing.text import AUDIT_TABLES, reliability_rows
+from fairtransport.causal import CounterfactualAudit, GroupEffects
 from fairtransport.report.style.figures import MOST_NAMED, figure_bytes, image_address
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from fairtransport.auditing import Audit, GroupCalibration
-    from fairtransport.causal import CounterfactualAudit, GroupEffects
 
 # Small charts, 100 by 100 with the origin at the top left: reliability curves, and distributions by outcome.
 

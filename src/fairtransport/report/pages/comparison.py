@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from fairtransport._extras import load_extra
 from fairtransport._text import isolated, plain, shorten
+from fairtransport.auditing import AuditComparison, AuditSeries, Change
 from fairtransport.auditing.comparison import comparison_tables
 from fairtransport.auditing.records import threshold_heading
 from fairtransport.auditing.series import series_table
@@ -16,12 +19,6 @@ from fairtransport.report.pages.audit import collect_common, collect_method_note
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.style.figures import figure_bytes, image_address
 from fairtransport.report.style.web_pages import render_template
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from fairtransport.auditing import AuditComparison, AuditSeries, Change
 
 # Two audits in plain words.
 

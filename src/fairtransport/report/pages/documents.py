@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from fairtransport._text import one_line, plain, shorten
+from fairtransport.auditing import Audit, AuditComparison, AuditSeries
 from fairtransport.auditing.comparison import comparison_tables
 from fairtransport.auditing.errors.summary import errors_sentence
 from fairtransport.auditing.series import series_table
-from fairtransport.auditing.tables import audit_tables, figure_tables, largest_groups
+from fairtransport.auditing.tables import Table, audit_tables, figure_tables, largest_groups
 from fairtransport.report.pages.audit import audit_styles
 from fairtransport.report.pages.comparison import comparison_verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from fairtransport.auditing import Audit, AuditComparison, AuditSeries
-    from fairtransport.auditing.tables import Table
-    from fairtransport.selection import Frontier
+from fairtransport.selection import Frontier
 
 _LINE = (
     '<svg width="28" height="8" style="margin-right:.4em"><line x1="1" y1="4" x2="27" y2="4" stroke="{0.colour}" '

@@ -5,21 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairtransport._text import count_word, one_line
-from fairtransport.report._comparison import METRICS
+from fairtransport.report._comparison import METRICS, Comparison, MethodOutcome
 from fairtransport.report.displays._method_panels import distribution_figure
 from fairtransport.report.style.figures import THEMES, figure_bytes, group_styles, image_address
 from fairtransport.report.style.web_pages import render_template
 from fairtransport.storage import write_atomically
-
-if TYPE_CHECKING:
-    import os
-
-    from fairtransport.report._comparison import Comparison, MethodOutcome
 
 # The result of a comparison in plain words.
 

@@ -6,16 +6,13 @@ import base64
 import io
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fairtransport._extras import load_extra
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fairtransport.groups import Groups
+from fairtransport.groups import Groups
 
 RC_PARAMS = {
     "font.family": "sans-serif",

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata, resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairtransport import __version__
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line
 from fairtransport.report.style.figures import THEMES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _PAGES = "fairtransport.report.pages"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from fairtransport.stream.input._line_source import MAX_LINE_BYTES
+from numpy.typing import NDArray
+
+from fairtransport.stream.input._line_source import MAX_LINE_BYTES, Source
+from fairtransport.stream.input._schema import InputBatch, InputSchema
 from fairtransport.tabular.cells import (
     RowCells,
     UnreadableRowError,
@@ -16,14 +20,6 @@ from fairtransport.tabular.cells import (
     decode_object,
 )
 from fairtransport.tabular.rows import failure_reason
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from fairtransport.stream.input._line_source import Source
-    from fairtransport.stream.input._schema import InputBatch, InputSchema
 
 
 class Parser(ABC):

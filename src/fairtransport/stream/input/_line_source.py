@@ -8,10 +8,8 @@ import select
 import stat
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 #: Length of a line in bytes; longer ones are rejected.
 MAX_LINE_BYTES = 1 << 20

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fairtransport._columns import default_names
 from fairtransport._sklearn import take_rows
-from fairtransport.stream._scorers import scorer_for
+from fairtransport.stream._scorers import Scorer, scorer_for
 from fairtransport.tabular import RowScorer
-from fairtransport.tabular.cells import WantedColumns
-from fairtransport.tabular.rows import failure_reason, separate_failures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fairtransport.stream._scorers import Scorer
-    from fairtransport.tabular.cells import RowCells
-    from fairtransport.tabular.rows import Replaced, RowReason
+from fairtransport.tabular.cells import RowCells, WantedColumns
+from fairtransport.tabular.rows import Replaced, RowReason, failure_reason, separate_failures
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr may end up in a log

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 from collections import Counter
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import narwhals as nw
 
@@ -29,18 +32,11 @@ from fairtransport.tables.files._formats import (
     with_unique_names,
 )
 from fairtransport.tables.files.engine import DEFAULT_MEMORY, MOST_EXPANSION, DecompressionGuard, Engine
-from fairtransport.tables.files.paths import find_files
+from fairtransport.tables.files.paths import FoundFile, find_files
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-    from typing import Self
-
     from fairtransport.tables.column_roles import Columns
     from fairtransport.tables.files._formats import Layout
-    from fairtransport.tables.files.paths import FoundFile
 
 # Batches of the rows of files, in their order.
 

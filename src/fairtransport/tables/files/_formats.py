@@ -13,19 +13,16 @@ import io
 import json
 import zipfile
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairtransport._extras import load_extra
 from fairtransport.tables._engines import numbers, quoted
 from fairtransport.tables.files import engine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from fairtransport.tables.files.paths import FoundFile
+from fairtransport.tables.files.paths import FoundFile
 
 #: Number of rows from which types are inferred, in formats that do not store them.
 SAMPLE = 20_480

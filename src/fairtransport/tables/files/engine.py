@@ -10,17 +10,13 @@ import contextlib
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from fairtransport._extras import load_extra
 from fairtransport._progress import progress
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fairtransport.tables.files.paths import FoundFile
-
+from fairtransport.tables.files.paths import FoundFile
 
 #: Memory limit of the engine, which writes to a temporary folder beyond it.
 DEFAULT_MEMORY = "2GiB"

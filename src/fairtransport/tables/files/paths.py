@@ -5,15 +5,11 @@ from __future__ import annotations
 import errno
 import glob
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairtransport._validation import check_choice
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 #: Formats by extension.
 FORMATS = {

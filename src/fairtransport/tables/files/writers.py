@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 
 from fairtransport._extras import load_extra
 from fairtransport._validation import check_choice
 from fairtransport.storage import replacing
 from fairtransport.tables.files.paths import FORMATS, split_suffixes
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator
-    from typing import BinaryIO
 
 
 def check_output(path: str | os.PathLike[str]) -> str:

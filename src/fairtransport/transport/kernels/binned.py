@@ -5,12 +5,10 @@ Each row belongs to one cell of rows, by its code, or to every group of its stra
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from fairtransport._arrays import Floats
 from fairtransport._columns.compilation import cached_njit
-
-if TYPE_CHECKING:
-    from fairtransport._arrays import Floats
 
 
 class CellDerivatives(NamedTuple):

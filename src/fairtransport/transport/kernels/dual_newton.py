@@ -13,15 +13,13 @@ distance.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._columns.compilation import FAST_MATH, cached_njit
 from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
-
-if TYPE_CHECKING:
-    from fairtransport._arrays import Floats, Ints
 
 #: How h depends on f: not at all, as h = -f, or as h = f.
 FREE, OPPOSITE, SAME = 0, -1, 1

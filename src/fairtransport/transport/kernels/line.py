@@ -6,17 +6,14 @@ groups times scores. The plain twins are in ``tests/transport/kernels/test_line.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._columns.compilation import FAST_MATH, cached_njit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
 
 _BLOCK = 256  # gaps that are summed before they are added to the total, so that rounding does not grow with n
 

@@ -6,16 +6,13 @@ whether a signed one counts from the end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Ints
 from fairtransport._columns.compilation import FAST_MATH, cached_njit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Ints
 
 _U, _1 = np.uint64, np.uint64(1)
 

@@ -10,22 +10,18 @@ S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 20
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Floats, Ints
 from fairtransport._columns.compilation import FAST_MATH, NO_ALLOCATION, cached_njit
+from fairtransport.transport.fourier import FeatureTable
 from fairtransport.transport.kernels.functions import chebyshev, combine, exponential, logistic, project
-from fairtransport.transport.kernels.rows import add_rows, draw_rows, draw_values, score_rows
+from fairtransport.transport.kernels.rows import Population, Rows, add_rows, draw_rows, draw_values, score_rows
 from fairtransport.transport.reference import LEAST_DECAY
 from fairtransport.transport.regularizers import AFFINE, AFFINE_SLOPE, EXPONENT_LIMIT, L2
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fairtransport._arrays import Floats, Ints
-    from fairtransport.transport.fourier import FeatureTable
-    from fairtransport.transport.kernels.rows import Population, Rows
 
 # Continuous optimal transport (COT) between two batches: one step of the dual variables, then the scores' gradient.
 
