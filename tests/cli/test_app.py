@@ -13,13 +13,6 @@ import fairtransport
 from fairtransport.cli import main
 from fairtransport.cli.app import app
 
-
-def test_version(run):
-    result = run("--version")
-    assert result.exit_code == 0
-    assert result.stdout == f"fairtransport {fairtransport.__version__}\n"
-
-
 COMMANDS = [command.name for command in app.registered_commands]
 
 

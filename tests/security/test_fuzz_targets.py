@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "fuzz"))
 import targets
 
-EXAMPLES = {"model_use": 60, "table_file": 40, "trees": 60}  # a model is used, a query started, trees read for each
+EXAMPLES = {"model_use": 60, "table_file": 40, "trees": 400}  # a model is used, a query started, trees read for each
 every = pytest.mark.parametrize("name", targets.target_names())
 
 
