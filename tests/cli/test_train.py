@@ -195,14 +195,9 @@ def test_small_groups_are_scored_and_reported(run, here, raw_people, policy, met
     assert np.isfinite(scored.scores).all()
 
 
-def with_groups(raw_people, groups):
-    frame = raw_people(len(groups)).with_columns(group=pl.Series(groups))
-    frame.write_csv("groups.csv")
-    return {"files": ["groups.csv"], "sensitive": "group"}
-
-
 def test_hostile_names_of_groups_are_only_names(run, here, raw_people):
-    result = call(run, **with_groups(raw_people, HOSTILE * 100))
+    raw_people(600).with_columns(group=pl.Series(HOSTILE * 100)).write_csv("groups.csv")
+    result = call(run, files=["groups.csv"], sensitive="group")
     assert result.exit_code == 0, result.output
     assert not any(name in result.output for name in HOSTILE)
     assert set(ft.load("model.ft").estimator_.repair_.groups_.labels) == set(HOSTILE)
