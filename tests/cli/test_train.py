@@ -117,6 +117,12 @@ def test_the_table_shows_before_and_after_at_80_columns(run, here):
     assert lines[-1] == "Written: model.ft"
 
 
+def test_other_files_are_measured_on(run, here, raw_people):
+    raw_people(500, seed=1).write_csv("new.csv")
+    shown = summary_of(call(run, "--test", "new.csv", "--json", method="lr"))
+    assert (shown["rows"], shown["held_out"]["rows"]) == (600, 500)
+
+
 @pytest.mark.parametrize("aware", [True, False])
 @pytest.mark.parametrize(
     "method", ["dpp", "lr", *(pytest.param(name, marks=pytest.mark.models) for name in ("cot", "dot"))]
