@@ -15,8 +15,8 @@ from fairtransport.auditing._confidence_intervals import (
     joint_noise_floors,
     make_norms,
 )
+from fairtransport.auditing._estimation import distribution_free_margins
 from fairtransport.auditing._evidence import coarsen
-from fairtransport.auditing._group_comparison import distribution_free_margins
 from fairtransport.auditing.proportions import Estimate, Tally, area_under_curve, difference, ratio, share
 from fairtransport.histograms import count_scores
 from fairtransport.transport.line import Sample, wasserstein

@@ -172,19 +172,6 @@ def test_the_order_of_rows_gives_the_same_model(name):
     np.testing.assert_allclose(scores(other, X, group), scores(first, X, group), atol=1e-6)
 
 
-@every
-def test_an_amount_that_is_set_after_fit_acts_at_once(name):
-    X, y, group = rows(ESTIMATORS[name])
-    model = clone(ESTIMATORS[name]).fit(X, y, sensitive_features=group)
-    full = scores(model, X, group)
-    half, plain = (scores(model.set_params(amount=amount), X, group) for amount in (0.5, 0.0))
-    fresh = clone(ESTIMATORS[name]).set_params(amount=0.5).fit(X, y, sensitive_features=group)
-    np.testing.assert_allclose(half, scores(fresh, X, group), atol=1e-12)
-    assert np.abs(full - plain).max() > 1e-3
-    with pytest.raises(ValueError, match="amount"):
-        scores(model.set_params(amount=2.0), X, group)
-
-
 def test_amounts_of_nested_repairs_act_or_are_refused():
     X, y, group = rows(LGBM)
     boosted = ft.TransportBoostingClassifier(LGBM, parity_weight=0.1, repair=ft.QuantileRepair(), random_state=0)

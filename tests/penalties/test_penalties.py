@@ -11,8 +11,8 @@ from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features
+from fairtransport.transport.line import histogram_slices
 from fairtransport.transport.regularizers import get_regularizer
-from fairtransport.transport.slices import histogram_slices
 
 SCALES = ["standardized", "score"]
 KINDS = ["discrete", *itertools.product(["l2", "entropy"], [True, False])]

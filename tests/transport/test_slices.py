@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
-from fairtransport.transport.slices import ascending_order, histogram_slices, slice_means
+from fairtransport.transport.line import ascending_order, histogram_slices, slice_means
 
 NONE = np.zeros(0)
 

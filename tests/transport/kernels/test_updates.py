@@ -9,8 +9,7 @@ from scipy import sparse
 from fairtransport import GroupPolicy
 from fairtransport.criteria.criterion import resolve_criterion
 from fairtransport.groups import make_groups
-from fairtransport.linear._sgd_solver import Objective, ParameterSteps, Trainer
-from fairtransport.linear.sgd_problem import TrainingProblem
+from fairtransport.linear.sgd_solver import Objective, ParameterSteps, Trainer, TrainingProblem
 from fairtransport.strata import make_strata
 from fairtransport.training.responses import LOSSES
 from fairtransport.transport import reference
