@@ -117,6 +117,12 @@ def test_the_table_shows_before_and_after_at_80_columns(run, here):
     assert lines[-1] == "Written: model.ft"
 
 
+def test_other_files_are_measured_on(run, here, raw_people):
+    raw_people(500, seed=1).write_csv("new.csv")
+    shown = summary_of(call(run, "--test", "new.csv", "--json", method="lr"))
+    assert (shown["rows"], shown["held_out"]["rows"]) == (600, 500)
+
+
 @pytest.mark.parametrize("aware", [True, False])
 @pytest.mark.parametrize(
     "method", ["dpp", "lr", *(pytest.param(name, marks=pytest.mark.models) for name in ("cot", "dot"))]
@@ -195,14 +201,9 @@ def test_small_groups_are_scored_and_reported(run, here, raw_people, policy, met
     assert np.isfinite(scored.scores).all()
 
 
-def with_groups(raw_people, groups):
-    frame = raw_people(len(groups)).with_columns(group=pl.Series(groups))
-    frame.write_csv("groups.csv")
-    return {"files": ["groups.csv"], "sensitive": "group"}
-
-
 def test_hostile_names_of_groups_are_only_names(run, here, raw_people):
-    result = call(run, **with_groups(raw_people, HOSTILE * 100))
+    raw_people(600).with_columns(group=pl.Series(HOSTILE * 100)).write_csv("groups.csv")
+    result = call(run, files=["groups.csv"], sensitive="group")
     assert result.exit_code == 0, result.output
     assert not any(name in result.output for name in HOSTILE)
     assert set(ft.load("model.ft").estimator_.repair_.groups_.labels) == set(HOSTILE)

@@ -77,19 +77,6 @@ def test_shares_above_nodes_are_exact():
     assert np.all(off >= np.array(true) - 1e-12)
 
 
-def test_samples_are_the_distributions():
-    scores, labels, groups, weights = rows_at_random()
-    scores = np.round(scores, 2)
-    counted = count_scores(scores, labels, sensitive_features=groups, sample_weight=weights, n_bins=100)
-    for group, sample in enumerate(counted.samples()):
-        mine = groups == group
-        assert sample.mean == pytest.approx(np.average(scores[mine], weights=weights[mine]))
-        positive = counted.class_sample(1, group)
-        both = mine & (labels == 1)
-        assert positive.mean == pytest.approx(np.average(scores[both], weights=weights[both]))
-    assert counted.sample_of_everyone().mean == pytest.approx(np.average(scores, weights=weights))
-
-
 def test_merging_equals_counting_together():
     scores, labels, groups, weights = rows_at_random()
     names = make_groups(groups)

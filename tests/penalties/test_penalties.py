@@ -144,9 +144,12 @@ def test_histograms_agree_with_rows(kind, scale):
     assert errors[1] < min(0.002, errors[0])
 
 
-def test_weights_of_rows_are_copies():
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("n_slices", [None, 16])
+def test_weights_of_rows_are_copies(kind, scale, n_slices):
     scores, comparisons = sampled()
-    times = np.random.default_rng(4).integers(1, 4, scores.size)
+    times = np.random.default_rng(4).integers(0, 4, scores.size)
     copies = np.repeat(np.arange(scores.size), times)
     cell_of_row = np.repeat(np.arange(3), [rows.size for rows in comparisons.cells])
     repeated = Comparisons.of_cells(
@@ -154,28 +157,11 @@ def test_weights_of_rows_are_copies():
     )
     weighted = Comparisons.of_cells(scores.size, comparisons.cells, comparisons.pairs, row_weights=times.astype(float))
     np.testing.assert_array_equal(weighted.sizes, repeated.sizes)
-    for n_slices, scale in itertools.product((None, 16), SCALES):
-        penalty = DiscretePenalty(n_slices=n_slices, scale=scale)
-        one, other = penalty.value_and_gradient(scores, weighted), penalty.value_and_gradient(scores[copies], repeated)
-        assert one.value == pytest.approx(other.value, abs=1e-12)
-        np.testing.assert_allclose(one.gradient, np.bincount(copies, other.gradient), atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("n_slices", [None, 16])
-def test_a_row_of_weight_zero_is_as_good_as_absent(kind, n_slices):
-    scores, comparisons = sampled()
-    weights = np.ones(scores.size)
-    weights[[3, 30, 60]] = 0.0
-    kept = np.flatnonzero(weights)
-    cell_of_row = np.repeat(np.arange(3), [rows.size for rows in comparisons.cells])[kept]
-    with_zero = Comparisons.of_cells(scores.size, comparisons.cells, comparisons.pairs, row_weights=weights)
-    without = Comparisons.of_cells(kept.size, [np.flatnonzero(cell_of_row == k) for k in range(3)], comparisons.pairs)
-    one = make_penalty(kind, n_slices=n_slices).value_and_gradient(scores, with_zero)
-    other = make_penalty(kind, n_slices=n_slices).value_and_gradient(scores[kept], without)
-    assert one.value == pytest.approx(other.value, abs=1e-9)
-    np.testing.assert_allclose(one.gradient[kept], other.gradient, atol=1e-7)
-    np.testing.assert_array_equal(one.gradient[weights == 0], 0.0)
+    one = make_penalty(kind, n_slices=n_slices, scale=scale).value_and_gradient(scores, weighted)
+    other = make_penalty(kind, n_slices=n_slices, scale=scale).value_and_gradient(scores[copies], repeated)
+    close = 1e-12 if kind == "discrete" else 1e-7  # solved duals end within a tolerance
+    assert one.value == pytest.approx(other.value, abs=close)
+    np.testing.assert_allclose(one.gradient, np.bincount(copies, other.gradient, scores.size), atol=close)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

@@ -214,20 +214,15 @@ def test_probabilities_that_tell_nothing_have_no_information_after_calibration()
 
 
 @pytest.mark.trust
-def test_tables_pipelines_sparse_features_and_names():
+def test_tables_pipelines_and_sparse_features():
     X, y, group = people(600)
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "city": np.where(X[:, 0] > 0.4, "x", "y")})
     encoder = make_pipeline(OneHotEncoder(min_frequency=10), LOGISTIC)  # sparse
     model = ft.BlindRepairClassifier(encoder).fit(table[["city"]], y, sensitive_features=group)  # the same steps
     assert model.group_estimator_.steps[0][0] == "onehotencoder"
-    assert model.feature_names_in_.tolist() == ["city"]
-    assert model.n_features_in_ == 1
-    assert set(model.predict(table[["city"]])) <= {0, 1}
     matrix = sparse.csr_array(X)
     scores = ft.BlindRepairClassifier(LOGISTIC, cv=3).fit(matrix, y, sensitive_features=group).predict_proba(matrix)
     assert np.isfinite(scores).all()
-    words = np.where(y == 1, "yes", "no")
-    assert set(blind().fit(X, words, sensitive_features=group).predict(X)) == {"no", "yes"}
 
 
 def test_small_groups_are_pooled_or_left_out():

@@ -4,21 +4,17 @@ import pickle
 import re
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from tests.worlds import people
 
@@ -120,23 +116,6 @@ def test_a_fitted_estimator_is_used_as_it_is(pipeline):
     scores = inner.predict_proba(X)[:, 1]
     repair = QuantileRepair().fit(scores[500:], sensitive_features=group[500:])
     assert np.array_equal(positive(model, X, group), repair.transform(scores, sensitive_features=group))
-
-
-@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
-def test_frames_with_words_and_missing_values_in_a_pipeline(library):
-    X, y, group = world(600)
-    X[::7, 1] = np.nan
-    colour = np.where(X[:, 2] > 0, "red", "blue").tolist()
-    frame = library({"a": X[:, 0], "b": X[:, 1], "colour": colour, "group": group.tolist()})
-    numbers = make_pipeline(SimpleImputer(), StandardScaler())
-    prepare = make_column_transformer((numbers, ["a", "b"]), (OneHotEncoder(), ["colour"]))
-    inner = make_pipeline(prepare, LogisticRegression())
-    model = QuantileRepairClassifier(inner, cv=3).fit(frame, y, sensitive_features=frame["group"])
-    out = positive(model, frame, frame["group"])
-    assert spdd(out, group) < 0.05
-    assert spdd(model.estimator_.predict_proba(frame)[:, 1], group) > 0.2
-    assert model.n_features_in_ == 4
-    assert model.feature_names_in_.tolist() == ["a", "b", "colour", "group"]
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,14 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import wasserstein_distance
 from sklearn.linear_model import LogisticRegression
 from tests import worlds
 
 import fairtransport as ft
 
+from .test_criteria import distance
+
 world = partial(worlds.people, shift=(0.8, 0.0, 0.3), coef=(1.2, 0.8, 0.0))
-
-
-def distance(scores, y, group, label):
-    return wasserstein_distance(*(scores[(group == name) & (y == label)] for name in "ab"))
 
 
 def test_the_classifier_passes_its_labels_to_the_repair():

@@ -14,12 +14,6 @@ EXAMPLES = {"model_use": 60, "table_file": 40, "trees": 400}  # a model is used,
 every = pytest.mark.parametrize("name", targets.target_names())
 
 
-def test_every_reader_has_a_target():
-    assert {"group_names", "journal", "model_file", "model_use", "stream_lines", "table_file", "table_head"} <= set(
-        targets.target_names()
-    )
-
-
 @every
 def test_seeds_are_worth_something(name):
     """Some are accepted and some refused, so that mutations begin on both sides."""

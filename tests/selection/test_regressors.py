@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -45,10 +45,7 @@ def test_the_curve_of_a_regressor():
 
 @pytest.mark.trust
 @pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
-def test_any_regressor_and_criterion(criterion):
-    repair = ft.QuantileRepairRegressor(Ridge())
-    curve = ft.frontier(repair, X, Y, sensitive_features=G, amounts=[0.0, 1.0], cv=2, random_state=0)
-    assert curve.mean("rank_disparity")[1] < 0.5 * curve.mean("rank_disparity")[0]
+def test_the_criterion_of_a_regressor(criterion):
     linear = make_pipeline(
         StandardScaler(), ft.TransportRegressor(LinearRegression(), distance="discrete", criterion=criterion)
     )

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from fairtransport.transport import slices as binned
 from fairtransport.transport.kernels.binned import (
     CellDerivatives,
     count_masses,
@@ -11,6 +10,7 @@ from fairtransport.transport.kernels.binned import (
     logit_derivatives,
     logit_derivatives_shared,
 )
+from fairtransport.transport.line import quantiles
 
 CELLS = 16
 NONE = np.zeros(0)
@@ -83,4 +83,4 @@ def test_quantiles_of_binned_scores_are_those_of_the_scores():
     masses = np.zeros((1, 257))
     count_masses(scores, np.zeros(len(scores), np.uint8), NONE, masses)
     levels = (np.arange(64) + 0.5) / 64
-    np.testing.assert_allclose(binned.quantiles(masses[0], levels), np.quantile(scores, levels), atol=1 / 256)
+    np.testing.assert_allclose(quantiles(masses[0], levels), np.quantile(scores, levels), atol=1 / 256)
