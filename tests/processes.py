@@ -30,12 +30,13 @@ def with_command(folder):
 
 
 def run_block(language, text, folder, environment):
-    """Run a block of code of a page, in Python or bash, to its end."""
+    """Run a block of code of a page, in Python or bash, to its end; return what it prints."""
     command = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
     done = subprocess.run(
-        [*command, text], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+        [*command, text], cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False, timeout=300
     )
-    assert done.returncode == 0, (text, done.stderr)
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
 def free_port():

@@ -33,13 +33,6 @@ def test_ours_pass(estimator, name):
     assert FAIR_CHECKS[name](estimator, 0.02, 0)
 
 
-def test_all_at_once():
-    told = check_fair_estimator(ft.QuantileRepairClassifier(LogisticRegression()), seed=3)
-    assert set(told) == set(FAIR_CHECKS)
-    assert "without its value" in told["unseen groups"]
-    assert told["weights"].startswith("mean change of scores")
-
-
 class Broken(ClassifierMixin, BaseEstimator):
     """A repair that breaks what it is told to."""
 

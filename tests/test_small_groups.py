@@ -11,27 +11,11 @@ from fairtransport import GroupPolicy, make_groups
 from fairtransport.groups import SMALL_GROUPS, Groups
 from fairtransport.metrics import strong_pairwise_disparity
 
-CANARY = "Tuvalu"
 MIXED = ["a"] * 5 + ["b"] * 4 + ["c"] * 2 + ["d"]
 
 
 def stored(groups):
     return Groups.from_spec(json.loads(json.dumps(groups.to_spec(), allow_nan=False)))
-
-
-def test_keep_returns_the_same_groups():
-    groups = make_groups(MIXED)
-    assert groups.settle("keep", 30) is groups
-    assert groups.settle("pool", 1) is groups
-    assert groups.settle("drop", 1) is groups
-
-
-def test_pool_joins_small_groups_behind_the_others():
-    pooled = make_groups(MIXED).settle("pool", 3)
-    assert pooled.labels == pooled.names == ("a", "b", SMALL_GROUPS)
-    assert pooled.counts.tolist() == [5, 4, 3]
-    assert pooled.rows[2].tolist() == [9, 10, 11]
-    assert (pooled.pooled, pooled.dropped, pooled.pools) == (("c", "d"), (), (SMALL_GROUPS,))
 
 
 def test_a_single_small_group_and_all_small_groups_are_pooled_as_well():
@@ -132,29 +116,3 @@ def test_no_row_is_lost_and_no_group_left_small(values, least):
     assert dropped.counts.sum() == sum(size for size in groups.counts if size >= least)
     for settled in (pooled, dropped):
         assert stored(settled).encode(values) == settled
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"pooled": ["x"]},
-        {"pools": ["a"]},
-        {"pooled": ["x"], "pools": ["y"]},
-        {"pooled": ["a"], "pools": ["b"]},
-        {"dropped": ["a"]},
-        {"dropped": [["x", "y"]]},
-        {"dropped": 3},
-    ],
-)
-def test_a_spec_that_does_not_fit_is_refused(change):
-    with pytest.raises(ValueError, match="spec"):
-        Groups.from_spec(make_groups(["a", "b"]).to_spec() | change)
-
-
-@pytest.mark.parametrize(
-    ("policy", "least", "error"),
-    [("merge", 3, ValueError), (None, 3, ValueError), ("pool", 0, ValueError), ("pool", 2.5, TypeError)],
-)
-def test_options_are_checked(policy, least, error):
-    with pytest.raises(error, match=r"small|min_size"):
-        make_groups(MIXED).settle(policy, least)

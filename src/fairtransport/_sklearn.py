@@ -193,7 +193,7 @@ def fitted_summary_html(groups: Groups | None, describe: Callable[[], Sequence[s
 # Cross-validation splits in which every group has training rows and held-out rows.
 
 
-_UNITS_OF_PART = 5  # equal rows of a cell stay together where as many for each part would make the cell
+_UNITS_OF_PART = 5  # different rows of a cell for each part, from which on equal rows stay together
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +280,8 @@ def deal_rows(keys: Floats, labels: NDArray[Any], groups: Ints, n_parts: int, rn
     """Return the part of each row: labels within groups are spread evenly, and rows with one key stay together.
 
     So weight k is k copies, and neither the order of rows nor the numbers of groups decide; and equal rows with
-    different labels are not told apart by their parts. A key that many rows of a group have with a label is spread.
+    different labels are not told apart by their parts. A key that many rows of a group have with a label is
+    spread, and so are all where there are few.
     """
     order = np.lexsort((keys, labels, groups))
     keys, labels, groups = keys[order], labels[order], groups[order]
@@ -288,7 +289,10 @@ def deal_rows(keys: Floats, labels: NDArray[Any], groups: Ints, n_parts: int, rn
     of_cell = of_group | np.append(True, labels[1:] != labels[:-1])
     of_key = of_cell | np.append(True, keys[1:] != keys[:-1])
     group, cell, key = (np.cumsum(starts) - 1 for starts in (of_group, of_cell, of_key))
-    is_spread = _UNITS_OF_PART * n_parts * np.bincount(key)[key] > np.bincount(cell)[cell]
+    enough, n_equal = _UNITS_OF_PART * n_parts, np.bincount(key)[key]
+    is_spread = (np.bincount(cell, of_key)[cell] < enough) | (
+        (n_equal >= enough) & (n_equal * enough > np.bincount(cell)[cell])
+    )
     lowest = np.minimum.reduceat(keys, np.flatnonzero(of_group))
     rank = np.argsort(np.lexsort((np.bincount(group[of_key]), lowest)))[group]  # groups by their content
     by_unit = np.lexsort((labels, rank, keys, is_spread))

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from tests.auditing.rows import quick, rows_at_random
 
 import fairtransport as ft
-from fairtransport import GroupPolicy, metrics
+from fairtransport import metrics
 from fairtransport.auditing import Inference
 
 CANARY = 0.123454321
@@ -296,19 +296,6 @@ def test_another_range_changes_units_and_no_share():
     assert wide.thresholds[0].ratio.value == pytest.approx(unit.thresholds[0].ratio.value)
     assert wide.readings[SPDD].high == pytest.approx(unit.readings[SPDD].high, abs=1e-3)
     assert ft.audit(4 * scores, sensitive_features=groups, range=(0, 4), **QUICK).thresholds[0].threshold == 2.0
-
-
-def test_overlapping_groups():
-    rng = np.random.default_rng(0)
-    table = {"race": rng.choice(["B", "W"], 300), "sex": rng.choice(["F", "M"], 300)}
-    scores = rng.random(300)
-    result = ft.audit(scores, sensitive_features=table, groups=ft.GroupPolicy(crossed=False), **QUICK)
-    assert result.metrics == pytest.approx(
-        metrics.disparities(scores, sensitive_features=table, groups=GroupPolicy(crossed=False))
-    )
-    assert [group.name for group in result.groups] == ["race=B", "race=W", "sex=F", "sex=M"]
-    assert result.readings[SPDD].p_value > 0.01
-    assert result.rows == 300
 
 
 def test_a_seed_fixes_it():

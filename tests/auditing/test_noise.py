@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest
-from sklearn.metrics import roc_auc_score
 
 from fairtransport import metrics
 from fairtransport.auditing._confidence_intervals import (
@@ -16,8 +15,8 @@ from fairtransport.auditing._confidence_intervals import (
     joint_noise_floors,
     make_norms,
 )
+from fairtransport.auditing._estimation import distribution_free_margins
 from fairtransport.auditing._evidence import coarsen
-from fairtransport.auditing._group_comparison import distribution_free_margins
 from fairtransport.auditing.proportions import Estimate, Tally, area_under_curve, difference, ratio, share
 from fairtransport.histograms import count_scores
 from fairtransport.transport.line import Sample, wasserstein
@@ -200,17 +199,6 @@ def test_a_ratio_to_nothing():
     assert np.isnan(found.value)
     assert (found.low, found.high) == (0.0, np.inf)
     assert ratio(Estimate(0.5, 0.4, 0.6), Estimate(0.1, 0.0, 0.3)).high == np.inf
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_area_is_sklearns(weighted):
-    rng = np.random.default_rng(0)
-    scores, labels = np.round(rng.random(200), 1), rng.integers(0, 2, 200)
-    weights = rng.random(200) if weighted else np.ones(200)
-    negatives, positives = (Sample.from_values(scores[labels == k], weights[labels == k]) for k in (0, 1))
-    found = area_under_curve(negatives, positives, (100, 100), 0.95)
-    assert found.value == pytest.approx(roc_auc_score(labels, scores, sample_weight=weights), abs=1e-12)
-    assert found.low < found.value < found.high
 
 
 def test_the_area_covers():

@@ -163,25 +163,6 @@ def test_no_penalty_if_groups_differ_by_chance_only(data):
     assert model.parity_weight_ == 0.0
 
 
-@pytest.mark.models
-def test_frontier_varies_the_weight_and_the_repair(data):
-    curve = ft.frontier(
-        TransportBoostingClassifier(LIGHT), data.X, data.y, sensitive_features=data.group,
-        parity_weights=[0.0, 1.0], cv=2, random_state=0, n_jobs=2,
-    )  # fmt: skip
-    assert curve.situation == "blind"
-    none, most = curve.table()["pairwise_disparity"]
-    assert most < 0.5 * none
-    assert isinstance(curve.choose(max_disparity=float(most)), TransportBoostingClassifier)
-    repaired = ft.frontier(
-        TransportBoostingClassifier(LIGHT, parity_weight=0.05, repair=QuantileRepair()),
-        data.X, data.y, sensitive_features=data.group,
-        parameter="repair__amount", values=[0.0, 1.0], cv=2, random_state=0,
-    )  # fmt: skip
-    assert repaired.situation == "aware"
-    assert repaired.table()["pairwise_disparity"][1] < 0.07
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

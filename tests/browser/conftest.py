@@ -9,6 +9,15 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import sync_playwright
 
+#: Names that a page must show as text.
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "=cmd()",
+    "\U0001f600 \U0001f469\u200d\U0001f680",
+    "x" * 300,
+    "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd \u202eevil",
+    '"><img src=x onerror=alert(2)>',
+)
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 from scipy.stats import wasserstein_distance
+from tests.browser.conftest import HOSTILE
 
 from fairtransport.serving.live_page import serve_page
 
@@ -80,20 +81,11 @@ def snapshot(batches=400, *, names=NAMES, jump=250, duals=True, target=True, **c
     }
 
 
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "=cmd()",
-    "\U0001f600 \U0001f469\u200d\U0001f680",
-    "x" * 300,
-    "\u05e9\u05dc\u05d5\u05dd \u202eevil",
-    '"><img src=x onerror=alert(2)>',
-    "__proto__",
-)
 MANY = tuple(f"Region {k}, people with a rather long name" for k in range(60))
 SNAPSHOTS = {
     "four": {},
     "sixty": {"names": MANY},
-    "hostile": {"names": HOSTILE, "title": "<img src=x onerror=alert(3)>"},
+    "hostile": {"names": (*HOSTILE, "__proto__"), "title": "<img src=x onerror=alert(3)>"},
     "repair": {"duals": False, "target": False},
     "one batch": {"batches": 1, "jump": None},
     "empty": {"batches": 0},

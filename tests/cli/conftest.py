@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
@@ -11,6 +10,8 @@ from typer.testing import CliRunner
 
 from fairtransport import make_groups
 from fairtransport.cli.app import app
+from fairtransport.paper.finding import Claim, Finding
+from fairtransport.paper.reproduction import Reproduction
 from fairtransport.report import Comparison, MethodOutcome
 
 FIGURES = {"LR": (0.1475, 0.314, 0.428, 0.807), "COT": (0.1783, 0.025, 0.022, 0.048)}
@@ -81,41 +82,16 @@ def compare(comparison, monkeypatch):
     return stand_in(monkeypatch, "comparison", "compare_on_adult", comparison)
 
 
-@dataclass
-class Row:
-    dataset: str
-    method: str
-    metric: str
-    mean: float
-    spread: float | None
-    published: float | None
-    floor: float | None
-
-
-class Table:
-    rows = (
-        Row("Adult", "LR", "Err-.5", 0.1475, 0.0, 0.142, None),
-        Row("Adult", "LR", "SPDD", 0.8074, 0.0, 0.806, 0.0612),
-        Row("Adult", "COT", "Err-.5", 0.1783, 0.0021, None, None),
-        Row("Adult", "COT", "SPDD", 0.0477, 0.0036, 0.044, 0.0612),
-        Row("Communities", "LR", "Err-.5", 0.1441, 0.012, 0.116, None),
-        Row("Communities", "LR", "SPDD", 7.5312, 0.412, 7.649, 1.8),
-        *(Row("Wide", "COT (anchor)", metric, 0.1783, 0.0121, 0.175, 0.1) for metric in "abcd"),
-    )
-
-    def write(self, folder):
-        paths = [folder / f"table1.{ending}" for ending in ("csv", "md", "json")]
-        for path in paths:
-            path.write_text("figures\n", encoding="utf-8")
-        return paths
-
-
 @pytest.fixture
-def table1(monkeypatch):
-    """Stands in for the computation of ``reproduce table1``; remembers how it was called."""
-    return stand_in(monkeypatch, "table1", "run_table1", Table())
+def reproduced(monkeypatch):
+    """Stands in for ``reproduce``; remembers how it was called."""
+    calls = []
 
+    def reproduce(names, folder, **options):
+        calls.append((tuple(names), options))
+        finding = Finding(names[0], "Figure 1: duals", "", claims=(Claim("they mirror", "", "0.00 [i]", "agrees"),))
+        (folder / "index.html").write_text("page", encoding="utf-8")
+        return Reproduction((finding,), (folder / "index.html",), quick=options["quick"])
 
-@pytest.fixture
-def table1_row():
-    return Row
+    monkeypatch.setattr("fairtransport.paper.reproduction.reproduce", reproduce)
+    return calls

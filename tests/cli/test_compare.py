@@ -1,5 +1,6 @@
 """``fairtransport compare``: audits in JSON, or files of scores."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -47,8 +48,6 @@ def test_an_audit_names_what_it_is_about(run, here):
     provenance = Audit.from_json(path).provenance
     assert provenance.title == "March"
     assert [file.name for file in provenance.files] == ["scores.csv"]
-    import hashlib  # noqa: PLC0415
-
     assert provenance.files[0].sha256 == hashlib.sha256(Path("scores.csv").read_bytes()).hexdigest()
     assert provenance.columns == {"score": ("s",), "sensitive_features": ("race",), "label": ("y",)}
     assert (provenance.rows, provenance.positive, provenance.seed) == (800, "1", 7)

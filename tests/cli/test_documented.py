@@ -3,9 +3,7 @@
 import re
 import shlex
 import shutil
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import polars as pl
@@ -19,8 +17,6 @@ import fairtransport as ft
 from fairtransport.auditing import Inference
 from fairtransport.cli.app import app
 from fairtransport.cli.train import MethodOptions, make_estimator
-from fairtransport.paper.finding import Claim, Finding
-from fairtransport.paper.reproduction import Reproduction
 from fairtransport.tabular import TableModel
 
 ROOT = Path(__file__).parents[2]
@@ -91,23 +87,15 @@ def here(files, here):
 
 
 @pytest.fixture
-def quick_paper(compare, table1, monkeypatch):
+def quick_paper(compare, reproduced, monkeypatch):
     """Stand-ins for what trains or draws for long; the tests of each command have the real thing."""
-
-    def reproduce(names, folder, **options):
-        (folder / "index.html").write_text("page")
-        finding = Finding(names[0], "Figure", "", claims=(Claim("a", "", "0.1", "agrees"),))
-        return Reproduction((finding,), (folder / "index.html",), quick=options["quick"])
 
     def write_comparison(comparison, folder):
         (folder / "comparison.json").write_text("{}")
         (folder / "index.html").write_text("page")
         return folder / "index.html"
 
-    monkeypatch.setattr("fairtransport.cli.reproduce.write_comparison", write_comparison)
-    module = ModuleType("fairtransport.paper.reproduction")
-    module.reproduce, module.ITEMS = reproduce, ("figure1",)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr("fairtransport.report.write_comparison", write_comparison)
 
 
 def test_pages_have_commands():

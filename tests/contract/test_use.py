@@ -7,7 +7,7 @@ import pytest
 import sklearn
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from tests import worlds
@@ -71,13 +71,6 @@ def test_without_a_request_nothing_is_passed_in_silence(routing, name):
     pipe = make_pipeline(StandardScaler(), CLASSIFIERS[name]())
     with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="sensitive_features"):
         pipe.fit(X, y, sensitive_features=group)
-
-
-@every
-def test_cross_validate_splits_the_groups_too(routing, name):
-    X, y, group = people()
-    told = cross_validate(asking(name), X, y, params={"sensitive_features": group}, cv=3, error_score="raise")
-    assert (told["test_score"] > 0.5).all()
 
 
 @every
@@ -151,7 +144,7 @@ BAD = {
     "amount": [-0.1, 1.1, None, "all"],
     "spread": ["wide", 1, None],
     "cv": ["five", -1],
-    "range": ["unit", None, (1.0, 0.0), 3],
+    "range": ["unit", None, (1.0, 0.0), (0.0, np.inf), 3],
     "estimator": [3, "logistic", StandardScaler()],
 }
 WRONG = [

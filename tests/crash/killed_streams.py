@@ -3,9 +3,6 @@
 Run as a program by the test: a process of one thread forks safely, and a child starts in no time. A child that comes to
 the end leaves everything to be compared with a run that was not killed; then it all begins again. Kills often come
 while a child resumes from the kill before. What is in the output at a kill must stay there.
-
-With ``waiting``, the input grows meanwhile, and batches end by the clock. They are compared with a run in which they
-end at the same lines.
 """
 
 import json
@@ -21,8 +18,6 @@ import numpy as np
 
 import fairtransport as ft
 from fairtransport.cli.app import app
-from fairtransport.stream import read_journal
-from fairtransport.stream.input import LineSource
 
 BATCH, EVERY, LINES = 10, 2, 400
 COMPARED = ("out.jsonl", "store/journal.jsonl", "store/rejected.jsonl")
@@ -109,46 +104,6 @@ class Output:
         return ["given out, then changed"] * changed
 
 
-def growing(home, kind, model, n_kills, chance):
-    """Kill runs that wait for lines, two or three times in a row, while lines are added."""
-    make_rows(kind, home / "all.jsonl")
-    run(kind, prepared(home / "loaded"), model, home / "all.jsonl")  # so that everything is loaded when it forks
-    takes = seconds(kind, home / "timed", model, home / "all.jsonl")
-    lines = (home / "all.jsonl").read_bytes().splitlines(keepends=True)
-    kills, finished, sizes, wrong = 0, 0, set(), []
-    while kills < n_kills:
-        folder, rows = prepared(home / "killed"), home / "rows.jsonl"
-        output, n_lines = Output(folder), 0
-        while n_lines < LINES:
-            n_lines = min(LINES, n_lines + chance.randint(5, 60))
-            rows.write_bytes(b"".join(lines[:n_lines]))
-            for _ in range(chance.randint(1, 3)):
-                pid = forked(run, kind, folder, model, rows, "--follow", "--wait", "0.01")
-                ended, status = killed(pid, chance.uniform(0.0, takes))
-                kills, wrong = kills + ended, wrong + [f"exit status {status}"] * (not ended) + output.changed()
-        run(kind, folder, model, rows, "--wait", "0.01")
-        wrong += output.changed()
-        batches = [entry["lines"] for entry in read_journal(folder / "store")]
-        sizes |= set(batches)
-        again = prepared(home / "again")
-        run_with(batches, kind, again, model, rows)
-        wrong += [name for name, content in contents(again).items() if contents(folder).get(name) != content]
-        finished += 1
-        for used in (folder, again):
-            shutil.rmtree(used)
-    return {"kills": kills, "finished": finished, "sizes": len(sizes), "wrong": wrong}
-
-
-def run_with(sizes, *arguments):
-    """Run the command with batches of these sizes."""
-    real, left = LineSource.take, list(sizes)
-    LineSource.take = lambda self, n_lines, **_: real(self, left.pop(0) if left else n_lines)
-    try:
-        run(*arguments)
-    finally:
-        LineSource.take = real
-
-
 def prepared(folder):
     folder.mkdir()
     return folder
@@ -158,9 +113,6 @@ def main():
     home, kind, n_kills = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     model, rows, chance = home / "m.ft", home / "rows.jsonl", random.Random(0)  # noqa: S311 - moments, not secrets
     make_model(kind, model)
-    if kind == "waiting":
-        print(json.dumps(growing(home, kind, model, n_kills, chance)))  # noqa: T201
-        return
     make_rows(kind, rows)
     whole = prepared(home / "whole")
     run(kind, whole, model, rows)  # in this process, so that everything is loaded when it forks

@@ -31,23 +31,10 @@ def restore(folder, state):
 
 
 class SimulatedDisk:
-    """Finds the states of a folder while code changes it.
+    """Finds the states of a folder while code changes it; all of what it has at the start is durable.
 
-    Parameters
-    ----------
-    folder : Path
-        All of what it has at the start is durable.
-    ignored : callable
-        Says of a name, relative to the folder, that nothing depends on the file.
-    on_state : callable
-        Called with each state, a frozenset of pairs of name and content, and with whether power was lost.
-
-    Attributes
-    ----------
-    current : frozenset
-        The state after the last call, if nothing is lost.
-    n_calls : int
-        Calls that have changed something.
+    ``ignored`` says of a name that nothing depends on the file; ``on_state`` is called with each state, a frozenset of
+    pairs of name and content, and with whether power was lost; ``current`` is the state if nothing is lost.
     """
 
     def __init__(self, folder, ignored, on_state):

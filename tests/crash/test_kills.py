@@ -1,8 +1,5 @@
-"""Kills in the middle of a save and of a stream, of files and of topics, and two processes that save to one path."""
+"""Kills in the middle of a save and of a stream, of files and of topics."""
 
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,29 +20,6 @@ def test_200_kills_leave_the_old_file_or_the_new_one(tmp_path, record_property):
     assert [path.name for path in tmp_path.iterdir()] == ["model.ft"]
 
 
-def test_two_processes_save_to_one_path(tmp_path):
-    path = tmp_path / "model.ft"
-    code = (
-        "import sys, time; from fairtransport.storage import pack_container, write_atomically; import numpy as np\n"
-        "content = pack_container('x', {'who': sys.argv[2]}, {'a': np.full(20_000, float(sys.argv[2]))})\n"
-        "end = time.monotonic() + 1.0\n"
-        "while time.monotonic() < end: write_atomically(sys.argv[1], content)\n"
-    )
-    writers = [subprocess.Popen([sys.executable, "-c", code, str(path), who]) for who in "12"]
-    from fairtransport.storage import read_container  # noqa: PLC0415 - after the writers have begun
-
-    winners = set()
-    while any(writer.poll() is None for writer in writers):
-        if path.exists():
-            container = read_container(path)
-            assert (container.arrays["a"] == float(container.schema["who"])).all()
-            winners.add(container.schema["who"])
-        time.sleep(0.002)
-    assert [writer.returncode for writer in writers] == [0, 0]
-    assert winners == {"1", "2"}
-    assert [file.name for file in tmp_path.iterdir()] == ["model.ft"]
-
-
 def result_of(tmp_path, kind, n_kills):
     result = run_script(Path(__file__).with_name("killed_streams.py"), tmp_path, kind, n_kills)
     assert result["wrong"] == []
@@ -61,13 +35,6 @@ def test_200_kills_change_no_byte_of_output_journal_and_model(tmp_path, kind):
     # every single write is tested without chance in test_stream_protocol.py.
     assert result["inside"] >= 1
     assert result["lines"] == 396  # 400, less those that are not JSON
-
-
-def test_batches_that_end_by_the_clock_stay_as_they_were(tmp_path):
-    """Kills in a row, also while a run resumes, change nothing that was given out."""
-    result = result_of(tmp_path, "waiting", 60)
-    assert result["finished"] >= 2
-    assert result["sizes"] >= 5  # of batches: the clock did end them
 
 
 @pytest.mark.parametrize(("kind", "n_kills"), [("topic", 25), ("file", 4)])

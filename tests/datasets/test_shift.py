@@ -132,20 +132,6 @@ def test_counts_meet_the_rate_within_half_a_row_and_keep_one_class_whole(positiv
     assert abs(n_positive - rate * (n_positive + n_negative)) <= 0.5 + 1e-9
 
 
-@given(positives=st.integers(1, 60), negatives=st.integers(1, 60), rate=st.floats(0, 1), data=st.data())
-def test_every_size_up_to_the_most_works_and_the_next_one_does_not(positives, negatives, rate, data):
-    sizes = range(1, positives + negatives + 1)
-    wanted = [int(np.floor(rate * size + 0.5)) for size in sizes]
-    most = max(s for s, w in zip(sizes, wanted, strict=True) if w <= positives and s - w <= negatives)
-    size = data.draw(st.integers(1, most))
-    n_positive, n_negative = _counts("g", rate, positives, negatives, size=size)
-    assert n_positive + n_negative == size
-    assert n_positive == wanted[size - 1] <= positives
-    assert n_negative <= negatives
-    with pytest.raises(ValueError, match=f"at most {most}"):
-        _counts("g", rate, positives, negatives, size=most + 1)
-
-
 @pytest.mark.parametrize(
     ("change", "rates", "options", "message"),
     [

@@ -4,10 +4,9 @@ import contextlib
 import io
 import os
 import re
-import subprocess
 from pathlib import Path
 
-from tests.processes import with_command
+from tests.processes import run_block, with_command
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -53,15 +52,4 @@ def alike(told, printed):
 def shell(text, folder):
     """Run commands in bash, with this library's program on the path; the last one has to succeed, as all before."""
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    environment = {**with_command(folder / ".bin"), "PYTHONPATH": path, "COLUMNS": "80"}
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return run_block("sh", text, folder, {**with_command(folder / ".bin"), "PYTHONPATH": path, "COLUMNS": "80"})

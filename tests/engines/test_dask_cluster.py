@@ -48,10 +48,6 @@ def moved(client):
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
-def steps(client):
-    return client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
-
-
 def test_counts_travel_and_rows_do_not(files, dask_client, monkeypatch):
     """240,000 rows are 8 MB in the columns that are read; 6 groups of 129 nodes and 2 labels are 1,548 counts."""
     received = []
@@ -73,23 +69,6 @@ def test_counts_travel_and_rows_do_not(files, dask_client, monkeypatch):
     assert found.metrics == pytest.approx(beside.metrics, abs=1e-12)
     assert found.settings.set_aside == beside.settings.set_aside
     assert set(found.settings.set_aside) == {"no score", "no group"}
-
-
-def test_repaired_rows_are_written_by_the_workers(files, dask_client, tmp_path):
-    table = dd.read_parquet(files)
-    known = table.dropna(subset=["race"])
-    repair = table_repair(**COLUMNS).fit(known)
-    before = steps(dask_client)
-    repaired = repair.transform(table)
-    assert steps(dask_client) == before  # nothing ran
-    repaired.to_parquet(tmp_path / "repaired", write_index=False)
-    written = pl.scan_parquet(tmp_path / "repaired" / "*.parquet").sort("id").collect()
-    beside = repair.transform(pl.scan_parquet(files)).sort("id").collect()
-    assert written.columns == beside.columns
-    assert written.height == N_ROWS
-    ours, theirs = (one["repaired"].fill_null(np.nan).to_numpy() for one in (written, beside))
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
-    assert repair.check(table) == repair.check(pl.scan_parquet(files))
 
 
 def test_the_graph_has_two_tasks_a_partition_and_a_small_lookup(files):

@@ -1,7 +1,6 @@
 """Where scores are counted: nodes, resolution, and one formula for every engine."""
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,14 +27,6 @@ def test_scores_on_the_grid_stay_there(low, high, n_bins):
     assert np.array_equal(grid.place_checked(low + (high - low) * steps / n_bins), steps)
     if (low, high) == (0, 1):
         assert np.array_equal(grid.place_checked(np.round(grid.nodes, 4) if n_bins <= 1000 else grid.nodes), steps)
-
-
-@pytest.mark.parametrize("score_range", [(0.0, 1.0), (300.0, 850.0)])
-def test_a_table_engine_computes_the_same_nodes(score_range):
-    grid = Grid.over(score_range, 1000)
-    scores = grid.from_unit(np.random.default_rng(0).random(5000))
-    column = pl.DataFrame({"s": scores}).select(((pl.col("s") - grid.low) * grid.scale - SLACK).ceil().cast(pl.Int64))
-    assert np.array_equal(column["s"].to_numpy(), grid.place_checked(scores))
 
 
 def test_units():

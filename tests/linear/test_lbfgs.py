@@ -34,36 +34,10 @@ def fitted(cls, features=X, labels=Y, group=G, *, sample_weight=None, **options)
 
 @both
 @owned
-@pytest.mark.parametrize("store", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
-@pytest.mark.parametrize("parity_weight", [1.0, "auto"])
-def test_order_of_rows_and_names_of_groups_do_not_matter(cls, group_specific, store, parity_weight):
-    options = {"group_specific": group_specific, "parity_weight": parity_weight}
-    plain = scores_of(fitted(cls, store(X), **options))
-    order = np.random.default_rng(0).permutation(len(Y))
-    shuffled = fitted(cls, store(X[order]), Y[order], G[order], **options)
-    np.testing.assert_allclose(scores_of(shuffled), plain, atol=1e-6)
-    names = np.where(G == "a", "z", "k")  # others, and in another order
-    np.testing.assert_allclose(scores_of(fitted(cls, store(X), group=names, **options), groups=names), plain, atol=1e-6)
-
-
-@both
-@owned
 def test_csr_equals_dense(cls, group_specific):
     thin = X * (np.abs(X) > 0.7)
     dense, csr = (fitted(cls, form(thin), group_specific=group_specific) for form in (np.asarray, sparse.csr_matrix))
     np.testing.assert_allclose(scores_of(csr, sparse.csr_matrix(thin)), scores_of(dense, thin), atol=1e-6)
-
-
-@both
-@owned
-def test_weights_equal_copies(cls, group_specific):
-    times = np.random.default_rng(0).integers(1, 4, len(Y))
-    times[:20] = 0
-    copies = np.repeat(np.arange(len(Y)), times)
-    weighted = fitted(cls, sample_weight=times.astype(float), group_specific=group_specific)
-    copied = fitted(cls, X[copies], Y[copies], G[copies], group_specific=group_specific)
-    np.testing.assert_allclose(scores_of(weighted), scores_of(copied), atol=1e-6)
-    assert np.abs(scores_of(weighted) - scores_of(fitted(cls, group_specific=group_specific))).mean() > 1e-3
 
 
 @both

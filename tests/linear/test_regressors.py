@@ -256,18 +256,6 @@ def test_a_model_of_the_other_kind_is_named():
 
 
 @both
-def test_model_files(cls, tmp_path):
-    for options in ({}, {"group_specific": True, "criterion": "equalized_odds"}, {"estimator": LinearRegression()}):
-        model = fitted(cls, 1e9 * Y, **options)
-        again = ft.load(ft.save(model, tmp_path / "model.ft"))
-        np.testing.assert_array_equal(predictions(again), predictions(model))
-        for point in (again, model):
-            point.set_params(spread="initial", amount=0.5)
-        np.testing.assert_array_equal(predictions(again), predictions(model))
-        np.testing.assert_array_equal(predictions(again.at(weight=0.1)), predictions(model.at(weight=0.1)))
-
-
-@both
 def test_onnx(cls):
     onnxruntime = pytest.importorskip("onnxruntime")
     for options in ({}, {"group_specific": True, "amount": 0.4}):

@@ -11,7 +11,6 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 
 from fairtransport import ContinuousDistance, TransportClassifier
 from fairtransport.linear import SgdSettings
@@ -215,9 +214,6 @@ def test_one_column_of_another_scale_does_no_harm(cls, scale):
     assert disparity(model, X * factor) < 0.1
 
 
-BRIEF = replace(SGD, n_updates=50, batch_size=10)
-
-
 @both
 def test_the_word_stands_for_the_default_settings(cls):
     one = cls(solver="sgd").make_trainer(X[:300], Y[:300], sensitive_features=G[:300])
@@ -225,13 +221,3 @@ def test_the_word_stands_for_the_default_settings(cls):
     assert (one.budget, one.batch_size) == (other.budget, other.batch_size)
     assert one.budget == 20_000
     assert one.batch_size == (100 if cls is TransportClassifier else 200)
-
-
-def test_a_grid_search_over_settings():
-    class Grouped(TransportClassifier):
-        def fit(self, X, y):
-            return super().fit(X, y, sensitive_features=np.where(X[:, 0] > 0, "a", "b"))
-
-    grid = {"solver": ["lbfgs", BRIEF, replace(BRIEF, batch_size=20)]}
-    search = GridSearchCV(Grouped(parity_weight=1.0), grid, cv=2, error_score="raise").fit(X[:300], Y[:300])
-    assert search.best_params_["solver"] in grid["solver"]

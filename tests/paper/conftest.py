@@ -1,9 +1,11 @@
-"""A small stand-in for Adult."""
+"""A small stand-in for Adult, and parts of Table 1."""
 
 import numpy as np
 import pytest
 
+from fairtransport.paper.finding import run_parts
 from fairtransport.paper.splits import Split
+from fairtransport.paper.table1 import make_table, parts
 
 
 @pytest.fixture
@@ -18,3 +20,14 @@ def small_split():
         X[:, 3] = sex == "Male"
         halves += [X, y, {"sex": sex}]
     return Split("small", *halves)
+
+
+@pytest.fixture(scope="session")
+def run_table1():
+    """Return a function that computes Table 1 on some of its data sets."""
+
+    def run(*datasets, quick=False, n_seeds=None):
+        trainings = parts(quick=quick, n_seeds=n_seeds, datasets=datasets)
+        return make_table(trainings, run_parts(trainings, n_jobs=2))
+
+    return run

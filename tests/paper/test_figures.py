@@ -5,8 +5,6 @@ Wass1 is to the target fixed at logistic regression's scores of the test rows.
 
 import pytest
 
-from fairtransport.paper.table1 import run_table1
-
 pytestmark = [
     pytest.mark.paper,
     pytest.mark.filterwarnings("ignore:Parity cost most"),
@@ -27,18 +25,18 @@ METRICS = ("Err-.5", "Wass1", "SDD", "SPDD")
 
 
 @pytest.fixture(scope="module")
-def adult():
-    return run_table1(datasets=["Adult"], n_jobs=2)
+def adult(run_table1):
+    return run_table1("Adult")
 
 
 @pytest.fixture(scope="module")
-def german():
-    return run_table1(datasets=["German"], n_jobs=2)
+def german(run_table1):
+    return run_table1("German")
 
 
 @pytest.fixture(scope="module")
-def communities():
-    return run_table1(datasets=["Communities (crossed)", "Communities (each)"], n_jobs=2)
+def communities(run_table1):
+    return run_table1("Communities (crossed)", "Communities (each)")
 
 
 @pytest.mark.parametrize(
@@ -61,8 +59,8 @@ def test_adult_lr_is_the_paper_s(adult, metric):
     assert row.mean == pytest.approx(row.published, abs=0.006)
 
 
-def test_a_better_encoding_of_adult_beats_the_paper_s_errors():
-    table = run_table1(datasets=["Adult (binned)"], n_seeds=1, n_jobs=2)
+def test_a_better_encoding_of_adult_beats_the_paper_s_errors(run_table1):
+    table = run_table1("Adult (binned)", n_seeds=1)
     for method in ("LR", "DPP", "COT (anchor)"):
         row = table.value("Adult (binned)", method, "Err-.5")
         assert row.mean < row.published

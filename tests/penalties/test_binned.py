@@ -8,7 +8,6 @@ from fairtransport.criteria.binned import BinnedPenalty
 from fairtransport.criteria.criterion import resolve_criterion, weigh_by_reliability
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
-from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.strata import make_strata
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features
@@ -55,13 +54,6 @@ def slope_of_rows(tables, scores, codes):
     return tables.slopes[codes, cell] / np.bincount(codes)[codes]
 
 
-def test_the_exact_value_is_the_pairwise_disparity():
-    scores, codes = scored()
-    pairs = demographic_parity(make_groups(codes))
-    value = BinnedPenalty(exact(n_slices=CELLS), pairs, 3, CELLS).read(masses_of(scores, codes)).value
-    assert value == pytest.approx(strong_pairwise_disparity(scores, sensitive_features=codes), abs=3 / CELLS)
-
-
 @pytest.mark.parametrize("kind", PENALTIES)
 @pytest.mark.parametrize("against", ["each other", "target", "everyone"])
 def test_tables_agree_with_rows(kind, against):
@@ -105,16 +97,6 @@ def test_weights_of_pairs_are_taken():
     for name in ("value", "slopes", "curvatures"):
         one, two, three = (getattr(part, name) for part in parts)
         np.testing.assert_allclose(getattr(mixed, name), 0.5 * one + 2.0 * two + three, atol=1e-9)
-
-
-def test_order_of_groups_by_size_is_put_back():
-    """Comparisons sort cells by size; tables are by group."""
-    rng = np.random.default_rng(0)
-    codes = np.repeat([0, 1], [900, 300]).astype(np.uint8)
-    scores = rng.beta(2 + 2 * codes, 4 - 2 * codes)
-    pairs = demographic_parity(make_groups(codes))
-    tables = BinnedPenalty(exact(), pairs, 2, CELLS).read(masses_of(scores, codes, 2))
-    assert tables.slopes[0].mean() < 0 < tables.slopes[1].mean()  # the higher group has to come down
 
 
 def test_the_bend_is_that_of_a_parabola_above_the_distance():

@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from fairtransport.criteria.comparisons import Comparisons
-from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty, coupling
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features
+from fairtransport.transport.line import histogram_slices
 from fairtransport.transport.regularizers import get_regularizer
-from fairtransport.transport.slices import histogram_slices
 
 SCALES = ["standardized", "score"]
 KINDS = ["discrete", *itertools.product(["l2", "entropy"], [True, False])]
@@ -74,20 +74,6 @@ def test_gradient_agrees_with_finite_differences(kind, scale, n_slices, case):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_the_last_solution_does_not_matter(kind):
-    """Newton's method starts from the last solution; what it finds is the same as from the beginning."""
-    scores, comparisons = sampled()
-    warm, cold = make_penalty(kind), make_penalty(kind)
-    cold.value_and_gradient(scores, comparisons)  # both with the basis of these scores
-    warm.value_and_gradient(scores, comparisons)
-    for move in (0.3, -0.2, 0.1):
-        warm.value_and_gradient(scores ** np.exp(move), comparisons)
-    one, other = (penalty.value_and_gradient(scores, comparisons) for penalty in (warm, cold))
-    assert one.value == pytest.approx(other.value, abs=1e-9)
-    np.testing.assert_allclose(one.gradient, other.gradient, atol=1e-7)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("n_slices", [None, 16])
 def test_equal_samples_are_at_no_distance(kind, n_slices):
     scores = np.tile(np.random.default_rng(0).random(40), 2)
@@ -111,16 +97,6 @@ def test_the_exact_distance_is_that_of_scipy_and_pot(weighted):
         p, q = (weights[comparisons.cells[cell]] for cell in (a, b))
         assert distance == pytest.approx(wasserstein_distance(x, y, p, q), abs=1e-12)
         assert distance == pytest.approx(ot.wasserstein_1d(x, y, p / p.sum(), q / q.sum(), p=1), abs=1e-12)
-
-
-def test_the_coupling_is_that_of_pot():
-    rng = np.random.default_rng(2)
-    p, q = rng.dirichlet(np.ones(7)), rng.dirichlet(np.ones(11))
-    x, y = np.sort(rng.random(7)), np.sort(rng.random(11))
-    one, other, mass = coupling(p, q)
-    plan = np.zeros((7, 11))
-    np.add.at(plan, (one, other), mass)
-    np.testing.assert_allclose(plan, ot.emd_1d(x, y, p, q, metric="minkowski", p=1.0), atol=1e-12)
 
 
 def test_the_continuous_distance_nears_the_exact_one_as_it_is_regularized_less():
@@ -168,9 +144,12 @@ def test_histograms_agree_with_rows(kind, scale):
     assert errors[1] < min(0.002, errors[0])
 
 
-def test_weights_of_rows_are_copies():
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("n_slices", [None, 16])
+def test_weights_of_rows_are_copies(kind, scale, n_slices):
     scores, comparisons = sampled()
-    times = np.random.default_rng(4).integers(1, 4, scores.size)
+    times = np.random.default_rng(4).integers(0, 4, scores.size)
     copies = np.repeat(np.arange(scores.size), times)
     cell_of_row = np.repeat(np.arange(3), [rows.size for rows in comparisons.cells])
     repeated = Comparisons.of_cells(
@@ -178,28 +157,11 @@ def test_weights_of_rows_are_copies():
     )
     weighted = Comparisons.of_cells(scores.size, comparisons.cells, comparisons.pairs, row_weights=times.astype(float))
     np.testing.assert_array_equal(weighted.sizes, repeated.sizes)
-    for n_slices, scale in itertools.product((None, 16), SCALES):
-        penalty = DiscretePenalty(n_slices=n_slices, scale=scale)
-        one, other = penalty.value_and_gradient(scores, weighted), penalty.value_and_gradient(scores[copies], repeated)
-        assert one.value == pytest.approx(other.value, abs=1e-12)
-        np.testing.assert_allclose(one.gradient, np.bincount(copies, other.gradient), atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("n_slices", [None, 16])
-def test_a_row_of_weight_zero_is_as_good_as_absent(kind, n_slices):
-    scores, comparisons = sampled()
-    weights = np.ones(scores.size)
-    weights[[3, 30, 60]] = 0.0
-    kept = np.flatnonzero(weights)
-    cell_of_row = np.repeat(np.arange(3), [rows.size for rows in comparisons.cells])[kept]
-    with_zero = Comparisons.of_cells(scores.size, comparisons.cells, comparisons.pairs, row_weights=weights)
-    without = Comparisons.of_cells(kept.size, [np.flatnonzero(cell_of_row == k) for k in range(3)], comparisons.pairs)
-    one = make_penalty(kind, n_slices=n_slices).value_and_gradient(scores, with_zero)
-    other = make_penalty(kind, n_slices=n_slices).value_and_gradient(scores[kept], without)
-    assert one.value == pytest.approx(other.value, abs=1e-9)
-    np.testing.assert_allclose(one.gradient[kept], other.gradient, atol=1e-7)
-    np.testing.assert_array_equal(one.gradient[weights == 0], 0.0)
+    one = make_penalty(kind, n_slices=n_slices, scale=scale).value_and_gradient(scores, weighted)
+    other = make_penalty(kind, n_slices=n_slices, scale=scale).value_and_gradient(scores[copies], repeated)
+    close = 1e-12 if kind == "discrete" else 1e-7  # solved duals end within a tolerance
+    assert one.value == pytest.approx(other.value, abs=close)
+    np.testing.assert_allclose(one.gradient, np.bincount(copies, other.gradient, scores.size), atol=close)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

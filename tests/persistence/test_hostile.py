@@ -1,5 +1,6 @@
 """Files whose checksums are right and whose models are not: our own error, or a model, and nothing else."""
 
+import contextlib
 import copy
 import json
 
@@ -47,8 +48,10 @@ def put(schema, path, value):
     return changed
 
 
-def load_forged(schema, arrays):
-    return unpack_model(pack_container("model", schema, arrays))
+def load_or_refuse(schema, arrays):
+    """Load a file, which gives a model or our own error."""
+    with contextlib.suppress(ModelFileError):
+        assert hasattr(unpack_model(pack_container("model", schema, arrays)), "get_params")
 
 
 def replaced(name, which, change):
@@ -84,12 +87,7 @@ ODD = st.sampled_from(
 def test_any_change_of_the_schema(name, data):
     container = held(name)
     path = data.draw(st.sampled_from(list(places(container.schema))[1:]), label="path")
-    schema = put(container.schema, path, data.draw(ODD, label="value"))
-    try:
-        model = load_forged(schema, container.arrays)
-    except ModelFileError:
-        return
-    assert hasattr(model, "get_params")
+    load_or_refuse(put(container.schema, path, data.draw(ODD, label="value")), container.arrays)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,11 +111,7 @@ def test_any_change_of_the_arrays(name, data):
             "empty": lambda: array[:0],
             "longer": lambda: np.concatenate([array, array]),
         }[change]()
-    try:
-        model = load_forged(container.schema, arrays)
-    except ModelFileError:
-        return
-    assert hasattr(model, "get_params")
+    load_or_refuse(container.schema, arrays)
 
 
 @pytest.mark.parametrize(

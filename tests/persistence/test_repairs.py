@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.special import expit
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -137,19 +137,6 @@ def test_points_of_a_randomised_repair_stand_for_ten_rows(tmp_path):
     assert min(rows) >= 10
     with pytest.raises(ValueError, match=f"people_per_point can be at most {min(rows)};"):
         ft.save(repair, tmp_path / "model.ft", people_per_point=int(min(rows)) + 1)
-
-
-def test_classifiers_are_stored_with_their_criterion(tmp_path):
-    scores, y, group, stratum = world(1000)
-    X = np.column_stack((scores, stratum == "low"))
-    for options, strata in (({"criterion": "equalized_odds", "randomize": True}, {}), ({}, {"strata": stratum})):
-        model = ft.QuantileRepairClassifier(LogisticRegression(), ft.QuantileRepair(**options))
-        model.fit(X, y, sensitive_features=group, **strata)
-        again = ft.load(ft.save(model, tmp_path / "model.ft", people_per_point=1))
-        np.testing.assert_array_equal(
-            again.predict_proba(X, sensitive_features=group, **strata),
-            model.predict_proba(X, sensitive_features=group, **strata),
-        )
 
 
 FORGED = {

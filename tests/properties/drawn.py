@@ -19,19 +19,19 @@ GRID = st.integers(0, 64).map(lambda n: n / 64)  # sums of these are exact
 
 
 class Scored(NamedTuple):
-    """Scores, and each row's group; every group has two rows or more."""
+    """Scores, and each row's group; every group has so many rows or more."""
 
     scores: np.ndarray
     group: np.ndarray
 
 
 @st.composite
-def scored(draw, elements=SCORE, n_groups=4, max_size=40):
+def scored(draw, elements=SCORE, n_groups=4, max_size=40, n_rows=2):
     many = draw(st.integers(2, n_groups))
-    size = draw(st.integers(2 * many, max_size))
+    size = draw(st.integers(n_rows * many, max_size))
     scores = draw(arrays(np.float64, size, elements=elements).filter(lambda s: np.ptp(s) > 1e-6))
     group = draw(arrays(np.int64, size, elements=st.integers(0, many - 1)))
-    group[: 2 * many] = np.tile(np.arange(many), 2)
+    group[: n_rows * many] = np.tile(np.arange(many), n_rows)
     return Scored(scores, group)
 
 

@@ -1,19 +1,13 @@
 """Several ways to one answer on the line: quantile functions, the discrete coupling, solved and stochastic duals."""
 
 import numpy as np
-import ot
 import pytest
-from hypothesis import given
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport.criteria.comparisons import Comparisons
-from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.transport import coupling, wasserstein
-
-from .drawn import UNIT, brief, samples
+from fairtransport.transport import wasserstein
 
 #: How far the value of the stochastic dual (l2, strength .02, opposite duals, 2,000 updates of 100 pairs) may be from
 #: W1. The regularizer lets duals be a little steeper than 1, which raises the value by a share of it; noise and the
@@ -23,23 +17,6 @@ STOCHASTIC = {"share": 0.06, "plus": 0.012}
 SCORES = 0.02
 #: What may be left of the disparity: the models shift and stretch logits, and have no more to move with.
 LEFT = 0.15
-
-
-@brief
-@given(samples(), samples())
-def test_quantile_and_discrete_answers_are_equal(x, y):
-    pairs = coupling(x, y)
-    by_coupling = float(np.sum(pairs.mass * np.abs(x[pairs.rows] - y[pairs.columns])))
-    assert by_coupling == pytest.approx(wasserstein(x, y), abs=1e-9)
-    assert float(ot.emd2_1d(x, y, metric="euclidean")) == pytest.approx(by_coupling, abs=1e-9)  # a peer says so, too
-
-
-@brief
-@given(samples(elements=UNIT), samples(elements=UNIT))
-def test_the_discrete_penalty_is_the_distance(x, y):
-    penalty = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
-    to_target = Comparisons.of_cells(x.size, [np.arange(x.size)], [(0, 1)], targets=[y])
-    assert penalty.value_and_gradient(x, to_target).value == pytest.approx(wasserstein(x, y), abs=1e-9)
 
 
 def two_samples(seed):

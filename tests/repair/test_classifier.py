@@ -4,30 +4,23 @@ import pickle
 import re
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport import GroupPolicy, QuantileRepair, QuantileRepairClassifier
-from fairtransport.datasets import load_adult
-from fairtransport.metrics import disparities, error_rate, strong_pairwise_disparity
-
-SHALLOW_TREE = DecisionTreeClassifier(max_depth=3, random_state=0)
+from fairtransport.metrics import strong_pairwise_disparity
 
 
 def world(n=2000, seed=0):
@@ -72,19 +65,6 @@ def test_predict_is_the_class_above_one_half():
     )
 
 
-def test_a_forest_needs_scores_of_rows_it_has_not_seen():
-    X, y, group = world(1500)
-    forest = RandomForestClassifier(30, random_state=0)
-    plain = QuantileRepairClassifier(forest, cv=None).fit(X, y, sensitive_features=group)
-    honest = QuantileRepairClassifier(forest, cv=3).fit(X, y, sensitive_features=group)
-    X_new, _, group_new = world(1500, seed=1)
-    before = spdd(plain.estimator_.predict_proba(X_new)[:, 1], group_new)
-    disparity = {name: spdd(positive(model, X_new, group_new), group_new)
-                 for name, model in (("plain", plain), ("honest", honest))}  # fmt: skip
-    assert disparity["honest"] < before / 4
-    assert disparity["honest"] < disparity["plain"]
-
-
 @pytest.mark.parametrize("amount", [1.0, 0.5])
 def test_a_repair_that_does_not_help_is_not_done(amount, tmp_path):
     """Two scores in all: their images differ between groups, and so do the ranks of everyone with the lower one."""
@@ -98,9 +78,10 @@ def test_a_repair_that_does_not_help_is_not_done(amount, tmp_path):
     assert (loaded.transform([0.2], sensitive_features=group[:1])[0] == 0.2) == (amount == 1.0)
 
 
-def test_cv_uses_out_of_fold_scores_and_predicts_with_all_rows():
+@pytest.mark.parametrize("given", [lambda cv, _: cv, lambda cv, X: list(cv.split(X))], ids=["splitter", "splits"])
+def test_cv_uses_out_of_fold_scores_and_predicts_with_all_rows(given):
     X, y, group = world(300)
-    tree, cv = DecisionTreeClassifier(max_depth=4, random_state=0), KFold(4, shuffle=True, random_state=0)
+    tree, cv = DecisionTreeClassifier(max_depth=4, random_state=0), given(KFold(4, shuffle=True, random_state=0), X)
     model = QuantileRepairClassifier(tree, cv=cv, amount=0.9).fit(X, y, sensitive_features=group)
     unseen = cross_val_predict(tree, X, y, cv=cv, method="predict_proba")[:, 1]
     expected = QuantileRepair(amount=0.9).fit(unseen, sensitive_features=group)
@@ -109,13 +90,12 @@ def test_cv_uses_out_of_fold_scores_and_predicts_with_all_rows():
 
 
 class Echo(ClassifierMixin, BaseEstimator):
-    """Gives the first column as the score; counts fits."""
+    """Gives the first column as the score."""
 
     def __init__(self, factor=1.0, first=0):
         self.factor, self.first = factor, first
 
     def fit(self, X, y):
-        self.n_fits_ = getattr(self, "n_fits_", 0) + 1
         self.classes_ = np.unique(y)
         return self
 
@@ -136,37 +116,6 @@ def test_a_fitted_estimator_is_used_as_it_is(pipeline):
     scores = inner.predict_proba(X)[:, 1]
     repair = QuantileRepair().fit(scores[500:], sensitive_features=group[500:])
     assert np.array_equal(positive(model, X, group), repair.transform(scores, sensitive_features=group))
-
-
-def test_it_fits_once_or_not_at_all():
-    X, y, group = np.random.default_rng(0).random((20, 1)), [0, 1] * 10, ["a"] * 9 + ["b"] * 11
-    inner = Echo()
-    model = QuantileRepairClassifier(inner, repair=QuantileRepair(groups=GroupPolicy(min_size=1))).fit(
-        X, y, sensitive_features=group
-    )
-    assert (model.estimator_.n_fits_, hasattr(inner, "n_fits_")) == (1, False)
-    inner.fit(X, y)
-    model.fit(X, y, sensitive_features=group)
-    assert (inner.n_fits_, model.estimator_ is inner) == (1, True)
-    with pytest.raises(AttributeError):
-        _ = model.n_features_in_  # Echo does not say
-
-
-@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
-def test_frames_with_words_and_missing_values_in_a_pipeline(library):
-    X, y, group = world(600)
-    X[::7, 1] = np.nan
-    colour = np.where(X[:, 2] > 0, "red", "blue").tolist()
-    frame = library({"a": X[:, 0], "b": X[:, 1], "colour": colour, "group": group.tolist()})
-    numbers = make_pipeline(SimpleImputer(), StandardScaler())
-    prepare = make_column_transformer((numbers, ["a", "b"]), (OneHotEncoder(), ["colour"]))
-    inner = make_pipeline(prepare, LogisticRegression())
-    model = QuantileRepairClassifier(inner, cv=3).fit(frame, y, sensitive_features=frame["group"])
-    out = positive(model, frame, frame["group"])
-    assert spdd(out, group) < 0.05
-    assert spdd(model.estimator_.predict_proba(frame)[:, 1], group) > 0.2
-    assert model.n_features_in_ == 4
-    assert model.feature_names_in_.tolist() == ["a", "b", "colour", "group"]
 
 
 @pytest.mark.parametrize(
@@ -193,25 +142,11 @@ def test_rounding_beyond_one_is_forgiven_and_no_more():
         X, y, sensitive_features=group
     )
     assert model.predict_proba(X, sensitive_features=group).max() <= 1
+    assert not hasattr(model, "n_features_in_")  # Echo does not say
     with pytest.raises(ValueError, match=re.escape("values outside [0, 1]")):
         QuantileRepairClassifier(Echo(3)).fit(X, y, sensitive_features=group)
     with pytest.raises(ValueError, match="probabilities of two classes"):
         QuantileRepairClassifier(Echo(first=1)).fit(X, y, sensitive_features=group)
-
-
-@pytest.mark.parametrize("inner", [SHALLOW_TREE, make_pipeline(SHALLOW_TREE), None], ids=["tree", "pipeline", "fitted"])
-def test_weights_equal_copies(inner):
-    X, y, group = world(300)
-    inner = GaussianNB().fit(X, y) if inner is None else inner
-    weights = np.random.default_rng(0).integers(0, 3, size=300)
-    weighed = QuantileRepairClassifier(inner, cv=None).fit(X, y, sensitive_features=group, sample_weight=weights)
-    copied = QuantileRepairClassifier(inner, cv=None).fit(
-        X.repeat(weights, axis=0), y.repeat(weights), sensitive_features=group.repeat(weights)
-    )
-    out = positive(weighed, X, group)
-    assert out == pytest.approx(positive(copied, X, group), abs=1e-12)
-    unweighed = QuantileRepairClassifier(inner, cv=None).fit(X, y, sensitive_features=group)
-    assert np.abs(out - positive(unweighed, X, group)).max() > 1e-3
 
 
 def test_weights_that_the_estimator_cannot_take():
@@ -246,7 +181,9 @@ WRONG_FIT = {
     "numbers as labels": ({}, {"y": np.linspace(0, 1, 100)}, ValueError, "Unknown label type"),
     "missing labels": ({}, {"y": ["canary", None] * 50}, ValueError, "missing ones"),
     "constant scores": ({}, {"X": np.zeros((100, 3))}, ValueError, "nothing to repair"),
-    "folds": ({"cv": 1}, {}, ValueError, "cv must be"),
+    "one fold": ({"cv": 1}, {}, ValueError, "cv must be at least 2"),
+    "a word for folds": ({"cv": "five"}, {}, ValueError, "cv must be 'auto', a number of folds"),
+    "folds of some rows": ({"cv": [(range(50), range(50, 99))]}, {}, ValueError, "hold out every row once"),
 }
 
 
@@ -277,51 +214,3 @@ def test_prediction_needs_the_group(method):
     assert "canary" not in str(caught.value)
     with pytest.raises(ValueError, match="sensitive_features has 50 rows"):
         getattr(model, method)(X, sensitive_features=group[:50])
-
-
-@pytest.fixture(scope="module")
-def adult_rows():
-    """Logistic regression on Adult as the paper's experiments have it, and the rows of both splits."""
-    adult = load_adult()
-    kept = adult.data["race"].isin(["Black", "White"]).to_numpy()
-    X, y, sensitive = adult.data[kept], adult.target[kept], adult.sensitive_features[kept]
-    train = adult.split[kept] == "train"
-    numeric = X.select_dtypes("number").columns.tolist()
-    words = [name for name in X if name not in numeric]
-    # A missing word is a word of its own.
-    X = X.assign(**{name: X[name].fillna("?") for name in words})
-    prepare = make_column_transformer((StandardScaler(), numeric), (OneHotEncoder(), words))
-    model = make_pipeline(prepare, LogisticRegression(max_iter=1000)).fit(X[train], y[train])
-    assert model[-1].coef_.shape == (1, 104)
-    return [(model, X[rows], np.asarray(y[rows]), sensitive[rows]) for rows in (train, ~train)]
-
-
-def adult_figures(adult_rows, **options):
-    (model, X, y, sensitive), (_, X_test, y_test, sensitive_test) = adult_rows
-    repaired = QuantileRepairClassifier(model, **options).fit(X, y, sensitive_features=sensitive)
-    out = positive(repaired, X_test, sensitive_test)
-    target = repaired.repair_.target_
-    found = disparities(out, sensitive_features=sensitive_test, target=target)
-    return {"error_rate": error_rate(y_test, out), **found}
-
-
-@pytest.mark.parametrize(
-    ("options", "least", "most"),
-    [
-        # Without repair: Err-.5 .1475 and SPDD .807 (the paper prints .142 and .806).
-        ({"amount": 0.0}, (0.1465, 0.804), {"error_rate": 0.1485, "strong_pairwise_disparity": 0.81}),
-        # To the paper's barycenter, measured: .1777, .0180, .0150, .0376.
-        (
-            {"repair": QuantileRepair("barycenter")},
-            (0, 0),
-            {"error_rate": 0.18, "wasserstein_disparity": 0.02, "strong_demographic_disparity": 0.02}
-            | {"strong_pairwise_disparity": 0.045},
-        ),
-        # Measured: .1715 at .0516. EquiPy on these scores, measured apart from this test: .1715 at .052.
-        ({}, (0, 0), {"error_rate": 0.1725, "strong_pairwise_disparity": 0.055}),
-    ],
-)
-def test_figures_on_adult(adult_rows, options, least, most):
-    found = adult_figures(adult_rows, **options)
-    assert {name: limit for name, limit in most.items() if found[name] > limit} == {}
-    assert (found["error_rate"], found["strong_pairwise_disparity"]) >= least

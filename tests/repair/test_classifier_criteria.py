@@ -5,18 +5,14 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import wasserstein_distance
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from tests import worlds
 
 import fairtransport as ft
 
+from .test_criteria import distance
+
 world = partial(worlds.people, shift=(0.8, 0.0, 0.3), coef=(1.2, 0.8, 0.0))
-
-
-def distance(scores, y, group, label):
-    return wasserstein_distance(*(scores[(group == name) & (y == label)] for name in "ab"))
 
 
 def test_the_classifier_passes_its_labels_to_the_repair():
@@ -36,35 +32,6 @@ def test_the_classifier_passes_its_labels_to_the_repair():
     assert np.abs(expected - found).max() > 0.1
     by_key = model.predict_proba(X, sensitive_features=group, keys=np.arange(3000))
     assert not np.allclose(by_key[:, 1], found)
-
-
-def test_maps_of_out_of_fold_scores_equalise_the_positives_of_fresh_rows():
-    """A forest that knows its training rows by heart scores their positives near 1, in every group."""
-    X, y, group = world(4000, 1)
-    fresh, y_fresh, group_fresh = world(4000, 2)
-    found = {}
-    for cv in (None, 5):
-        model = ft.QuantileRepairClassifier(
-            RandomForestClassifier(30, min_samples_leaf=2, random_state=0),
-            repair=ft.QuantileRepair(criterion="equal_opportunity"),
-            cv=cv,
-        ).fit(X, y, sensitive_features=group)
-        found[cv] = distance(model.predict_proba(fresh, sensitive_features=group_fresh)[:, 1], y_fresh, group_fresh, 1)
-    assert found[5] < 0.07
-    assert found[5] < 0.8 * found[None]
-
-
-def test_strata_are_needed_to_predict():
-    X, y, group = world(2000, 3)
-    stratum = np.where(X[:, 1] > 0, "high", "low")
-    model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group, strata=stratum)
-    after = model.predict_proba(X, sensitive_features=group, strata=stratum)[:, 1]
-    for name in ("high", "low"):
-        rows = stratum == name
-        assert wasserstein_distance(after[rows & (group == "a")], after[rows & (group == "b")]) < 5e-3
-    with pytest.raises(ValueError, match="fitted within strata"):
-        model.predict(X, sensitive_features=group)
-    assert 0.5 < model.score(X, y, sensitive_features=group, strata=stratum) < 1
 
 
 def test_what_cannot_be_fitted_raises_before_the_classifier_is_fitted():

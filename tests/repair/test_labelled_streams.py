@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import wasserstein_distance
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
 from fairtransport.repair import OnlineSettings
 from fairtransport.stream import ContinualAdjuster
+
+from .test_criteria import distance
 
 
 def world(seed, n):
@@ -17,10 +18,6 @@ def world(seed, n):
     y = (rng.random(n) < 0.3 + 0.2 * group).astype(int)
     x = rng.normal(size=n) + 1.2 * y + 0.8 * group - 1
     return expit(x), y, np.array(["a", "b"])[group]
-
-
-def distance(scores, y, group, label):
-    return wasserstein_distance(*(scores[(group == name) & (y == label)] for name in "ab"))
 
 
 @pytest.mark.parametrize("criterion", ["equal_opportunity", "equalized_odds"])

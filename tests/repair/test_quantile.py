@@ -6,15 +6,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from sklearn.exceptions import NotFittedError
 
 from fairtransport import GroupPolicy, QuantileRepair, make_groups
 from fairtransport.metrics import noise_floor, strong_pairwise_disparity, wasserstein_disparity
-from fairtransport.transport.line import Sample, quantile_map, wasserstein
-from fairtransport.transport.targets import resolve_target
 
 WORDS = ["barycenter", "barycenter_w2", "pooled"]
 CANARY = 0.123454321
@@ -23,23 +18,6 @@ CANARY = 0.123454321
 def own_maps(*arguments, **options):
     """Every group has its own map, however few its rows."""
     return QuantileRepair(*arguments, **{"groups": GroupPolicy(min_size=1), **options})
-
-
-unhurried = settings(deadline=None)  # a busy machine is no failure
-
-tied = st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0])
-unit = st.floats(0, 1)
-
-
-@st.composite
-def scored_groups(draw, max_size=40):
-    """Scores with ties, of two or three groups in any order, none of them all alone."""
-    size = draw(st.integers(6, max_size))
-    scores = draw(arrays(np.float64, size, elements=unit | tied).filter(lambda s: np.ptp(s) > 0))
-    codes = draw(arrays(np.int64, size, elements=st.integers(0, 2)))
-    codes[:4] = [0, 1, 0, 1]
-    codes[codes == 2] = 2 * (np.count_nonzero(codes == 2) > 1)
-    return scores, codes
 
 
 def population(n, seed=0):
@@ -74,19 +52,6 @@ def test_groups_of_unequal_sizes_become_equal_up_to_their_resolution(target):
     assert wasserstein_disparity(out, sensitive_features=group, target=repair.target_) < 1 / smallest
 
 
-def test_maps_come_from_the_exact_target():
-    scores, group = population(6000)
-    groups = make_groups(group)
-    samples = [Sample.from_values(scores[rows]) for rows in groups.rows]
-    target = resolve_target("barycenter_w2", samples, groups.counts)
-    repair = own_maps().fit(scores, sensitive_features=group)
-    for own, carry in zip(samples, repair.maps_, strict=True):
-        exact = quantile_map(own, target)
-        assert np.array_equal(carry.knots, np.unique(own.values))
-        assert np.array_equal(carry.images, exact.images)
-    assert wasserstein(repair.target_, target) < 1 / 4096
-
-
 def test_a_group_or_scores_as_target():
     scores, group = population(3000)
     rows = group == "b"
@@ -114,41 +79,6 @@ def test_new_rows_are_as_equal_as_chance_lets_them():
     after = noise_floor(strong_pairwise_disparity, out, sensitive_features=group, random_state=0)
     assert before.observed > before.mean + 20 * before.sd
     assert after.observed < after.mean + 3 * after.sd
-
-
-def test_scores_beyond_the_fitted_range_are_clamped_but_not_swapped():
-    scores, group = np.array([0.3, 0.5, 0.4, 0.6]), ["a", "a", "b", "b"]
-    beyond, who = [0.0, 0.2, 0.3, 0.5, 0.7, 1.0], ["a"] * 6
-    full = own_maps().fit(scores, sensitive_features=group).transform(beyond, sensitive_features=who)
-    assert full == pytest.approx([0.35, 0.35, 0.35, 0.55, 0.55, 0.55])
-    half = own_maps(amount=0.5).fit(scores, sensitive_features=group)
-    assert np.all(np.diff(half.transform(beyond, sensitive_features=who)) > 0)
-
-
-@unhurried
-@given(scored_groups(), st.randoms(use_true_random=False))
-def test_a_row_does_not_depend_on_its_batch_nor_two_calls_on_chance(drawn, random):
-    scores, group = drawn
-    repair = own_maps(amount=0.7).fit(scores, sensitive_features=group)
-    out = repair.transform(scores, sensitive_features=group)
-    assert np.array_equal(out, repair.transform(scores, sensitive_features=group))
-    order = list(range(scores.size))
-    random.shuffle(order)
-    assert np.array_equal(out[order], repair.transform(scores[order], sensitive_features=group[order]))
-    alone = [repair.transform(scores[[i]], sensitive_features=group[[i]])[0] for i in range(scores.size)]
-    assert np.array_equal(out, alone)
-
-
-@unhurried
-@given(scored_groups())
-def test_ties_stay_ties_and_the_mean_of_the_target_is_met(drawn):
-    scores, group = drawn
-    out = own_maps().fit_transform(scores, sensitive_features=group)
-    groups = make_groups(group)
-    target = resolve_target("barycenter_w2", [Sample.from_values(scores[r]) for r in groups.rows], groups.counts)
-    for rows in groups.rows:
-        assert np.unique(out[rows]).size <= np.unique(scores[rows]).size
-        assert out[rows].mean() == pytest.approx(target.mean, abs=1e-9)
 
 
 def test_scores_that_differ_by_rounding_only_are_ties():
@@ -179,17 +109,6 @@ def test_a_group_of_one_row_gets_the_mean_of_the_target():
     assert repair.transform([0.0, 1.0], sensitive_features=["a", "a"]) == pytest.approx([0.3, 0.3])
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, dict])
-def test_tables_of_several_columns_are_crossed(frame):
-    scores, group = population(400)
-    table = {"g": group.tolist(), "h": (["x", "y"] * 200)}
-    repair = own_maps().fit(scores, sensitive_features=frame(table))
-    assert len(repair.maps_) == 6
-    out = repair.transform(scores, sensitive_features=frame(table))
-    rows = [f"{g}{h}" for g, h in zip(*table.values(), strict=True)]
-    assert np.array_equal(out, own_maps().fit_transform(scores, sensitive_features=rows))
-
-
 @pytest.mark.parametrize("make", [list, pd.Series, pl.Series, lambda s: s[:, None], lambda s: pd.DataFrame({"s": s})])
 def test_scores_of_any_kind(make):
     scores, group = population(100)
@@ -200,22 +119,10 @@ def test_scores_of_any_kind(make):
     assert np.array_equal(out, own_maps().fit_transform(scores, sensitive_features=group))
 
 
-def test_missing_groups_can_be_a_group():
-    scores, group = [0.1, 0.2, 0.6, 0.8], ["a", "a", None, None]
-    repair = own_maps(groups=GroupPolicy(missing="group", min_size=1)).fit(scores, sensitive_features=group)
-    assert repair.transform([0.1, 0.6], sensitive_features=["a", None]) == pytest.approx([0.35, 0.35])
-    with pytest.raises(ValueError, match="missing values in 2 rows"):
-        own_maps().fit(scores, sensitive_features=group)
-
-
 SCORES, GROUP = [0.1, 0.2, CANARY, 0.4], ["canary-f", "canary-f", "canary-m", "canary-m"]
 TWO = {"race": GROUP, "sex": ["x", "y", "x", "y"]}
 WRONG_FIT = {
-    "amount above 1": ({"amount": 1.5}, {}, ValueError, "amount must be"),
-    "amount below 0": ({"amount": -0.1}, {}, ValueError, "amount must be"),
-    "amount NaN": ({"amount": float("nan")}, {}, ValueError, "amount must be"),
-    "amount a word": ({"amount": "full"}, {}, TypeError, "amount must be a number"),
-    "no such target": ({"target": "median"}, {}, ValueError, "target must be one of"),
+    "no seed": ({"random_state": None}, {}, ValueError, "random_state must be an integer"),
     "target out of range": ({"target": [0.5, 1.0 + CANARY]}, {}, ValueError, "target outside"),
     "overlapping groups": (
         {"groups": GroupPolicy(crossed=False)},
@@ -223,7 +130,6 @@ WRONG_FIT = {
         ValueError,
         "do not overlap",
     ),
-    "no policy": ({"groups": "merge"}, {}, TypeError, "groups must be a GroupPolicy"),
     "logits": ({}, {"scores": [0.1, -CANARY, 3.0, 0.2]}, ValueError, "2 of 4 values outside [0, 1]"),
     "NaN": ({}, {"scores": [0.1, np.nan, CANARY, 0.2]}, ValueError, "1 NaN or infinite"),
     "words as scores": ({}, {"scores": ["low", "high", "low", "low"]}, TypeError, "must contain numbers"),
@@ -263,8 +169,7 @@ def test_what_fit_refuses_and_tells(case):
     data = {"scores": SCORES, "sensitive_features": GROUP, **given_data}
     with pytest.raises(kind, match=re.escape(message)) as caught:
         own_maps(**options).fit(**data)
-    if "amount" not in case:
-        assert tells_nobody(str(caught.value))
+    assert tells_nobody(str(caught.value))
 
 
 @pytest.mark.parametrize("case", WRONG_TRANSFORM)

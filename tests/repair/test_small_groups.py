@@ -70,16 +70,6 @@ def test_maps_of_small_groups(sizes, options, in_target, maps):
     assert repair.group_sizes_.tolist() == list(sizes.values())
 
 
-def test_a_limit_of_one_row_gives_every_group_its_own_map():
-    scores, group = scored()
-    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=group)
-    assert repair.small_groups_ == ()
-    assert strong_pairwise_disparity(repair.transform(scores, sensitive_features=group), sensitive_features=group) < 0.2
-    plain = ft.QuantileRepair().fit(scores[:700], sensitive_features=group[:700])
-    same = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores[:700], sensitive_features=group[:700])
-    np.testing.assert_array_equal(images(plain, "a", GRID), images(same, "a", GRID))
-
-
 def test_groups_that_are_all_small_warn_and_keep_their_ranks():
     scores, group = scored({"a": 20, "b": 25})
     with pytest.warns(UserWarning, match="None of the 2 groups has min_size=30 rows"):

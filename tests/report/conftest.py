@@ -4,6 +4,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from tests.worlds import scores as scored
 
 import fairtransport as ft
 from fairtransport import make_groups
@@ -64,17 +65,6 @@ def hostile():
 
 
 QUICK = {"inference": Inference(n_bootstrap=60, n_permutations=60, random_state=0)}
-
-
-def scored(names=("a", "b", "c", "d"), n_rows=1200, *, apart=0.5, decimals=None, seed=0):
-    """Scores whose groups differ, labels that follow the scores, and the groups."""
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(len(names), size=n_rows)
-    shift = np.linspace(-apart, apart, len(names))[codes]
-    scores = 1 / (1 + np.exp(-(rng.normal(size=n_rows) + shift - 0.5)))
-    if decimals is not None:
-        scores = scores.round(decimals)
-    return scores, (rng.random(n_rows) < scores).astype(int), np.array(names, dtype=object)[codes]
 
 
 def audit_of(*args, sensitive="group", options=None, **changes):

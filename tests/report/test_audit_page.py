@@ -21,7 +21,6 @@ from fairtransport.report import WhatIf
 from fairtransport.report.pages.audit import audit_page, verdict_points
 from fairtransport.report.pages.comparison import audit_comparison_page, comparison_verdict
 from fairtransport.report.pages.rendering import embedded_json
-from fairtransport.report.style.web_pages import template_environment
 
 
 @pytest.fixture(scope="module")
@@ -290,12 +289,6 @@ def test_words_follow_the_direction_of_the_scores():
     assert "Not flagged, lowest over highest" in low
     assert "the shares not flagged have a ratio of" in low
     assert '"favourable":"low"' in low.replace(" ", "")
-
-
-@pytest.mark.parametrize("kind", [str, np.str_])
-def test_templates_clean_and_escape_every_text(kind):
-    template = template_environment().from_string("{{ value }}|{{ number }}")
-    assert template.render(value=kind("\x1b[31m<b>\u202e"), number=0.5) == "[31m&lt;b&gt;|0.5"
 
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -36,6 +36,7 @@ def test_the_curve_of_a_regressor():
     assert "RMSE" in str(curve)
     assert "R2" in str(curve)
     assert "error" in repr(curve)
+    assert curve.plot().ax_.get_ylabel() == "Root mean squared error, in units of y"
     limit = 0.5 * curve.mean("criterion_disparity")[0]
     chosen = curve.choose(max_disparity=limit)
     assert 0.0 < chosen.parity_weight < 3.0
@@ -44,10 +45,7 @@ def test_the_curve_of_a_regressor():
 
 @pytest.mark.trust
 @pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
-def test_any_regressor_and_criterion(criterion):
-    repair = ft.QuantileRepairRegressor(Ridge())
-    curve = ft.frontier(repair, X, Y, sensitive_features=G, amounts=[0.0, 1.0], cv=2, random_state=0)
-    assert curve.mean("rank_disparity")[1] < 0.5 * curve.mean("rank_disparity")[0]
+def test_the_criterion_of_a_regressor(criterion):
     linear = make_pipeline(
         StandardScaler(), ft.TransportRegressor(LinearRegression(), distance="discrete", criterion=criterion)
     )
@@ -64,10 +62,3 @@ def test_y_must_fit_the_estimator():
         ft.frontier(ft.TransportClassifier(distance="discrete"), X, Y, sensitive_features=G)
     with pytest.raises(TypeError, match="or a regressor with predict"):
         ft.frontier(StandardScaler(), X, Y, sensitive_features=G)
-
-
-def test_the_picture_has_the_error_of_regressors():
-    pytest.importorskip("matplotlib").use("Agg")
-    model = ft.TransportRegressor(distance="discrete")
-    curve = ft.frontier(model, X, Y, sensitive_features=G, parity_weights=[0.0, 1.0], cv=2, random_state=0)
-    assert curve.plot().ax_.get_ylabel() == "Root mean squared error, in units of y"

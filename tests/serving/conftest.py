@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from tests import worlds
 
 import fairtransport as ft
@@ -32,8 +33,6 @@ def files(tmp_path_factory):
     raw["job"] = raw["job"].where(np.arange(len(raw)) % 9 > 0, None)
     table = TableModel(ft.TransportClassifier(parity_weight=0.3), label="hired", sensitive_features=["sex"])
     ft.save(table.fit(raw), folder / "table.ft")
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-
     aware = ft.QuantileRepairClassifier(LogisticRegression(), cv=2).fit(X, y, sensitive_features={"sex": sex})
     ft.save(aware, folder / "aware.ft")
     return folder

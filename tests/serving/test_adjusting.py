@@ -1,6 +1,5 @@
 """A server that adjusts its model does what a stream does, and counts a request once, however often it is sent."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -151,43 +150,6 @@ def test_a_model_that_knows_no_groups_is_scored_and_not_adjusted(client, tmp_pat
     scores = ask(served, X.to_dict("records")).json()["scores"]
     np.testing.assert_allclose(scores, model.predict_proba(X)[:, 1])
     assert served.get("/metrics").status_code == served.get("/live/snapshot.json").status_code == 200
-
-
-def test_raw_tables_and_other_formats(client, tmp_path):
-    body = [{**row, "job": "cook"} for row in requests(1)[0]]
-    served = client("table.ft", store=tmp_path / "store")
-    lines = "".join(json.dumps(row) + "\n" for row in body)
-    first = served.post("/score", content=lines, headers={"Content-Type": "application/x-ndjson"}).json()["scores"]
-    text = ",".join(body[0]) + "\n" + "".join(",".join(map(str, row.values())) + "\n" for row in body)
-    second = served.post("/score", content=text, headers={"Content-Type": "text/csv"}).json()["scores"]
-    np.testing.assert_allclose(first, second, atol=0.05)  # the model has moved in between, a little
-    assert None not in first + second
-
-
-READINGS = {
-    "1_000": "column 'age' is not a number",
-    "\uff11": "column 'age' is not a number",
-    "": "column 'age' has no value",
-    " 1.5 ": None,
-    "1e999": "column 'age' has no value",
-}
-
-
-@pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson", "text/csv"])
-def test_a_text_means_the_same_whether_the_model_is_adjusted_or_not(client, tmp_path, kind):
-    row = requests(1)[0][0]
-    people = [{**row, "age": text} for text in READINGS]
-    lines = [json.dumps(one) for one in people]
-    text = {
-        "application/json": f"[{','.join(lines)}]",
-        "application/x-ndjson": "\n".join(lines),
-        "text/csv": "\n".join(",".join(map(str, one)) for one in (people[0], *(one.values() for one in people))),
-    }[kind]
-    for options in ({}, {"store": tmp_path / "store"}):
-        served = client("m.ft", **options)
-        content = served.post("/score", content=text.encode(), headers={"Content-Type": kind}).json()
-        reasons = {one["row"]: one["reason"] for one in content["rejected"]}
-        assert reasons == {number: reason for number, reason in enumerate(READINGS.values()) if reason}
 
 
 def test_an_optional_group_is_read_whichever_row_has_it(client, tmp_path):

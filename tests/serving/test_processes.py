@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.processes import ONE_THREAD, run_script
+from tests.processes import ONE_THREAD, run_script, until
 
 pytestmark = pytest.mark.trust
 
@@ -58,13 +58,6 @@ def get(port, path):
     content = link.getresponse().read().decode()
     link.close()
     return content
-
-
-def until(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def workers_of(pid):

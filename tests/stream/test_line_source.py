@@ -51,19 +51,6 @@ def test_lines_and_position(tmp_path, kind, end, stop_at):
     assert again.state() == whole.state()
 
 
-def test_a_line_that_is_too_long_does_not_fill_the_memory(tmp_path):
-    path = tmp_path / "lines"
-    path.write_bytes(b"a\n" + b"x" * (5 * MAX_LINE_BYTES) + b"\nb\n")
-    source = opened(path)
-    taken = source.take(3)
-    assert [line[:1] for line in taken] == [b"a", b"x", b"b"]
-    assert len(taken[1]) == MAX_LINE_BYTES + 1
-    assert source.position == path.stat().st_size
-    again = opened(path)
-    again.restore(source.state())
-    assert again.take(1) == []
-
-
 def test_batches_are_bounded_in_bytes_and_do_not_depend_on_how_lines_arrive(tmp_path, monkeypatch):
     chance = random.Random(0)  # noqa: S311
     lengths = [chance.choice([0, 10, 1000, MAX_LINE_BYTES, MAX_LINE_BYTES + 1, 3 * MAX_LINE_BYTES]) for _ in range(40)]

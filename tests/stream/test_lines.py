@@ -156,14 +156,6 @@ def test_groups_that_are_not_text_are_found_in_csv_and_json(tmp_path, labels):
         assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_scores_outside_the_range_are_rejected(tmp_path):
-    path = ft.save(repair(), tmp_path / "m.ft")
-    content = b'{"s":1.5,"sex":"F"}\n{"s":1,"sex":"F"}\n'
-    assert stream(tmp_path, path, content, "jsonl", "--score", "s")[2] == {
-        1: "column 's' is outside the range of scores"
-    }
-
-
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [

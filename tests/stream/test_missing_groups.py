@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 from tests.worlds import people
 from typer.testing import CliRunner
 
@@ -19,14 +18,12 @@ WORLD = {"groups": ("F", "M"), "shift": (0.0, 1.0), "coef": (1.0, 1.0), "names":
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Model files: linear models that do not need the group, one of which adopts new groups, and blind repair."""
+    """Model files: linear models that do not need the group, one of which adopts new groups."""
     folder = tmp_path_factory.mktemp("models")
     X, y, sex = people(600, 0, **WORLD)
     for name, new_groups in {"linear": "error", "adopting": "adopt"}.items():
         model = ft.TransportClassifier(parity_weight=0.5, groups=ft.GroupPolicy(new=new_groups))
         ft.save(model.fit(X, y, sensitive_features={"sex": sex}), folder / f"{name}.ft")
-    blind = ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2)
-    ft.save(blind.fit(X, y, sensitive_features={"sex": sex}), folder / "blind.ft")
     return folder
 
 

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from fairtransport import make_groups, metrics
-from fairtransport.stream._monitor import ALARM_BINS, MONITOR_BINS, DriftAlarm, Monitor, _ranks, uniform_at
+from fairtransport.stream._monitor import ALARM_BINS, MONITOR_BINS, DriftAlarm, Monitor, _ranks
 from fairtransport.stream._state import MAX_POINTS, History, _like
 
 DRAWS = {
@@ -68,16 +66,6 @@ def test_ranks_are_uniform_and_equal_a_count_by_hand():
     assert (
         stats.kstest(_ranks(rng.integers(0, 5, 4000), np.zeros(ALARM_BINS), rng.random(4000)), "uniform").pvalue > 0.01
     )
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=5))
-def test_lots_are_a_function_of_their_place(sizes):
-    whole = uniform_at(3, 0, sum(sizes))
-    starts = np.cumsum([0, *sizes[:-1]])
-    parts = [uniform_at(3, int(start), size) for start, size in zip(starts, sizes, strict=True)]
-    assert (np.concatenate(parts) == whole).all()
-    assert ((whole >= 0) & (whole < 1)).all()
 
 
 def seen(scores, groups, half_life=1e12, original=None):

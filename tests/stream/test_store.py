@@ -163,6 +163,3 @@ def test_a_kill_before_the_first_checkpoint(tmp_path):
         ContinualAdjuster.resume(tmp_path / "s")
     ContinualAdjuster(repair(), store=tmp_path / "s").close()
     assert ContinualAdjuster.is_store(tmp_path / "s")
-
-
-# ---------------------------------------------------------------- files of lines

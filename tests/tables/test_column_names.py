@@ -234,18 +234,21 @@ def test_empty_names_that_the_engine_cannot_address_are_refused(tmp_path, ending
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "feather"])
-@pytest.mark.parametrize("folder", ["~", "~root", "file:", "[a]", "*", "a?", "a\\b", "a'b"])
-def test_folders_are_named_literally(tmp_path, monkeypatch, ending, folder):
+@pytest.mark.parametrize("folder", ["~", "~root", "file:", "[a]", "*", "a?", "a\\b", "it's; DROP", "{x}", 'a"b'])
+def test_files_and_folders_are_named_literally(tmp_path, monkeypatch, ending, folder):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     for name in ("home", "a", folder):
         (tmp_path / name).mkdir()
         right = name == folder
-        write(tmp_path / name / f"x.{ending}", {"s": [0.25, 0.5], "g": ["c", "d"] if right else ["wrong", "wrong"]})
+        rows = {"s": [0.25, 0.5], "g": ["c", "d"] if right else ["wrong", "wrong"]}
+        for stem in ("x", name):
+            write(tmp_path / name / f"{stem}.{ending}", rows)
     used = Columns.named(score="s", sensitive_features="g")
-    with open_files([f"{folder}/x.{ending}"], threads=1) as table:
-        assert table.run(count_table, used).histograms.groups.names == ("c", "d")
-        assert [row.as_py() for row in next(iter(table.batches()))[0]["g"]] == ["c", "d"]
+    for stem in ("x", folder):
+        with open_files([f"{folder}/{stem}.{ending}"], threads=1) as table:
+            assert table.run(count_table, used).histograms.groups.names == ("c", "d")
+            assert [row.as_py() for row in next(iter(table.batches()))[0]["g"]] == ["c", "d"]
 
 
 def test_a_struct_is_not_looked_into(to_table):

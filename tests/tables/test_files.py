@@ -2,13 +2,11 @@
 
 import _thread
 import gzip
-import json
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from tests.worlds import write_table as write
 
@@ -146,14 +144,6 @@ def test_a_positive_label_is_read_as_its_column_holds_it(tmp_path):
             for label in ("n", "b"):
                 with pytest.raises(ValueError, match="pos_label is n"):
                     table.read_label(Columns.named(score="s", sensitive_features="t", label=label), "maybe")
-
-
-@pytest.mark.parametrize("name", ["it's; DROP.csv", "a[1].csv", "what?.csv", "sta*r.csv", "{x}.csv", 'quo"te.csv'])
-def test_no_name_of_a_file_is_taken_for_sql_or_a_pattern(tmp_path, name):
-    text(tmp_path / "a1.csv", "s,g\n0.1,wrong\n")
-    text(tmp_path / "star.csv", "s,g\n0.1,wrong\n")
-    path = text(tmp_path / name, "s,g\n0.25,a\n0.5,b\n")
-    assert count(path, SCORED).histograms.groups.names == ("a", "b")
 
 
 def test_names_that_differ_in_case_only(tmp_path):
@@ -317,19 +307,12 @@ def bomb(path, n_members):
 def test_a_bomb_is_refused_at_the_limit(tmp_path, monkeypatch):
     assert (decompression_limit.ALWAYS_ALLOWED, decompression_limit.MOST_EXPANSION) == (2**30, 200)  # as the help says
     monkeypatch.setattr(decompression_limit, "ALWAYS_ALLOWED", 1 << 24)
-    path = bomb(tmp_path / "x.csv.gz", 100)
+    path = bomb(tmp_path / "x.csv.gz", 20)
     with pytest.raises(
         ValueError, match=r"decompresses to more than 200 times its size and more than 0\.0156 GiB.*max_expansion="
     ):
         count(path, SCORED)
-
-
-def test_the_limit_can_be_raised(tmp_path, monkeypatch):
-    monkeypatch.setattr(decompression_limit, "ALWAYS_ALLOWED", 1 << 20)
-    path = bomb(tmp_path / "x.csv.gz", 2)
-    with pytest.raises(ValueError, match="max_expansion="):
-        count(path, SCORED)
-    assert count(path, SCORED, max_expansion=1000).histograms.rows.tolist() == [350_000, 1]
+    assert count(path, SCORED, max_expansion=1000).histograms.rows.tolist() == [3_500_000, 1]
 
 
 def test_a_bomb_does_not_pass_as_rows_either(tmp_path, monkeypatch):
@@ -454,8 +437,6 @@ def test_lists_and_dates_survive(tmp_path):
             for batch, _ in batches:
                 write_batch(batch)
     assert pl.read_parquet(tmp_path / "y.parquet").rows() == frame.rows()
-    assert pq.read_schema(tmp_path / "y.parquet").names == frame.columns
-    assert json.loads(json.dumps(frame["l"].to_list())) == [[1, 2], []]
 
 
 def test_offsets_that_lie_do_not_end_the_process():

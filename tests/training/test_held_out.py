@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import r2_score
@@ -105,12 +104,8 @@ def test_the_share_that_is_kept(before, after, kept):
     assert share_kept(before, after) == pytest.approx(kept)
 
 
-def test_a_repair_that_does_not_help_says_so():
+def test_a_repair_is_silent_where_held_out_rows_show_parity():
     X, y, group = world(1500, 0)
-    with pytest.warns(
-        ft.FairnessWarning, match="does not help: on 1,500 rows that it was not fitted to, the mean rank"
-    ):
-        ft.QuantileRepairClassifier(KNeighborsClassifier(1)).fit(X, y, sensitive_features=group)
     with pytest.warns(ft.FairnessWarning, match=r"Parity cannot be shown: .* of 1,500 rows .* up to 0\.\d+ with 95 %"):
         ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
     X, y, group = world(9000, 0)
@@ -199,31 +194,18 @@ def test_blind_repair_that_would_harm_is_not_done(monkeypatch):
     assert np.abs(model.predict_proba(X) - model.estimator_.predict_proba(X)).max() > 0.01
 
 
-def test_a_constant_model_is_named():
-    X, y, group = world(300, 0)
-    with pytest.raises(ValueError, match="All 300 scores are equal"):
-        ft.QuantileRepairClassifier(DummyClassifier()).fit(X, y, sensitive_features=group)
-
-
 def test_a_group_of_three_rows_is_not_judged():
     X, y, group = world(1500, 0)
     few = np.where(np.arange(1500) < 3, "few", group)
     shown = {}
     for name, groups in (("all", group), ("few", few)):
-        with pytest.warns(ft.FairnessWarning, match="does not help") as caught:
+        said = "does not help: on 1,500 rows that it was not fitted to, the mean rank"
+        with pytest.warns(ft.FairnessWarning, match=said) as caught:
             ft.QuantileRepairClassifier(KNeighborsClassifier(1)).fit(X, y, sensitive_features=groups)
         shown[name] = [float(x) for x in re.findall(r"\d\.\d{3}", str(caught[-1].message))[:4]]
     np.testing.assert_allclose(shown["few"], shown["all"], atol=0.02)
-
-
-def test_wrong_folds_are_named():
-    X, y, group = world(300, 0)
-    with pytest.raises(ValueError, match="cv must be 'auto', a number of folds"):
-        ft.QuantileRepairClassifier(FOREST, cv="five").fit(X, y, sensitive_features=group)
-    with pytest.raises(ValueError, match="hold out every row once"):
-        ft.QuantileRepairClassifier(FOREST, cv=[(np.arange(100), np.arange(100, 200))]).fit(
-            X, y, sensitive_features=group
-        )
+    with warnings.catch_warnings(action="error"):
+        ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
 
 
 def sparse_groups(n, seed, n_groups=2, n_columns=8):
@@ -285,17 +267,6 @@ def test_the_model_of_a_path_at_its_own_weight_is_the_model(model):
     assert (same.outcome_, same.information_kept_) == (model.outcome_, model.information_kept_)
     index = model.path_["weight"].tolist().index(model.parity_weight_)
     assert model.path_["information_kept"][index] == model.information_kept_
-
-
-def test_a_model_that_is_not_changed_keeps_everything():
-    rng = np.random.default_rng(0)
-    X, group = rng.normal(size=(200, 20)), rng.integers(2, size=200)
-    y = (X[:, 0] + rng.logistic(size=200) > 0.0).astype(int)
-    for options in ({}, {"parity_weight": 0.0}):
-        model, said = fitted(ft.TransportClassifier(**options), X, y, group)
-        np.testing.assert_allclose(model.predict_proba(X), model.initial_estimator_.predict_proba(X), atol=1e-12)
-        assert model.information_kept_ == 1.0
-        assert not any("group_specific" in message for message in said)
 
 
 def test_the_noise_floor_is_claimed_only_where_rows_can_show_it():

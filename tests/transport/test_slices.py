@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
-from fairtransport.transport.slices import ascending_order, histogram_slices, slice_means
+from fairtransport.transport.line import ascending_order, histogram_slices, slice_means
 
 NONE = np.zeros(0)
 
@@ -41,30 +41,6 @@ def test_compiled_means_and_slopes_are_the_plain_ones(n, m, weighted):
     slopes = rng.normal(size=m)
     plain = row_slopes(slopes, mass) * mass / mass.sum()
     np.testing.assert_allclose(compiled_slopes(slopes, order, weights, n)[order], plain, atol=1e-12)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_slopes_of_rows_are_the_adjoint_of_slice_means(weighted):
-    """The mean over slices of slope times slice mean is linear in the scores; its derivative is the rows' slope."""
-    rng = np.random.default_rng(0)
-    scores, weights = rng.random(83), rng.uniform(0.0, 2.0, 83) if weighted else NONE
-    order, slopes = np.argsort(scores), rng.normal(size=10)
-    left = compiled_slopes(slopes, order, weights, 83) @ scores
-    assert left == pytest.approx(slopes @ compiled_means(scores, order, weights, 10) / 10, abs=1e-12)
-    assert compiled_slopes(slopes, order, weights, 83, factor=3.0) @ scores == pytest.approx(3 * left)
-
-
-def test_weights_are_copies():
-    rng = np.random.default_rng(1)
-    scores, times = rng.random(40), rng.integers(1, 5, 40)
-    copies = np.repeat(np.arange(40), times)
-    order, other = np.argsort(scores), np.argsort(scores[copies], kind="stable")
-    one = compiled_means(scores, order, times.astype(float), 16)
-    np.testing.assert_allclose(one, compiled_means(scores[copies], other, NONE, 16), atol=1e-12)
-    slopes = rng.normal(size=16)
-    together = compiled_slopes(slopes, order, times.astype(float), 40)
-    separate = compiled_slopes(slopes, other, NONE, copies.size)
-    np.testing.assert_allclose(together, np.bincount(copies, separate), atol=1e-12)
 
 
 def test_slices_keep_the_mean_and_the_order():

@@ -458,7 +458,6 @@ def _record_namespace() -> dict[str, Any]:
     """Return the names that the fields of records are declared with."""
     from fairtransport.auditing import errors, proportions, provenance, records  # noqa: PLC0415 - only to read files
 
-    names: dict[str, Any] = {"Mapping": Mapping, "Floats": np.ndarray, "GroupHistograms": Any}
-    for module in (errors, proportions, provenance, records):
-        names |= {name: value for name, value in vars(module).items() if isinstance(value, type)}
-    return names
+    modules = (errors, proportions, provenance, records)
+    names = {name: value for module in modules for name, value in vars(module).items() if isinstance(value, type)}
+    return {**names, "Mapping": Mapping, "Floats": np.ndarray, "GroupHistograms": Any}

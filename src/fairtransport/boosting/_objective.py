@@ -31,7 +31,7 @@ from fairtransport.criteria.penalty import SCALES, UNIT_DEVIATION, TransportPena
 from fairtransport.groups import GroupPolicy, Groups, make_groups
 from fairtransport.strata import make_strata
 from fairtransport.transport.kernels.functions import logistic
-from fairtransport.transport.slices import CELLS
+from fairtransport.transport.line import CELLS
 
 # The interval of predictions whose cells are counted, and where predictions lie in it.
 

@@ -37,7 +37,7 @@ from fairtransport.transport.kernels.binned import (
     logit_derivatives,
     logit_derivatives_shared,
 )
-from fairtransport.transport.slices import CELLS
+from fairtransport.transport.line import CELLS
 from fairtransport.transport.targets import TARGET_SIZE
 
 # A criterion, resolved for training or validation rows: the stratum of each row, and the targets of the strata.

@@ -13,7 +13,7 @@ import numpy as np
 from fairtransport._arrays import Floats
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.penalty import TransportPenalty
-from fairtransport.transport.slices import histogram_slices, quantiles
+from fairtransport.transport.line import histogram_slices, quantiles
 
 _MIN_DISTANCE = 0.02  # scores closer than this have the curvature of scores this far apart
 

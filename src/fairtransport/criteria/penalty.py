@@ -18,7 +18,7 @@ from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import FourierFeatures
 from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
-from fairtransport.transport.slices import ascending_order, slice_means
+from fairtransport.transport.line import ascending_order, slice_means
 
 #: Scores are compared in units of their standard deviation, or as they are.
 SCALES = ("standardized", "score")

@@ -29,10 +29,9 @@ from fairtransport.linear._problem import (
     stored_target,
     stratum_targets,
 )
-from fairtransport.linear._sgd_solver import Objective, Trainer, automatic_steps, plain_steps
 from fairtransport.linear.online import Batch, group_predictors, make_memory, parity_without_disparity, row_masses
 from fairtransport.linear.settings import SgdSettings
-from fairtransport.linear.sgd_problem import TrainingProblem
+from fairtransport.linear.sgd_solver import Objective, Trainer, TrainingProblem, automatic_steps, plain_steps
 from fairtransport.strata import Strata
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, metrics_before_and_after, spread_points
 from fairtransport.training.outcome import (

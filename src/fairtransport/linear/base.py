@@ -58,8 +58,8 @@ from fairtransport.training.responses import Response
 from fairtransport.training.weight_path import empty_path
 
 if TYPE_CHECKING:
-    from fairtransport.linear._sgd_solver import Trainer
     from fairtransport.linear.online import OnlineMemory
+    from fairtransport.linear.sgd_solver import Trainer
 
 
 class TransportModel(RowScoring, BaseEstimator):

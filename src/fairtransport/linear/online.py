@@ -23,7 +23,7 @@ from fairtransport.linear._constants import (
     WHITENED_IN_STREAMS,
 )
 from fairtransport.linear._problem import Scaling, stratum_targets
-from fairtransport.linear._sgd_solver import ParameterSteps, automatic_steps, plain_steps, whitened_steps
+from fairtransport.linear.sgd_solver import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.linear.sketches import POINTS, Sketches
 from fairtransport.strata import Strata
 from fairtransport.training.responses import LOSSES, Loss, Response

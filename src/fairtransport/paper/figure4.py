@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport.linear import Trainer
-from fairtransport.linear.sgd_problem import TrainingProblem
+from fairtransport.linear.sgd_solver import TrainingProblem
 from fairtransport.paper import _drawing as drawing
 from fairtransport.paper._methods import DUALS, Evaluator, averaged_iterates, paper_classifier, three_digits
 from fairtransport.paper.finding import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import threading
@@ -10,13 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from fairtransport import __version__
-from fairtransport._validation import check_choice, check_count
+from fairtransport._validation import check_count
 from fairtransport.paper._methods import (
     METRICS,
     Problem,
@@ -28,9 +24,8 @@ from fairtransport.paper._methods import (
     shuffled_floor,
     three_digits,
 )
-from fairtransport.paper.finding import Claim, Finding, Part, Result, Stop, Table, check, run_parts
+from fairtransport.paper.finding import Claim, Finding, Part, Result, Stop, Table, check
 from fairtransport.paper.splits import Split, adult_split, communities_splits, german_splits
-from fairtransport.storage import write_atomically
 
 # The paper's claims about Table 1, checked against our figures.
 
@@ -122,22 +117,20 @@ def _published(dataset: str, methods: Sequence[str]) -> str:
     return "; ".join(f"{method} {three_digits(value)}" for method, value in values if value is not None)
 
 
-# The figures of Table 1 as data, and how they are written as Markdown, CSV and JSON.
+# The figures of Table 1 as data.
 
 NOISE_FLOOR = "noise floor"
 """Name of the line below the methods of a data set."""
 
-_BOLD = " **Bold**:\nbelow the paper's by more than the standard error."
-_NOTE = f"""\
-Test rows; mean ± standard deviation over runs, with the paper's figure in parentheses. Lower is better.{_BOLD}
-One figure alone says little, because error and disparity are traded for each other.
-
-- Variants of a method stand beside the paper's figure of that method. *Paper*: the published algorithm. *Anchor*:
-  this package's defaults, which keep the logistic loss. *W2*: the Wasserstein-2 barycenter by group size.
-- Wass1 is the distance to the target that a method aims at, fixed at logistic regression's scores of the test rows.
-- Runs are splits into training and test rows; on Adult, whose split is given, seeds of the training.
-- The noise floor is what perfect parity shows on so few test rows: the metric of DPP's scores after shuffling
-  group membership, mean over the splits."""
+_CAPTION = (
+    "Test rows; mean ± standard deviation over runs, with the paper's figure in parentheses. Lower is better. One "
+    "figure alone says little, because error and disparity are traded for each other. Variants of a method stand "
+    "beside the paper's figure of that method. Paper: the published algorithm. Anchor: this package's defaults, which "
+    "keep the logistic loss. W2: the Wasserstein-2 barycenter by group size. Wass1 is the distance to the target that "
+    "a method aims at, fixed at logistic regression's scores of the test rows. Runs are splits into training and test "
+    "rows; on Adult, whose split is given, seeds of the training. The noise floor is what perfect parity shows on so "
+    "few test rows: the metric of DPP's scores after shuffling group membership, mean over the splits."
+)
 
 
 @dataclass(frozen=True)
@@ -154,29 +147,17 @@ class Table1Row:
     floor: float | None
 
     @property
-    def beyond(self) -> bool:
-        """Whether ours is lower than the published figure, by more than its standard error.
-
-        Never for LR: its figures only show how similar the set-up is to the paper's.
-        """
-        if self.published is None or self.method == "LR":
-            return False
-        return round(self.mean + self.spread / math.sqrt(self.n), 3) < self.published
-
-    @property
     def cell(self) -> str:
-        """Mean, standard deviation of several runs, and published figure in Markdown."""
+        """Mean, standard deviation of several runs, and published figure."""
         text = three_digits(self.mean) + (f" ± {three_digits(self.spread)}" if self.n > 1 else "")
-        text = f"**{text}**" if self.beyond else text
         return text if self.published is None else f"{text} ({three_digits(self.published)})"
 
 
 @dataclass(frozen=True)
 class Table1:
-    """All figures, and how to write them down."""
+    """All figures."""
 
     rows: tuple[Table1Row, ...]
-    quick: bool = False
 
     def value(self, dataset: str, method: str, metric: str) -> Table1Row:
         """Return one figure; KeyError when the table does not have it."""
@@ -185,53 +166,15 @@ class Table1:
                 return row
         raise KeyError((dataset, method, metric))
 
-    @property
-    def caption(self) -> str:
-        """What the figures are, as plain text in one line."""
-        return _NOTE.replace(_BOLD, "").replace("*", "").replace("\n- ", " ").replace("\n", " ")
-
-    def lines(self, dataset: str) -> Iterator[tuple[str, list[str], int | None]]:
-        """Yield each method's name, one cell for each metric, and its number of runs; the noise floor comes last."""
-        rows = [row for row in self.rows if row.dataset == dataset]
-        for method in dict.fromkeys(row.method for row in rows):
-            figures = [row for row in rows if row.method == method]
-            yield method, [row.cell for row in figures], figures[0].n
-        floors = {row.metric: row.floor for row in rows}
-        yield NOISE_FLOOR, ["" if (floor := floors[name]) is None else three_digits(floor) for name in METRICS], None
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        """The data sets in order."""
-        return tuple(dict.fromkeys(row.dataset for row in self.rows))
-
-    def to_markdown(self) -> str:
-        """Write one table for each data set: ours ± spread (published), bold where ours is lower."""
-        text = ["# Table 1: ours beside the published figures", "", _NOTE]
-        if self.quick:
-            text += ["", "**Quick run: training was cut short and runs are few, so the figures are rough.**"]
-        for dataset in self.datasets:
-            text += ["", f"## {dataset}", "", f"| | {' | '.join(METRICS)} | runs |", "| --- |" + " ---: |" * 5]
-            for method, cells, runs in self.lines(dataset):
-                text.append(f"| {method} | {' | '.join(cells)} |" + (" |" if runs is None else f" {runs} |"))
-        return "\n".join(text) + "\n"
-
-    @property
-    def _records(self) -> list[dict[str, Any]]:
-        return [{**asdict(row), "beyond": row.beyond} for row in self.rows]
-
-    def to_csv(self) -> str:
-        """Write one line for each figure, with all digits."""
-        return Table.of(self._records).to_csv()
-
-    def to_json(self) -> str:
-        """Write an object with the version, whether it was quick, and ``rows``."""
-        content = {"table": "table1", "version": __version__, "quick": self.quick, "rows": self._records}
-        return json.dumps(content, indent=1, allow_nan=False) + "\n"
-
-    def write(self, folder: Path) -> list[Path]:
-        """Write ``table1.md``, ``table1.csv`` and ``table1.json`` into an existing folder."""
-        texts = {"md": self.to_markdown(), "csv": self.to_csv(), "json": self.to_json()}
-        return [write_atomically(folder / f"table1.{ending}", text.encode()) for ending, text in texts.items()]
+    def lines(self) -> Iterator[tuple[str, ...]]:
+        """Yield data set, method and a cell for each metric; a data set's noise floor comes last."""
+        for dataset in dict.fromkeys(row.dataset for row in self.rows):
+            rows = [row for row in self.rows if row.dataset == dataset]
+            for method in dict.fromkeys(row.method for row in rows):
+                yield dataset, method, *(row.cell for row in rows if row.method == method)
+            floors = {row.metric: row.floor for row in rows}
+            cells = ("" if (floor := floors[name]) is None else three_digits(floor) for name in METRICS)
+            yield dataset, NOISE_FLOOR, *cells
 
 
 TABLE_METHODS = ("LR", "DPP", "DPP (W2)", "DOT", "COT (paper)", "COT (anchor)")
@@ -243,25 +186,6 @@ _QUICK_RUNS = {"Adult": 1, "German": 3, "Communities (crossed)": 1, "Communities
 
 DATASETS = ("Adult", "German", "Communities (crossed)", "Communities (each)")
 """The paper's data sets, Communities and Crime in both readings of its eight groups."""
-
-
-def run_table1(
-    *,
-    quick: bool = False,
-    n_seeds: int | None = None,
-    n_jobs: int = 1,
-    datasets: Collection[str] | None = None,
-    folder: Path | None = None,
-    show: bool = False,
-) -> Table1:
-    """Compute Table 1."""
-    check_count(n_jobs, name="n_jobs")
-    chosen = DATASETS if datasets is None else tuple(datasets)
-    for dataset in chosen:
-        check_choice(dataset, _RUNS, name="datasets")
-    trainings = parts(quick=quick, n_seeds=n_seeds, datasets=chosen)
-    results = run_parts(trainings, folder=folder, n_jobs=n_jobs, title="Table 1", show=show)
-    return _table(trainings, results, quick=quick)
 
 
 def parts(*, quick: bool, n_seeds: int | None = None, datasets: Collection[str] = DATASETS) -> list[Part]:
@@ -292,18 +216,13 @@ def parts(*, quick: bool, n_seeds: int | None = None, datasets: Collection[str] 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
     """Build the table from the trainings' results and check the paper's claims about it."""
-    table = _table(parts(quick=quick), results, quick=quick)
-    shown = [
-        (dataset, method, *(cell.replace("**", "") for cell in cells))
-        for dataset in table.datasets
-        for method, cells, _ in table.lines(dataset)
-    ]
+    table = make_table(parts(quick=quick), results)
     return Finding(
         name="table1",
         title="Table 1: four metrics on three data sets",
-        caption=table.caption,
+        caption=_CAPTION,
         tables={"table1": Table.of(map(asdict, table.rows))},
-        shown={"table1": Table(("data", "method", *METRICS), tuple(shown))},
+        shown={"table1": Table(("data", "method", *METRICS), tuple(table.lines()))},
         claims=_claims(table),
     )
 
@@ -345,7 +264,8 @@ def _splits(dataset: str, n_runs: int) -> tuple[Split, ...]:
     return communities_splits(n_runs, crossed=dataset == "Communities (crossed)")
 
 
-def _table(trainings: Sequence[Part], results: Mapping[str, Result], *, quick: bool) -> Table1:
+def make_table(trainings: Sequence[Part], results: Mapping[str, Result]) -> Table1:
+    """Return the table of the results of these trainings."""
     measured: dict[tuple[str, str], list[Result]] = {}
     for part in trainings:
         measured.setdefault((part.settings["dataset"], part.settings["method"]), []).append(results[part.name])
@@ -359,4 +279,4 @@ def _table(trainings: Sequence[Part], results: Mapping[str, Result], *, quick: b
         published = published_value(dataset, method, metric)
         floor = float(np.mean(floors)) if floors else None
         rows.append(Table1Row(dataset, method, metric, float(values.mean()), spread, values.size, published, floor))
-    return Table1(tuple(rows), quick=quick)
+    return Table1(tuple(rows))

@@ -112,10 +112,14 @@ class _QuantileRepairModel(RepairedModel):
 
         Out of fold, models are repaired by maps of other models' scores, as the model of all rows is.
         """
-        repaired = scores.astype(np.float64)
+        if weights is not None:  # weight 0 is no row
+            rows = np.flatnonzero(weights > 0)
+            scores, labels, groups, weights = scores[rows], labels[rows], groups.select(rows), weights[rows]
+            half = None if half is None else half[rows]
         if half is None:
             classes = labels if self._classifies else np.zeros(scores.size)
             half = deal_rows(scores, classes, group_cells(groups), 2, np.random.default_rng(0))
+        repaired = scores.astype(np.float64)
         policy = check_policy(repair.groups)
         repair.set_params(groups=replace(policy, min_size=max(policy.min_size // 2, 1)))
         for number in (0, 1):
@@ -123,7 +127,7 @@ class _QuantileRepairModel(RepairedModel):
             part = None if weights is None else weights[others]
             compared = [others[labels[others] == c] for c in (0, 1)] if needs_labels(repair.criterion) else [others]
             too_few = any(np.count_nonzero(groups.select(rows).counts) < 2 for rows in compared)
-            if too_few or np.ptp(scores[others]) == 0 or (part is not None and not part.all()):
+            if too_few or np.ptp(scores[others]) == 0:
                 return
             with warnings.catch_warnings(action="ignore"):  # of all rows, fit has said it
                 repair.fit(scores[others], labels[others], sensitive_features=groups.select(others), sample_weight=part)

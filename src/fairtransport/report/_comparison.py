@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_length, check_scores
-from fairtransport.groups import Groups
+
+if TYPE_CHECKING:
+    from fairtransport.groups import Groups
 
 METRICS = {
     "error_rate": "Err-.5",

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import log_loss
 
 from fairtransport.transport import regularizers as plain
 from fairtransport.transport.fourier import draw_features
@@ -43,12 +42,6 @@ def test_the_loss_is_the_plain_one(n, weighted):
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(slopes, shares * (expected_scores - labels), rtol=1e-9, atol=1e-15)
     assert ((scores >= 0) & (scores <= 1)).all()
-
-
-def test_the_loss_is_that_of_scikit_learn():
-    logits, labels = rows(500)
-    loss, scores, _ = compiled(logits, labels, np.full(500, 1 / 500))
-    assert loss == pytest.approx(log_loss(labels, scores), rel=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

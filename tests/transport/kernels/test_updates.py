@@ -9,8 +9,7 @@ from scipy import sparse
 from fairtransport import GroupPolicy
 from fairtransport.criteria.criterion import resolve_criterion
 from fairtransport.groups import make_groups
-from fairtransport.linear._sgd_solver import Objective, ParameterSteps, Trainer
-from fairtransport.linear.sgd_problem import TrainingProblem
+from fairtransport.linear.sgd_solver import Objective, ParameterSteps, Trainer, TrainingProblem
 from fairtransport.strata import make_strata
 from fairtransport.training.responses import LOSSES
 from fairtransport.transport import reference
@@ -120,13 +119,3 @@ def test_float32_follows_float64(case):
     double.advance(30, average_from=15)
     assert single._state.theta.dtype == np.float32
     np.testing.assert_allclose(single.theta, double.theta, atol=1e-4)
-
-
-def test_pieces_equal_one_run():
-    whole, parts = make_trainer(), make_trainer()
-    whole.advance(40, average_from=20)
-    for size in (1, 7, 22, 10):
-        parts.advance(size, average_from=20)
-    np.testing.assert_array_equal(whole.theta, parts.theta)
-    np.testing.assert_array_equal(whole.averaged(), parts.averaged())
-    assert parts.summed == 20

@@ -59,190 +59,145 @@ class Newton(NamedTuple):
 
 
 @cached_njit(nogil=True, fastmath=FAST_MATH)
-def _evaluate(x, y, p, q, f, h, strength, kind, alpha):
-    # Sum of masses times the conjugate; fills alpha.
-    n, m = x.shape[0], y.shape[0]
-    total = 0.0
-    for i in range(n):
-        part = 0.0
-        for j in range(m):
-            v = (f[i] + h[j] - abs(x[i] - y[j])) / strength
-            if kind == _L2:
-                a = 0.5 * max(v, 0.0)
-                price = a * a
-            elif v < EXPONENT_LIMIT:
-                a = np.exp(v)
-                price = a
-            else:
-                a = _TOP
-                price = _TOP * (1.0 + v - EXPONENT_LIMIT)
-            alpha[i, j] = a
-            part += q[j] * price
-        total += p[i] * part
-    return total
-
-
-@cached_njit(nogil=True, fastmath=FAST_MATH)
-def _dot(psi, c, out):
-    for i in range(psi.shape[0]):
-        total = 0.0
-        for k in range(c.shape[0]):
-            total += psi[i, k] * c[k]
-        out[i] = total
-
-
-@cached_njit(nogil=True, fastmath=FAST_MATH)
-def _solve(matrix, vector):
-    # Cholesky in place; the solution overwrites the vector.
-    n = vector.shape[0]
-    for j in range(n):
-        for k in range(j):
-            ljk = matrix[j, k]
-            for i in range(j, n):
-                matrix[i, j] -= matrix[i, k] * ljk
-        root = np.sqrt(max(matrix[j, j], 1e-300))
-        for i in range(j, n):
-            matrix[i, j] /= root
-    for i in range(n):
-        for k in range(i):
-            vector[i] -= matrix[i, k] * vector[k]
-        vector[i] /= matrix[i, i]
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            vector[i] -= matrix[k, i] * vector[k]
-        vector[i] /= matrix[i, i]
-
-
-@cached_njit(nogil=True, fastmath=FAST_MATH)
-def _newton(x, y, p, q, psi_x, psi_y, c, newton, alpha):
-    strength, kind, ridge = newton.strength, newton.kind, newton.ridge
-    n, m, width = x.shape[0], y.shape[0], c.shape[0]
-    f, h, row, column = np.empty(n), np.empty(m), np.empty(n), np.empty(m)
-    mean, gradient, step, trial = np.zeros(width), np.empty(width), np.empty(width), np.empty(width)
-    matrix, product = np.empty((width, width)), np.empty((n, width))
-    for i in range(n):
-        for k in range(width):
-            mean[k] += p[i] * psi_x[i, k]
-    for j in range(m):
-        for k in range(width):
-            mean[k] += q[j] * psi_y[j, k]
-    _dot(psi_x, c, f)
-    _dot(psi_y, c, h)
-    value = -strength * _evaluate(x, y, p, q, f, h, strength, kind, alpha)
-    for k in range(width):
-        value += c[k] * mean[k] - 0.5 * ridge * c[k] * c[k]
-    for _ in range(newton.max_iter):
-        row[:] = 0.0
-        column[:] = 0.0
-        for i in range(n):
-            for j in range(m):
-                row[i] += q[j] * alpha[i, j]
-                column[j] += p[i] * alpha[i, j]
-        for k in range(width):
-            gradient[k] = mean[k] - ridge * c[k]
-        for i in range(n):
-            used = p[i] * row[i]
-            for k in range(width):
-                gradient[k] -= used * psi_x[i, k]
-        for j in range(m):
-            used = q[j] * column[j]
-            for k in range(width):
-                gradient[k] -= used * psi_y[j, k]
-        largest = 0.0
-        for k in range(width):
-            largest = max(largest, abs(gradient[k]))
-        if largest <= newton.tolerance:
-            break
-        # Minus the Hessian: sum of w_ij (psi_x_i + psi_y_j)(psi_x_i + psi_y_j)' plus the ridge.
-        row[:] = 0.0
-        column[:] = 0.0
-        product[:, :] = 0.0
-        for i in range(n):
-            for j in range(m):
-                bend = 0.0
-                if kind == _L2:
-                    if alpha[i, j] > 0.0:
-                        bend = 0.5
-                elif alpha[i, j] < _TOP:
-                    bend = alpha[i, j]
-                if bend > 0.0:
-                    w = p[i] * q[j] * bend / strength
-                    row[i] += w
-                    column[j] += w
-                    for k in range(width):
-                        product[i, k] += w * psi_y[j, k]
-        matrix[:, :] = 0.0
-        for i in range(n):
-            for k in range(width):
-                left = psi_x[i, k]
-                for l in range(width):
-                    matrix[k, l] += left * (row[i] * psi_x[i, l] + product[i, l]) + product[i, k] * psi_x[i, l]
-        for j in range(m):
-            for k in range(width):
-                left = column[j] * psi_y[j, k]
-                for l in range(width):
-                    matrix[k, l] += left * psi_y[j, l]
-        gain = 0.0
-        for k in range(width):
-            matrix[k, k] += ridge
-            step[k] = gradient[k]
-        _solve(matrix, step)
-        for k in range(width):
-            gain += gradient[k] * step[k]
-        size = 1.0
-        while True:
-            for k in range(width):
-                trial[k] = c[k] + size * step[k]
-            _dot(psi_x, trial, f)
-            _dot(psi_y, trial, h)
-            new_value = -strength * _evaluate(x, y, p, q, f, h, strength, kind, alpha)
-            for k in range(width):
-                new_value += trial[k] * mean[k] - 0.5 * ridge * trial[k] * trial[k]
-            if new_value >= value + _ARMIJO * size * gain - 1e-14 or size < _SHORTEST:
-                break
-            size *= 0.5
-        c[:] = trial
-        value = new_value
-    return value
-
-
-@cached_njit(nogil=True, fastmath=FAST_MATH)
 def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
     """Solve the dual problem of each pair of samples, starting at ``coefficients``, in place.
 
     They are those of f and, where `FREE`, then of h. The optimum is written to ``values``; its derivatives with respect
     to the points, for unit mass and times the pair's weight, are added to ``slopes``.
     """
-    points, masses, psi, psi_slope = samples
-    first, second, weights = pairs
-    tie = newton.tie
-    n, width = points.shape[1], psi.shape[2]
-    n_coefficients = coefficients.shape[1]
-    psi_x, psi_y, alpha = np.zeros((n, n_coefficients)), np.zeros((n, n_coefficients)), np.empty((n, n))
-    slope_f, slope_h = np.empty(n), np.empty(n)
-    for pair in range(first.shape[0]):
-        a, b = first[pair], second[pair]
-        x, y, p, q, c = points[a], points[b], masses[a], masses[b], coefficients[pair]
-        psi_x[:, :width] = psi[a]
-        if tie == FREE:
-            psi_y[:, width:] = psi[b]
-        else:
-            for j in range(n):
-                for k in range(width):
-                    psi_y[j, k] = tie * psi[b, j, k]
-        values[pair] = _newton(x, y, p, q, psi_x, psi_y, c, newton, alpha)
-        _dot(psi_slope[a], c[:width], slope_f)
-        _dot(psi_slope[b], c[n_coefficients - width :], slope_h)
+    # One function, and loops in place of slices: each call of another one and each slice takes seconds to compile.
+    points, masses, psi, rise = samples
+    strength, kind, ridge = newton.strength, newton.kind, newton.ridge
+    n, width, size = points.shape[1], psi.shape[2], coefficients.shape[1]
+    sign, shift = (1.0 if newton.tie == FREE else float(newton.tie)), size - width
+    x, y, p, q, f, h, row, column = np.zeros((8, n))
+    psi_x, psi_y, product, alpha = np.zeros((n, size)), np.zeros((n, size)), np.empty((n, size)), np.empty((n, n))
+    mean, gradient, step, trial, c = np.zeros((5, size))
+    matrix = np.empty((size, size))
+    for pair in range(pairs.first.shape[0]):
+        a, b = pairs.first[pair], pairs.second[pair]
+        for k in range(size):
+            trial[k], mean[k] = coefficients[pair, k], 0.0
         for i in range(n):
-            total, signed = 0.0, 0.0
-            for j in range(n):
-                total += q[j] * alpha[i, j]
-                signed += q[j] * alpha[i, j] * np.sign(x[i] - y[j])
-            slopes[a, i] += weights[pair] * ((1.0 - total) * slope_f[i] + signed)
-        for j in range(n):
-            total, signed = 0.0, 0.0
+            x[i], y[i], p[i], q[i] = points[a, i], points[b, i], masses[a, i], masses[b, i]
+            for k in range(width):
+                psi_x[i, k] = psi[a, i, k]
+                psi_y[i, shift + k] = sign * psi[b, i, k]
+            for k in range(size):
+                mean[k] += p[i] * psi_x[i, k] + q[i] * psi_y[i, k]
+        accepted, least, length, iteration = -np.inf, 0.0, 1.0, 0
+        while True:
+            value = 0.0
+            for k in range(size):
+                value += trial[k] * mean[k] - 0.5 * ridge * trial[k] * trial[k]
             for i in range(n):
-                total += p[i] * alpha[i, j]
-                signed += p[i] * alpha[i, j] * np.sign(y[j] - x[i])
-            sign = 1.0 if tie == FREE else tie
-            slopes[b, j] += weights[pair] * ((1.0 - total) * sign * slope_h[j] + signed)
+                at_x, at_y = 0.0, 0.0
+                for k in range(size):
+                    at_x += psi_x[i, k] * trial[k]
+                    at_y += psi_y[i, k] * trial[k]
+                f[i], h[i] = at_x, at_y
+            for i in range(n):
+                price = 0.0
+                for j in range(n):
+                    v = (f[i] + h[j] - abs(x[i] - y[j])) / strength
+                    if kind == _L2:
+                        slope = 0.5 * max(v, 0.0)
+                        conjugate = slope * slope
+                    elif v < EXPONENT_LIMIT:
+                        slope = np.exp(v)
+                        conjugate = slope
+                    else:
+                        slope = _TOP
+                        conjugate = _TOP * (1.0 + v - EXPONENT_LIMIT)
+                    alpha[i, j] = slope
+                    price += q[j] * conjugate
+                value -= strength * p[i] * price
+            if value < accepted + length * least - 1e-14 and length >= _SHORTEST:
+                length *= 0.5
+                for k in range(size):
+                    trial[k] = c[k] + length * step[k]
+                continue
+            accepted = value
+            for k in range(size):
+                c[k] = trial[k]
+            for i in range(n):
+                row[i], column[i] = 0.0, 0.0
+            for i in range(n):
+                for j in range(n):
+                    row[i] += q[j] * alpha[i, j]
+                    column[j] += p[i] * alpha[i, j]
+            for k in range(size):
+                gradient[k] = mean[k] - ridge * c[k]
+            for i in range(n):
+                for k in range(size):
+                    gradient[k] -= p[i] * row[i] * psi_x[i, k] + q[i] * column[i] * psi_y[i, k]
+            largest = 0.0
+            for k in range(size):
+                largest = max(largest, abs(gradient[k]))
+            if largest <= newton.tolerance or iteration == newton.max_iter:
+                break
+            iteration += 1
+            # Minus the Hessian: sum of w_ij (psi_x_i + psi_y_j)(psi_x_i + psi_y_j)' plus the ridge.
+            for i in range(n):
+                f[i], h[i] = 0.0, 0.0
+                for k in range(size):
+                    product[i, k] = 0.0
+            for i in range(n):
+                for j in range(n):
+                    bend = 0.0
+                    if kind == _L2:
+                        if alpha[i, j] > 0.0:
+                            bend = 0.5
+                    elif alpha[i, j] < _TOP:
+                        bend = alpha[i, j]
+                    if bend > 0.0:
+                        w = p[i] * q[j] * bend / strength
+                        f[i] += w
+                        h[j] += w
+                        for k in range(size):
+                            product[i, k] += w * psi_y[j, k]
+            for k in range(size):
+                for l in range(size):
+                    matrix[k, l] = ridge if k == l else 0.0
+            for i in range(n):
+                for k in range(size):
+                    at_x, at_y = psi_x[i, k], h[i] * psi_y[i, k]
+                    both = f[i] * at_x + product[i, k]
+                    for l in range(size):
+                        matrix[k, l] += both * psi_x[i, l] + at_x * product[i, l] + at_y * psi_y[i, l]
+            # The step, by Cholesky's factors in place of the lower half.
+            for j in range(size):
+                for k in range(j):
+                    factor = matrix[j, k]
+                    for i in range(j, size):
+                        matrix[i, j] -= matrix[i, k] * factor
+                root = np.sqrt(max(matrix[j, j], 1e-300))
+                for i in range(j, size):
+                    matrix[i, j] /= root
+            for i in range(size):
+                rest = gradient[i]
+                for k in range(i):
+                    rest -= matrix[i, k] * step[k]
+                step[i] = rest / matrix[i, i]
+            for i in range(size - 1, -1, -1):
+                rest = step[i]
+                for k in range(i + 1, size):
+                    rest -= matrix[k, i] * step[k]
+                step[i] = rest / matrix[i, i]
+            least, length = 0.0, 1.0
+            for k in range(size):
+                least += _ARMIJO * gradient[k] * step[k]
+                trial[k] = c[k] + step[k]
+        values[pair] = accepted
+        for k in range(size):
+            coefficients[pair, k] = c[k]
+        for i in range(n):
+            rise_f, rise_h, signed_row, signed_column = 0.0, 0.0, 0.0, 0.0
+            for k in range(width):
+                rise_f += rise[a, i, k] * c[k]
+                rise_h += sign * rise[b, i, k] * c[shift + k]
+            for j in range(n):
+                signed_row += q[j] * alpha[i, j] * np.sign(x[i] - y[j])
+                signed_column += p[j] * alpha[j, i] * np.sign(y[i] - x[j])
+            slopes[a, i] += pairs.weights[pair] * ((1.0 - row[i]) * rise_f + signed_row)
+            slopes[b, i] += pairs.weights[pair] * ((1.0 - column[i]) * rise_h + signed_column)

@@ -220,7 +220,7 @@ def mean_quantiles(tops, levels, values):
     return images
 
 
-# Slice means, whose plain twin is in `transport.slices`, and their derivatives over rows in a sorted order.
+# Slice means, whose plain twin is in `transport.line`, and their derivatives over rows in a sorted order.
 
 #: An array that `radix_order` sorts has less than 2 to the power of this many values.
 INDEX_BITS = 30
