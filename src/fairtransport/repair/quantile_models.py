@@ -127,7 +127,7 @@ class _QuantileRepairModel(RepairedModel):
             part = None if weights is None else weights[others]
             compared = [others[labels[others] == c] for c in (0, 1)] if needs_labels(repair.criterion) else [others]
             too_few = any(np.count_nonzero(groups.select(rows).counts) < 2 for rows in compared)
-            if too_few or np.ptp(scores[others]) == 0:
+            if too_few or np.ptp(scores[others]) == 0 or np.ptp(labels) == 0:
                 return
             with warnings.catch_warnings(action="ignore"):  # of all rows, fit has said it
                 repair.fit(scores[others], labels[others], sensitive_features=groups.select(others), sample_weight=part)
