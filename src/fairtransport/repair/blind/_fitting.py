@@ -436,7 +436,6 @@ class CrossFit:
     is_predictable: bool
     groups: Groups
     strata: Strata | None
-    half: Ints
     seed: int
 
     def solve(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> Solution:
@@ -472,10 +471,11 @@ class CrossFit:
 
     def _held_out(self, potentials: Potentials, slack: Floats) -> tuple[Floats, HeldOutChange]:
         """Return repaired predictions of rows that their potentials have not seen, and what became of them."""
-        problem = self.problem
-        scores = problem.repair_held_out(potentials, slack, self.half)
+        problem, nobody = self.problem, np.zeros(self.outcomes.size, dtype=np.int64)
+        half = deal_rows(problem.predicted, nobody, nobody, 2, np.random.default_rng(self.seed))
+        scores = problem.repair_held_out(potentials, slack, half)
         return scores, held_out_change(
-            problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip, parts=self.half,
+            problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip, parts=half,
             decisions=problem.loss == "zero_one",
         )  # fmt: skip
 
@@ -529,17 +529,12 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
         predicted, cells.contrasts(joint, codes), cells.centering, chance, _label_weights(criterion, cells, labels),
         repair.loss, low, high, weights, _comparisons(criterion, rows, used, labels), clip=classifies,
     )  # fmt: skip
-    nobody, half, seed = np.arange(0), np.zeros(rows.target.size, dtype=np.int64), int(rng.integers(1 << 32))
-    for fold in folds[1::2]:
-        half[fold.held_out] = 1
-    half = half[used]
-    if not half.any():  # a single split
-        half = deal_rows(predicted, half, half, 2, np.random.default_rng(seed))
+    nobody = np.arange(0)
     return CrossFit(
         base, group_model, calibration, cells, problem,
         rows.is_high[used].astype(np.float64) if classifies else rows.target[used], information, error,
         is_predictable=gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
-        strata=None if rows.strata is None else rows.strata.select(nobody), half=half, seed=seed,
+        strata=None if rows.strata is None else rows.strata.select(nobody), seed=int(rng.integers(1 << 32)),
     )  # fmt: skip
 
 
