@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -20,11 +23,45 @@ from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import ThreadpoolController
 
 from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_count
 from fairtransport.groups import GroupPolicy, Groups, check_policy
+
+_MANY_NUMBERS = 5_000_000  # of a table, from which on threads gain more than they cost on a busy machine
+_limits: list[Any] = []  # one for each training under way; the first has changed that of the process
+_lock = threading.Lock()
+
+
+@contextmanager
+def few_threads(X: Any) -> Iterator[None]:
+    """Train on a table that is not large with one thread.
+
+    In small products threads mostly wait for each other. They do so without sleeping: beside one other busy process a
+    training took ten times the processor time.
+    """
+    n_rows, n_columns = (*getattr(X, "shape", ()), 1, 1)[:2]
+    if n_rows * n_columns > _MANY_NUMBERS:
+        yield
+        return
+    libraries = _libraries_with_threads()
+    with _lock:
+        _limits.append(None if _limits else libraries.limit(limits=1, user_api="blas"))
+    try:
+        with libraries.limit(limits=1, user_api="openmp"):  # whose limits are of this thread
+            yield
+    finally:
+        with _lock:
+            if len(_limits) == 1:
+                _limits[0].restore_original_limits()
+            _limits.pop()  # the first remains until the last training ends
+
+
+@cache
+def _libraries_with_threads() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 class BinaryClassifierMixin(ClassifierMixin):

@@ -18,6 +18,7 @@ from fairtransport._sklearn import (
     GroupedRegressorMixin,
     RowScoring,
     as_features,
+    few_threads,
     fitted_summary_html,
 )
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
@@ -152,7 +153,8 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         library = library.sized(rows, self.n_iter_no_change, is_default=self.estimator is None)
         criterion = self._criterion_in_training()
         penalty = PenaltySettings(criterion, self.target, self.distance, self.scale, self.smooth_groups)
-        with config_context(enable_metadata_routing=False):  # the inner estimators are passed their options directly
+        # The inner estimators are passed their options directly.
+        with few_threads(X), config_context(enable_metadata_routing=False):
             held_out = self._held_out_rows(library, rows, eval_rows)
             weight = None if isinstance(self.parity_weight, str) else float(self.parity_weight)
             choice = None

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._arrays import Floats, Ints
-from fairtransport._sklearn import RowScoring, encode_batch_groups, fitted_summary_html
+from fairtransport._sklearn import RowScoring, encode_batch_groups, few_threads, fitted_summary_html
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport._warnings import warn_caller
 from fairtransport.criteria import Criterion
@@ -142,7 +142,8 @@ class TransportModel(RowScoring, BaseEstimator):
         data = self._training_data(
             X, y, options=options, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
         )
-        result = train_lbfgs(data, options) if options.sgd is None else train_sgd(data, options, options.sgd)
+        with few_threads(X):
+            result = train_lbfgs(data, options) if options.sgd is None else train_sgd(data, options, options.sgd)
         self._store(result)
         return self
 
@@ -168,7 +169,9 @@ class TransportModel(RowScoring, BaseEstimator):
             X, y, options=options, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
         )
         models = []
-        for result in train_lbfgs_path(data, options, weights):
+        with few_threads(X):
+            results = list(train_lbfgs_path(data, options, weights))
+        for result in results:
             model = copy(self).set_params(parity_weight=result.attributes["parity_weight_"], max_disparity=None)
             model._store(result)  # noqa: SLF001
             models.append(model)

@@ -14,6 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.pipeline import Pipeline
 
 from fairtransport._arrays import Floats, Ints
+from fairtransport._sklearn import few_threads
 
 # Histogram gradient boosting of scikit-learn that takes sparse matrices, too, such as encoders return.
 
@@ -23,7 +24,8 @@ class _DenseFeatures:
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model; see scikit-learn."""
-        return super().fit(_dense(X), y, sample_weight=sample_weight)  # type: ignore[misc]
+        with few_threads(X):
+            return super().fit(_dense(X), y, sample_weight=sample_weight)  # type: ignore[misc]
 
 
 class DenseBoostingClassifier(_DenseFeatures, HistGradientBoostingClassifier):
@@ -31,7 +33,8 @@ class DenseBoostingClassifier(_DenseFeatures, HistGradientBoostingClassifier):
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes."""
-        return np.asarray(super().predict_proba(_dense(X)))
+        with few_threads(X):
+            return np.asarray(super().predict_proba(_dense(X)))
 
 
 class DenseBoostingRegressor(_DenseFeatures, HistGradientBoostingRegressor):
@@ -39,7 +42,8 @@ class DenseBoostingRegressor(_DenseFeatures, HistGradientBoostingRegressor):
 
     def predict(self, X: Any) -> Floats:
         """Return the predictions."""
-        return np.asarray(super().predict(_dense(X)))
+        with few_threads(X):
+            return np.asarray(super().predict(_dense(X)))
 
 
 def _dense(X: Any) -> Any:
