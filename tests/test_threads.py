@@ -2,6 +2,7 @@
 
 import pkgutil
 
+import dask.dataframe as dd
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -59,3 +60,9 @@ def test_limits_of_trainings_that_overlap_are_restored_by_the_last(two):
 def test_a_large_table_has_all_threads(two):
     with few_threads(np.broadcast_to(0.0, (10_000_000, 2))):
         assert threads() == {2}
+
+
+def test_a_lazy_table_is_trained_on():
+    X, y, groups = people(400, names=("a", "b", "c"))
+    lazy = TransportClassifier().fit(dd.from_pandas(X, npartitions=2), y, sensitive_features=groups)
+    np.testing.assert_allclose(lazy.coef_, TransportClassifier().fit(X, y, sensitive_features=groups).coef_)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -30,33 +31,32 @@ from fairtransport._columns import say_columns
 from fairtransport._validation import check_count
 from fairtransport.groups import GroupPolicy, Groups, check_policy
 
-_MANY_NUMBERS = 5_000_000  # of a table, from which on threads gain more than they cost on a busy machine
+MANY_NUMBERS = 5_000_000  # of a table, from which on threads gain more than they cost on a busy machine
 _limits: list[Any] = []  # one for each training under way; the first has changed that of the process
 _lock = threading.Lock()
 
 
 @contextmanager
-def few_threads(X: Any) -> Iterator[None]:
-    """Train on a table that is not large with one thread.
+def few_threads(X: Any, *, openmp: bool = False) -> Iterator[None]:
+    """Train on a table that is not large with one thread of BLAS and, where trees are ours, of OpenMP.
 
-    In small products threads mostly wait for each other. They do so without sleeping: beside one other busy process a
-    training took ten times the processor time.
+    In small products threads mostly wait for each other. They do so without sleeping: beside other busy processes a
+    training took ten times the processor time. The limit of BLAS is that of the process, until the last training ends.
     """
-    n_rows, n_columns = (*getattr(X, "shape", ()), 1, 1)[:2]
-    if n_rows * n_columns > _MANY_NUMBERS:
+    if math.prod(getattr(X, "shape", (0,))) > MANY_NUMBERS:
         yield
         return
     libraries = _libraries_with_threads()
     with _lock:
         _limits.append(None if _limits else libraries.limit(limits=1, user_api="blas"))
     try:
-        with libraries.limit(limits=1, user_api="openmp"):  # whose limits are of this thread
+        with libraries.limit(limits=1, user_api="openmp") if openmp else nullcontext():  # of this thread alone
             yield
     finally:
         with _lock:
-            if len(_limits) == 1:
-                _limits[0].restore_original_limits()
-            _limits.pop()  # the first remains until the last training ends
+            limit = _limits.pop()
+            if limit is not None:
+                limit.restore_original_limits()
 
 
 @cache
@@ -332,7 +332,8 @@ def deal_rows(keys: Floats, labels: NDArray[Any], groups: Ints, n_parts: int, rn
     )
     lowest = np.minimum.reduceat(keys, np.flatnonzero(of_group))
     rank = np.argsort(np.lexsort((np.bincount(group[of_key]), lowest)))[group]  # groups by their content
-    by_unit = np.lexsort((labels, rank, keys, is_spread))
+    size = np.bincount(cell)[cell]  # rows of several groups or labels are dealt with the fewest
+    by_unit = np.lexsort((labels, rank, size, keys, is_spread))
     of_unit = is_spread[by_unit] | np.append(True, keys[by_unit][1:] != keys[by_unit][:-1])
     first = by_unit[of_unit]
     keys, labels, rank = keys[first], labels[first], rank[first]

@@ -47,8 +47,8 @@ def count_word(number: int) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Format a metric with three decimals: ``"0.125"``."""
-    return f"{value:.3f}"
+    """Format a metric with three decimals: ``"0.125"``; a last bit does not decide a tie."""
+    return f"{round(value, 12):.3f}"
 
 
 def percent(share: float) -> str:

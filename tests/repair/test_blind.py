@@ -237,6 +237,12 @@ def test_groups_with_fewer_rows_than_folds_stop_nothing(n_rows, criterion):
     assert spdd(moved, new_group) < 0.5 * spdd(plain, new_group)
 
 
+def test_a_single_row_beside_one_group_is_refused():
+    X, y, _ = people(100)
+    with pytest.raises(ValueError, match=r"A group has a single row.*small='pool'"):
+        ft.BlindRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=np.arange(100) == 0)
+
+
 def test_small_groups_are_pooled_or_left_out():
     X, y, group = people(1000)
     group = np.where(np.arange(1000) < 3, "tiny", group.astype(str))

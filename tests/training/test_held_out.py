@@ -284,3 +284,23 @@ def test_nothing_is_advised_that_is_set_already():
         assert said
         for name in ("parity_weight", "scale", "group_specific"):
             assert not any(f"{name}={getattr(model, name)!r}" in message for message in said), (name, said)
+
+
+def test_a_group_whose_rows_others_have_too_is_spread():
+    keys = np.append(np.arange(400.0), np.arange(30.0))
+    groups = np.repeat([0, 1], [400, 30])
+    for seed in range(20):
+        part = deal_rows(keys, np.zeros(430), groups, 5, np.random.default_rng(seed))
+        assert np.bincount(part[groups == 1]).tolist() == [6] * 5
+        assert (part[:30] == part[400:]).all()
+
+
+@pytest.mark.parametrize("few", [1, 2, 3])
+def test_a_tiny_group_may_be_in_one_half_only(few):
+    X, y, _ = people(1000)
+    group = np.where(np.arange(1000) < few, "c", np.where(np.arange(1000) % 2, "a", "b"))
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(1000)
+        model = ft.QuantileRepairClassifier(RandomForestClassifier(20, max_depth=3, random_state=0))
+        model.fit(X[order], y[order], sensitive_features=group[order], sample_weight=np.ones(1000))
+        assert 0 <= model.information_kept_ <= 1

@@ -36,7 +36,6 @@ ROUNDS = {"n_estimators": 200, "learning_rate": 0.1}
 FEWEST_LEAVES, MOST_LEAVES = 4, 31  # for 500 rows and, as LightGBM has, from 35,000 on
 ROWS_OF_LEAVES = 36  # a tree has a leaf for each of this many rows, under the root
 LEAF_ROWS = 20  # of equally frequent labels, as LightGBM has; more of rare ones, until a leaf has as many of these
-FEW_ROWS = 100_000  # up to which threads that wait for each other cost more, on a busy machine, than they gain
 FEW_COLUMNS, COLUMN_SHARE = 8, 0.5  # up to so many columns each tree sees all, and this share of more
 
 # Models of the groups (``smooth_groups``).

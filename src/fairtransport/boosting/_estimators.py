@@ -154,7 +154,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         criterion = self._criterion_in_training()
         penalty = PenaltySettings(criterion, self.target, self.distance, self.scale, self.smooth_groups)
         # The inner estimators are passed their options directly.
-        with few_threads(X), config_context(enable_metadata_routing=False):
+        with few_threads(rows.X), config_context(enable_metadata_routing=False):
             held_out = self._held_out_rows(library, rows, eval_rows)
             weight = None if isinstance(self.parity_weight, str) else float(self.parity_weight)
             choice = None

@@ -20,12 +20,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from fairtransport._arrays import Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
-from fairtransport._sklearn import n_rows
+from fairtransport._sklearn import MANY_NUMBERS, n_rows
 from fairtransport._validation import check_real
 from fairtransport.boosting._constants import (
     COLUMN_SHARE,
     FEW_COLUMNS,
-    FEW_ROWS,
     FEWEST_LEAVES,
     GROUP_LEARNING_RATE,
     GROUP_ROUNDS,
@@ -152,13 +151,13 @@ class _Library:
         The number of rounds and the learning rate belong together: both are chosen, or none. ``is_default`` says that
         the user gave no estimator.
         """
-        n_rows, unset = rows.groups.n_rows, self.unset_params()
+        n_rows, n_columns, unset = rows.groups.n_rows, getattr(rows.X, "shape", (0, 0))[1], self.unset_params()
         rate = 0.5 if self.is_regression else float(np.mean(rows.labels))
-        chosen = self.settings_by_size(n_rows, getattr(rows.X, "shape", (0, 0))[1], 4.0 * rate * (1.0 - rate))
+        chosen = self.settings_by_size(n_rows, n_columns, 4.0 * rate * (1.0 - rate))
         if not is_default:
             open_names = {name for names in (set(ROUNDS), self.size_params) if names <= unset for name in names}
             chosen = {name: value for name, value in chosen.items() if name in open_names}
-        if n_rows <= FEW_ROWS and "n_jobs" in unset:
+        if n_rows * n_columns <= MANY_NUMBERS and "n_jobs" in unset:
             chosen["n_jobs"] = 1
         if not any(name in self.estimator.get_params() for name in self.reproducible_params):
             chosen |= self.reproducible_params

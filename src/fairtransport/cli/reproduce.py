@@ -87,11 +87,11 @@ def run_demo(out: Path = Path("fairtransport-demo"), *, quick: bool = False, see
     Example:
       fairtransport demo --out demo    # then open demo/index.html
     """  # noqa: D301 - \b keeps the lines of the example
+    check_report()
+    output.prepare(folders=[out])
     from fairtransport.paper.comparison import compare_on_adult  # noqa: PLC0415 - numba takes a while
     from fairtransport.report import COMPARISON_FILES, METRICS, verdict, write_comparison  # noqa: PLC0415 - likewise
 
-    check_report()
-    output.prepare(folders=[out])
     folder = prepare_folder(out, COMPARISON_FILES)
 
     with step_progress("Demo", _STEPS) as progress:

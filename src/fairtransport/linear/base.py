@@ -142,7 +142,7 @@ class TransportModel(RowScoring, BaseEstimator):
         data = self._training_data(
             X, y, options=options, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
         )
-        with few_threads(X):
+        with few_threads(data.X):
             result = train_lbfgs(data, options) if options.sgd is None else train_sgd(data, options, options.sgd)
         self._store(result)
         return self
@@ -169,7 +169,7 @@ class TransportModel(RowScoring, BaseEstimator):
             X, y, options=options, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
         )
         models = []
-        with few_threads(X):
+        with few_threads(data.X):
             results = list(train_lbfgs_path(data, options, weights))
         for result in results:
             model = copy(self).set_params(parity_weight=result.attributes["parity_weight_"], max_disparity=None)

@@ -46,7 +46,7 @@ def groups_to_repair(
     require_groups(sensitive_features)
     made = separate_groups(sensitive_features, check_policy(groups), n_rows=n_rows)
     if weights is not None:
-        n_empty = sum(not weights[rows].any() for rows in made.rows)
+        n_empty = sum(rows.size > 0 and not weights[rows].any() for rows in made.rows)
         if n_empty:
             raise ValueError(
                 f"{n_empty} of {len(made)} groups have total sample_weight 0; drop their rows or weigh them."

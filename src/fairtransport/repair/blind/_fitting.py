@@ -490,6 +490,11 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     classes = rows.groups.codes * n_labels + (0 if rows.labels is None else rows.labels)
     n_classes = len(rows.groups) * n_labels
 
+    if any(np.unique(rows.groups.codes[fold.training]).size < 2 for fold in folds):
+        raise ValueError(
+            "A group has a single row: a model that is fitted without it does not know it. Merge small groups with "
+            "others (small='pool'), or drop them (small='drop')."
+        )
     base, predicted = cross_fit(model.estimator, rows.X, rows.target, folds, predictions, weights=rows.weights)
     group_estimator = model.group_estimator
     if group_estimator is None:

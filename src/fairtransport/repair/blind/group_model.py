@@ -24,7 +24,7 @@ class _DenseFeatures:
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model; see scikit-learn."""
-        with few_threads(X):
+        with few_threads(X, openmp=True):
             return super().fit(_dense(X), y, sample_weight=sample_weight)  # type: ignore[misc]
 
 
@@ -33,7 +33,7 @@ class DenseBoostingClassifier(_DenseFeatures, HistGradientBoostingClassifier):
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes."""
-        with few_threads(X):
+        with few_threads(X, openmp=True):
             return np.asarray(super().predict_proba(_dense(X)))
 
 
@@ -42,7 +42,7 @@ class DenseBoostingRegressor(_DenseFeatures, HistGradientBoostingRegressor):
 
     def predict(self, X: Any) -> Floats:
         """Return the predictions."""
-        with few_threads(X):
+        with few_threads(X, openmp=True):
             return np.asarray(super().predict(_dense(X)))
 
 

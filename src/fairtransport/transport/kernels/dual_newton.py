@@ -77,7 +77,8 @@ def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
     for pair in range(pairs.first.shape[0]):
         a, b = pairs.first[pair], pairs.second[pair]
         for k in range(size):
-            trial[k], mean[k] = coefficients[pair, k], 0.0
+            c[k], mean[k], step[k] = coefficients[pair, k], 0.0, 0.0
+            trial[k] = c[k]
         for i in range(n):
             x[i], y[i], p[i], q[i] = points[a, i], points[b, i], masses[a, i], masses[b, i]
             for k in range(width):
@@ -112,7 +113,7 @@ def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
                     alpha[i, j] = slope
                     price += q[j] * conjugate
                 value -= strength * p[i] * price
-            if value < accepted + length * least - 1e-14 and length >= _SHORTEST:
+            if not value >= accepted + length * least - 1e-14 and length >= _SHORTEST:
                 length *= 0.5
                 for k in range(size):
                     trial[k] = c[k] + length * step[k]
