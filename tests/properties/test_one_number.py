@@ -199,7 +199,7 @@ def check_distances(shown):
     if audit.within is None:
         assert f"interval {points_text(low)} to {points_text(high)}" in words_of(shown.html)
     judged = audit.within or audit
-    assert f"disparity {judged.mean_readings[metric].value:.3f}," in repr(audit)
+    assert f"disparity {three_digits(judged.mean_readings[metric].value)}," in repr(audit)
     assert f"{points_text(judged.mean_pairwise_distance.value)} points" in words_of(shown.html)
     assert gate(audit, "mean") == f"{corrected['value']:.4g}"
     matrix = shown.titled("Distances between groups")

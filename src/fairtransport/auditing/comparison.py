@@ -137,7 +137,7 @@ class AuditComparison:
     def __repr__(self) -> str:
         change = self.mean_changes[self.before.settings.pairs_metric]
         name = "pairwise disparity" if self.before.settings.bounded else "rank disparity"
-        text = f"{len(self.before.groups)} groups, {name} {change.before:.3f} to {change.after:.3f}"
+        text = f"{len(self.before.groups)} groups, {name} {three_digits(change.before)} to {three_digits(change.after)}"
         return f"AuditComparison({text}, {'beyond' if change.beyond_noise else 'within'} noise)"
 
     def __str__(self) -> str:

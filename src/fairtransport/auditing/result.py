@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairtransport._arrays import Floats
 from fairtransport._extras import make_frame, render
+from fairtransport._text import three_digits
 from fairtransport._validation import check_choice
 from fairtransport.auditing._disparity_readings import summarise_pair
 from fairtransport.auditing._evidence import RankScale
@@ -446,8 +447,8 @@ class Audit(AuditData):
         shown = (self.within or self).mean_readings[self.settings.pairs_metric]
         name = "pairwise disparity" if self.settings.bounded else "rank disparity"
         criterion = "" if self.within is None else f"{self.settings.criterion_text}: "
-        text = f"{self.rows} rows in {len(self.groups)} groups, {criterion}{name} {shown.value:.3f}"
-        return f"Audit({text}, {shown.low:.3f} to {shown.high:.3f})"
+        text = f"{self.rows} rows in {len(self.groups)} groups, {criterion}{name} {three_digits(shown.value)}"
+        return f"Audit({text}, {three_digits(shown.low)} to {three_digits(shown.high)})"
 
     def __str__(self) -> str:
         return "\n".join(audit_lines(self, self.verdict))

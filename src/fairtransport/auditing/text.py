@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from fairtransport._text import number_text, one_line, plain, shorten, wrap
+from fairtransport._text import number_text, one_line, plain, shorten, three_digits, wrap
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import QUANTILE_LEVELS, compare_rates, scores_word
 from fairtransport.auditing.tables import audit_tables, method_notes
@@ -51,8 +51,8 @@ def _farthest(audit: AuditData) -> str:
     between = "" if audit.settings.bounded else " between ranks"
     chance = "" if (pair.p_value or 0.0) <= 1 - audit.settings.confidence else " (which chance may explain)"
     return (
-        f"Farthest apart: {lower} and {higher}, distance{between} {pair.distance:.3f}{chance}, half of it between "
-        f"{scores_word(audit)} {start} and {end}. Above {cut}: "
+        f"Farthest apart: {lower} and {higher}, distance{between} {three_digits(pair.distance)}{chance}, half of it "
+        f"between {scores_word(audit)} {start} and {end}. Above {cut}: "
         f"{pair.shares_above[0]:.1%} of {lower}, {pair.shares_above[1]:.1%} of {higher}."
     )
 
