@@ -345,7 +345,9 @@ def describe_change(
                 "more."
             )
             kind = "training" if change.rows == TRAINED_ON else "held-out"
-            notice = Notice(f"{kind} rows cannot exclude a difference of {points}", ((message, FairnessWarning),))
+            notice = Notice(
+                f"{kind} rows cannot exclude a difference of {points} in selection rates", ((message, FairnessWarning),)
+            )
     text = f"{outcome.text}; {notice.text}" if notice.text and not change.is_undone else outcome.text
     return Notice(text, (*outcome.warnings, *notice.warnings))
 

@@ -490,7 +490,7 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     classes = rows.groups.codes * n_labels + (0 if rows.labels is None else rows.labels)
     n_classes = len(rows.groups) * n_labels
 
-    if any(np.unique(rows.groups.codes[fold.training]).size < 2 for fold in folds):
+    if any(np.unique(rows.groups.codes[fold.training][rows.known[fold.training]]).size < 2 for fold in folds):
         raise ValueError(
             "A group has a single row: a model that is fitted without it does not know it. Merge small groups with "
             "others (small='pool'), or drop them (small='drop')."
