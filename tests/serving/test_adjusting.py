@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
 from tests.serving.conftest import NAMES, people
 
 import fairtransport as ft
@@ -76,13 +78,28 @@ def test_rows_that_cannot_be_scored_are_set_aside(client, tmp_path):
     body[9] = "CANARY"
     served = client("m.ft", store=tmp_path / "store")
     content = ask(served, body, "key").json()
-    assert {one["row"] for one in content["rejected"]} == {3, 5, 7, 9}
-    assert [row for row, score in enumerate(content["scores"]) if score is None] == [3, 5, 7, 9]
-    assert read_journal(tmp_path / "store")[-1]["rows"] == 26
+    assert {one["row"] for one in content["rejected"]} == {3, 7, 9}
+    assert [row for row, score in enumerate(content["scores"]) if score is None] == [3, 7, 9]
+    assert content["scores"][5] == ask(client("m.ft"), body).json()["scores"][5]  # a large number is one
+    assert read_journal(tmp_path / "store")[-1]["rows"] == 27
     assert ask(served, body, "key").json() == content
     assert ask(served, ["CANARY"]).json()["scores"] == [None]
     text = "".join(path.read_bytes().decode(errors="replace") for path in (tmp_path / "store").iterdir())
     assert "CANARY" not in text
+
+
+def test_the_search_for_rows_that_the_model_cannot_score_is_bounded(client, tmp_path, monkeypatch, capfd):
+    X, y, _ = people(200)
+    model = make_pipeline(PolynomialFeatures(2), LogisticRegression()).fit(X, y)
+    served = client(ft.save(model, tmp_path / "m.ft"), store=tmp_path / "store")
+    real, calls = ContinualAdjuster.dry_run, []
+    monkeypatch.setattr(ContinualAdjuster, "dry_run", lambda *given: calls.append(1) or real(*given))
+    good = X.iloc[0].to_dict()
+    content = ask(served, [{**good, "age": 1e300}, good] * 1000).json()
+    assert all(score is None for score in content["scores"][::2])
+    assert content["scores"][1] == pytest.approx(ask(served, [good]).json()["scores"][0])
+    assert 10 < len(calls) < 310  # of one request, however many batches it is
+    assert capfd.readouterr().err == ""
 
 
 def test_requests_at_the_same_time_share_checkpoints_and_each_gets_its_own_scores(client, tmp_path):

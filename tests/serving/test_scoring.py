@@ -1,10 +1,14 @@
 """Scores over HTTP are those of the model, in every format; what cannot be scored says why, and no value of a row."""
 
+import asyncio
 import csv
 import io
 import json
 import logging
+import threading
 import time
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -12,13 +16,14 @@ import pyarrow as pa
 import pytest
 
 import fairtransport as ft
+from fairtransport.serving import ServerSettings, create_app
 
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = {"json": "application/json", "jsonl": "application/x-ndjson", "csv": "text/csv", "arrow": ARROW}
 
 
 def arrow_body(frame, **options):
-    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         writer.write_table(table)
@@ -199,6 +204,123 @@ def test_compressed_and_huge_arrow_streams_are_refused(client, rows):
         assert ask(served, body[:cut], ARROW).status_code in (200, 400)
 
 
+N_ROWS = 50_000
+ONE_TEXT = pa.array(["x" * 50_000])
+VIEW = pa.array(["x" * 50_000], pa.string_view())
+BOMBS = {
+    "dictionary": pa.DictionaryArray.from_arrays(np.zeros(N_ROWS, dtype=np.int8), ONE_TEXT),
+    "dictionary of large strings": pa.DictionaryArray.from_arrays(
+        np.zeros(N_ROWS, dtype=np.int8), ONE_TEXT.cast(pa.large_string())
+    ),
+    "string view": pa.Array.from_buffers(
+        pa.string_view(), N_ROWS, [None, pa.py_buffer(bytes(VIEW.buffers()[1])[:16] * N_ROWS), *VIEW.buffers()[2:]]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_arrow_stream_of_large_texts_is_refused_before_it_is_decoded(client, name):
+    served, before = client(), pa.total_allocated_bytes()
+    column = {one: pa.array(np.ones(N_ROWS)) for one in ("hours", "age", "grade")} | {"sex": BOMBS[name]}
+    body = arrow_body(pa.table(column))
+    response = ask(served, body, ARROW)
+    assert len(body) < 2**22
+    assert (response.status_code, "several requests" in response.text) == (413, True)
+    assert pa.default_memory_pool().max_memory() - before < 2**27  # 2.5 GB as texts
+
+
+ARROW_TYPES = {
+    "decimal": (pa.array([Decimal("1.5")]), 200),
+    "large integer": (pa.array([2**63], pa.uint64()), 200),
+    "half": (pa.array(np.ones(1, np.float16)), 200),
+    "view": (pa.array(["1"], pa.string_view()), 200),
+    "words": (pa.array(["1"]).dictionary_encode(), 200),
+    "numbers": (pa.array([1]).dictionary_encode(), 200),
+    "date": (pa.array([date(2026, 1, 31)]), 200),
+    "time": (pa.array([datetime(2026, 1, 31)]), 200),  # noqa: DTZ001
+    "duration": (pa.array([timedelta(1)]), 422),
+    "binary": (pa.array([b"1"]), 422),
+    "list": (pa.array([[1.0]]), 422),
+}
+
+
+@pytest.mark.parametrize("adjusting", [False, True])
+def test_each_type_of_arrow_is_a_cell_or_a_clear_refusal(client, rows, tmp_path, adjusting):
+    served = client("table.ft", **({"store": tmp_path / "store"} if adjusting else {}))
+    row = {**rows[1][0], "job": "cook"}
+    for column in ("age", "job", "sex"):
+        for name, (cells, status) in ARROW_TYPES.items():
+            table = pa.table({one: cells if one == column else [value] for one, value in row.items()})
+            response = ask(served, arrow_body(table), ARROW)
+            assert response.status_code == status, (column, name, response.text)
+            assert status == 200 or f"'{column}'" in response.text
+
+
+def test_json_of_many_rows_is_decoded_row_by_row(client, rows):
+    row, served = json.dumps(rows[1][0]), client(max_rows=10_000)
+    body = (" [" + f"{row} ,\n{row}," * 3000 + row + "] ").encode()
+    assert len(body) > 2**18
+    assert len({*ask(served, body).json()["scores"]}) == 1
+    for end in (b"]]", b",]", b"", b"] 1", b"}]"):
+        assert ask(served, body.rstrip()[:-1] + end).status_code == 400
+    wide = json.dumps([{**rows[1][0], "more": [0] * 200_000}]).encode()
+    response = ask(served, wide)
+    assert (response.status_code, "characters" in response.text) == (400, True)
+    assert ask(served, b"[" + b"1," * 200_000 + b"1]").status_code == 413
+    content = ask(served, b"\n".join([row.encode(), wide[1:-1]]), "application/x-ndjson").json()
+    assert [score is None for score in content["scores"]] == [False, True]
+
+
+def test_a_search_for_rows_runs_in_a_thread(client, rows, monkeypatch):
+    real, threads = ft.TransportClassifier.predict_proba, []
+
+    def fail(self, X, **options):
+        if (np.asarray(X) > 1e100).any():
+            threads.append(threading.current_thread().name)
+            raise ValueError
+        return real(self, X, **options)
+
+    served = client()
+    monkeypatch.setattr(ft.TransportClassifier, "predict_proba", fail)
+    content = ask(served, json.dumps([*rows[1][:20], {**rows[1][0], "age": 1e200}]).encode()).json()
+    assert [row for row, score in enumerate(content["scores"]) if score is None] == [20]
+    assert len({*threads[1:]} - {threads[0]}) == 1
+    assert "fairtransport_rows_total 21.0" in served.get("/metrics").text
+
+
+def test_bodies_that_are_held_are_bounded_and_small_requests_are_answered(files, rows, monkeypatch):
+    monkeypatch.setattr("fairtransport.serving.app._MAX_HELD", 1)
+    app = create_app(ServerSettings(files / "m.ft", max_bytes=2**17))
+    small = json.dumps(rows[1][:1]).encode()
+
+    async def status(body, more=None):
+        parts = iter([(body, more is not None), (b" ", False)])
+        statuses = []
+
+        async def receive():
+            part, is_more = next(parts)
+            if not is_more and more is not None:
+                await more.wait()
+            return {"type": "http.request", "body": part, "more_body": is_more}
+
+        async def send(message):
+            statuses.append(message.get("status"))
+
+        headers = [(b"content-type", b"application/json")]
+        await app({"type": "http", "method": "POST", "path": "/score", "headers": headers}, receive, send)
+        return statuses[0]
+
+    async def ask_all():
+        more = asyncio.Event()
+        slow = asyncio.create_task(status(small + b" " * 100_000, more))
+        await asyncio.sleep(0)
+        found = [await status(small + b" " * 60_000), await status(small)]
+        more.set()
+        return [*found, await slow, await status(small + b" " * 60_000)]
+
+    assert asyncio.run(ask_all()) == [503, 200, 200, 200]
+
+
 def test_no_value_is_logged_or_told(client, rows, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     served = client("table.ft")
@@ -215,7 +337,7 @@ def test_an_error_of_the_model_is_not_told(client, rows, caplog, monkeypatch):
     def fail(*_):
         raise RuntimeError("CANARY")
 
-    monkeypatch.setattr("fairtransport.tabular.RowScorer.score_rows", fail)
+    monkeypatch.setattr("fairtransport.tabular.RowScorer.score_within", fail)
     response = ask(served, json.dumps(rows[1]).encode())
     assert response.status_code == 500
     assert "CANARY" not in response.text + caplog.text
@@ -224,6 +346,6 @@ def test_an_error_of_the_model_is_not_told(client, rows, caplog, monkeypatch):
 
 def test_scoring_that_takes_too_long(client, rows, monkeypatch):
     served = client(timeout=0.2)
-    monkeypatch.setattr("fairtransport.tabular.RowScorer.score_rows", lambda *_: time.sleep(1.0))
+    monkeypatch.setattr("fairtransport.tabular.RowScorer.score_within", lambda *_: time.sleep(1.0))
     response = ask(served, json.dumps(rows[1] * 100).encode())
     assert (response.status_code, "0.2 seconds" in response.text) == (504, True)

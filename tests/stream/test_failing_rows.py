@@ -16,7 +16,7 @@ from fairtransport.stream._scorers import scorer_for
 from fairtransport.stream._state import AdjusterOptions, StreamState
 from fairtransport.stream.input import LineSource, input_schema_for
 from fairtransport.stream.loop import RunOptions, StreamRun
-from fairtransport.tabular.rows import separate_failures
+from fairtransport.tabular.rows import CallBudget, separate_failures
 
 from .worlds import cot, features, raw_scores, repair
 
@@ -54,7 +54,31 @@ def test_exactly_the_rows_that_fail_are_separated(n_rows):
             assert kept == [row for row in range(n_rows) if row not in failing]
             assert result == (sum(kept) if kept else None)
             assert [row for row, _ in failures] == list(failing)
-            assert len(calls) <= 1 + 2 * n_failing * max(1, (n_rows - 1).bit_length())
+            depth = max(1, (n_rows - 1).bit_length())
+            assert len(calls) <= 2 + 2 * n_failing * depth
+            assert sum(map(len, calls)) <= (2 + depth) * n_rows
+
+
+def test_rows_of_one_sender_do_not_use_up_the_calls_of_another():
+    def operation(rows):
+        if any(row % 2 for row in rows):
+            raise ValueError
+        return len(rows)
+
+    parts = [(range(100), CallBudget(10)), (range(100, 104), CallBudget())]
+    kept, result, failures = separate_failures(range(104), operation, parts)
+    assert {100, 102} <= {*kept}
+    assert len(kept) < 10
+    assert result == len(kept) == 104 - len(failures)
+    assert parts[0][1].calls < 0
+
+
+def test_rows_that_fail_only_together_are_all_set_aside():
+    def operation(rows):
+        if len(rows) > 2:
+            raise ValueError
+
+    assert separate_failures(range(3), operation)[0] == []
 
 
 def poisoned(function, error, has_poison):

@@ -24,7 +24,7 @@ import warnings
 import zlib
 from collections import OrderedDict, deque
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,14 +33,14 @@ import numpy as np
 from fairtransport.serving._answers import Answer
 from fairtransport.serving._counters import RequestCounts, ScoreCounts
 from fairtransport.serving._models import ServedModel
-from fairtransport.serving.bodies import RequestError, in_worker, read_rows
+from fairtransport.serving.bodies import SMALL_BODY, RequestError, in_worker, read_rows
 from fairtransport.serving.settings import ServerSettings
 from fairtransport.storage import write_atomically
 from fairtransport.stream import AdjustmentReport, ContinualAdjuster, StoreError
 from fairtransport.stream.input import InputBatch, input_schema_for
 from fairtransport.stream.loop import MissingGroups, adjust_batch
 from fairtransport.tabular.cells import RowCells, join_cells
-from fairtransport.tabular.rows import Replaced, RowReason, by_kind
+from fairtransport.tabular.rows import CallBudget, Replaced, RowReason, by_kind
 
 # Answers that were given, by the keys of their requests, so that a request that is sent again gets the same answer.
 
@@ -127,6 +127,7 @@ class _Waiting:
     check: int
     rows: RowCells
     answer: Future[Answer]
+    budget: CallBudget = field(default_factory=CallBudget)  # of the search for rows that the model cannot score
 
 
 class AdjustedScoring:
@@ -189,7 +190,8 @@ class AdjustedScoring:
                 return earlier
             if earlier is not None:
                 return await asyncio.shield(asyncio.wrap_future(earlier.answer))
-        rows = await in_worker(body, read_rows, file_format, self.model.wanted, self._settings.max_rows)
+        given = (body, file_format, self.model.wanted, self._settings.max_rows)
+        rows = read_rows(*given) if len(body) <= SMALL_BODY else await in_worker(read_rows, *given)
         waiting = _Waiting(key, check, rows, Future())
         with self._arrived:
             if self._failed or self._closing:
@@ -252,7 +254,7 @@ class AdjustedScoring:
 
     def _commit(self, chosen: list[_Waiting]) -> list[Answer]:
         """Score and adjust, then store; return an answer for each request."""
-        scores, reasons, replaced = self._adjust(join_cells([waiting.rows for waiting in chosen], self.model.wanted))
+        scores, reasons, replaced = self._adjust(chosen)
         version = f"{self.model.version}+{self._adjuster.batches}"
         answers, start = [], 0
         for waiting in chosen:
@@ -274,16 +276,21 @@ class AdjustedScoring:
             self._requests.add_answer(answer)
         return answers
 
-    def _adjust(self, rows: RowCells) -> tuple[Any, dict[int, RowReason], Replaced]:
-        """Return the scores of rows, the reason of each that has none, and the cells that were replaced."""
+    def _adjust(self, chosen: list[_Waiting]) -> tuple[Any, dict[int, RowReason], Replaced]:
+        """Return the scores of all rows, the reason of each that has none, and the cells that were replaced."""
+        rows = join_cells([waiting.rows for waiting in chosen], self.model.wanted)
+        ends = np.cumsum([waiting.rows.n_rows for waiting in chosen])
         scores, reasons = np.full(rows.n_rows, np.nan), dict(rows.rejected)
         replaced: Replaced = {}
         for start in range(0, rows.kept.size, self._settings.batch):
             numbers = rows.kept[start : start + self._settings.batch]
             columns = {name: column[start : start + numbers.size] for name, column in rows.columns.items()}
-            batch, report = adjust_batch(
-                self._adjuster, self._schema.read(RowCells(numbers.size, columns)), self._report_on
-            )
+            owners = [
+                (end, waiting.budget)
+                for end, waiting in zip(np.searchsorted(numbers, ends).tolist(), chosen, strict=True)
+            ]
+            batch = self._schema.read(RowCells(numbers.size, columns), owners=owners)
+            batch, report = adjust_batch(self._adjuster, batch, self._report_on, owners)
             reasons |= {int(numbers[row]): reason for row, reason in batch.rejected}
             for key, cells in batch.replaced.items():
                 replaced[key] = np.append(replaced.get(key, cells[:0]), numbers[cells])

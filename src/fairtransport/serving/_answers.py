@@ -61,10 +61,15 @@ def make_response(answer: Answer, file_format: str) -> Response:
 
 
 def _json(answer: Answer) -> str:
-    content: dict[str, Any] = {"model": answer.version, "scores": answer.scores_or_none()}
-    content["rejected"] = [{"row": row, "reason": reason} for row, reason in sorted(answer.reasons.items())]
-    content["replaced"] = answer.replaced
-    return json.dumps(content, allow_nan=False, separators=(",", ":"))
+    rejected = [{"row": row, "reason": reason} for row, reason in sorted(answer.reasons.items())]
+    lists = f'"scores":[{_elements(answer.scores_or_none())}],"rejected":[{_elements(rejected)}]'
+    return f'{{"model":{json.dumps(answer.version)},{lists},"replaced":{_elements([answer.replaced])}}}'
+
+
+def _elements(values: list[Any]) -> str:
+    """Return the elements of a JSON list, encoded in parts, so that other threads run meanwhile."""
+    parts = (values[start : start + 1000] for start in range(0, len(values), 1000))
+    return ",".join(json.dumps(part, allow_nan=False, separators=(",", ":"))[1:-1] for part in parts)
 
 
 def _json_lines(answer: Answer) -> str:

@@ -35,11 +35,11 @@ from fairtransport.serving._adjusting import AdjustedScoring
 from fairtransport.serving._answers import Answer, answer_format, make_response
 from fairtransport.serving._counters import LATENCY_BOUNDS, REASONS, STATUSES, RequestCounts, ScoreCounts, SharedCounts
 from fairtransport.serving._models import ServedModel
-from fairtransport.serving.bodies import FORMATS, RequestError, in_worker, read_rows
+from fairtransport.serving.bodies import FORMATS, SMALL_BODY, RequestError, in_worker, read_rows
 from fairtransport.serving.live_page import LiveView
 from fairtransport.serving.settings import BearerToken, LocalHosts, SecurityHeaders, ServerSettings
 from fairtransport.tabular import InputColumn
-from fairtransport.tabular.rows import REPLACED
+from fairtransport.tabular.rows import REPLACED, CallBudget, TooManyFailuresError
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -179,14 +179,20 @@ class FileScoring:
 
     async def score(self, body: bytes, file_format: str, key: str | None) -> Answer:  # noqa: ARG002 - nothing to repeat
         """Return the scores of the rows of a body."""
-        return await in_worker(body, self._score, file_format)
+        if len(body) <= SMALL_BODY:
+            with contextlib.suppress(TooManyFailuresError):  # rows that the model cannot score are searched in a thread
+                return self._score(body, file_format, search=False)
+        return await in_worker(self._score, body, file_format)
 
-    def _score(self, body: bytes, file_format: str) -> Answer:
+    def _score(self, body: bytes, file_format: str, *, search: bool = True) -> Answer:
         model, counts = self.served
+        budget = CallBudget() if search else CallBudget(0)
         rows = read_rows(body, file_format, model.wanted, self._settings.max_rows)
         scores, reasons, replaced = np.full(rows.n_rows, np.nan), rows.rejected, {}
         if rows.kept.size:
-            result = model.scorer.score_rows(rows.columns)
+            result = model.scorer.score_within(rows.columns, budget)
+            if budget.calls < 0 and not search:
+                raise TooManyFailuresError
             scores[rows.kept] = result.scores
             reasons = {**reasons, **{int(rows.kept[row]): reason for row, reason in result.reasons.items()}}
             replaced = result.counts
@@ -347,8 +353,15 @@ def _stream_metrics(report: Any) -> Iterator[Any]:
 
 _OPEN_PATHS = ("/healthz", "/readyz")
 _LOG = logging.getLogger("fairtransport.serving")
+_SMALL_ANSWER = 500  # rows
+_MAX_HELD = 8  # bodies of the largest size that are held at a time
 _MAX_KEY = 200  # characters of an Idempotency-Key
-_ERROR_HEADERS = {405: {"Allow": "POST"}, 408: {"Connection": "close"}, 413: {"Connection": "close"}}
+_ERROR_HEADERS = {
+    405: {"Allow": "POST"},
+    408: {"Connection": "close"},
+    413: {"Connection": "close"},
+    503: {"Connection": "close"},
+}
 
 
 def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> Starlette:
@@ -464,6 +477,7 @@ class _ScoreEndpoint:
         self, scoring: FileScoring | AdjustedScoring, requests: RequestCounts, settings: ServerSettings
     ) -> None:
         self._scoring, self._requests, self._settings = scoring, requests, settings
+        self._held = 0  # bytes of bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; whatever happens, without any value of a row in a log or an error."""
@@ -487,21 +501,29 @@ class _ScoreEndpoint:
         file_format = _body_format(headers)
         wanted = answer_format(headers.get(b"accept", ""))
         key = _key_of(headers)
-        body = await self._body(headers, receive)
+        parts: list[bytes] = []
+        try:
+            return await self._respond(await self._body(headers, receive, parts), file_format, key, wanted)
+        finally:
+            self._held -= sum(map(len, parts))
+
+    async def _respond(self, body: bytes, file_format: str, key: str | None, wanted: str) -> Response:
         try:
             async with asyncio.timeout(self._settings.timeout):
                 answer = await self._scoring.score(body, file_format, key)
         except TimeoutError:
             raise RequestError(504, f"Scoring took longer than {self._settings.timeout:g} seconds.") from None
-        return make_response(answer, wanted)
+        if answer.scores.size <= _SMALL_ANSWER:
+            return make_response(answer, wanted)
+        return await in_worker(make_response, answer, wanted)
 
-    async def _body(self, headers: dict[bytes, str], receive: Receive) -> bytes:
+    async def _body(self, headers: dict[bytes, str], receive: Receive, parts: list[bytes]) -> bytes:
         most = self._settings.max_bytes
         too_large = RequestError(413, f"The body is larger than {most:,} bytes; send the rows in several requests.")
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length) > most:
             raise too_large
-        parts, size = [], 0
+        size = 0
         message: Any = {"more_body": True}
         try:
             async with asyncio.timeout(self._settings.timeout):
@@ -511,8 +533,11 @@ class _ScoreEndpoint:
                         raise ClientDisconnect
                     parts.append(message["body"])
                     size += len(message["body"])
+                    self._held += len(message["body"])
                     if size > most:
                         raise too_large
+                    if size > SMALL_BODY and self._held > _MAX_HELD * most:
+                        raise RequestError(503, "The server has too many large requests; try again.")
         except TimeoutError:
             text = f"The body did not arrive within {self._settings.timeout:g} seconds."
             raise RequestError(408, text) from None

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import csv
 import io
 import json
+import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
-from anyio import to_thread
+import numpy as np
+from anyio import CapacityLimiter, to_thread
+from numpy.typing import NDArray
 
+from fairtransport._arrays import Ints
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport.tabular.cells import (
+    MAX_FURTHER_COLUMNS,
     RowCells,
     UnreadableRowError,
     WantedColumns,
+    as_column,
     cells_of_fields,
     cells_of_objects,
     check_header,
@@ -25,7 +34,8 @@ from fairtransport.tabular.cells import (
 )
 from fairtransport.tabular.rows import ReasonKind, RowReason
 
-_SMALL_BODY = 2**13  # bytes up to which a body is read in the event loop
+SMALL_BODY = 2**13  # bytes up to which a body is read in the event loop; a thread costs more than it saves
+_PIECE = 2**18  # characters of JSON that are decoded at once
 Result = TypeVar("Result")
 
 # Errors that become responses.
@@ -50,39 +60,88 @@ def missing_columns(names: Sequence[str]) -> RequestError:
 _HEADER_TYPE, _HEADER = 1, 2
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 _LENGTH, _COMPRESSION = 0, 3  # of a RecordBatch
-_DATA = 1  # of a DictionaryBatch: a RecordBatch
+_DATA, _IS_DELTA = 1, 2  # of a DictionaryBatch: a RecordBatch, and whether it extends an earlier one
+_MAX_MESSAGES = 1000  # of a stream; each takes memory of its own
+_MAX_TEXTS = 2**25  # bytes
 
 
 def _read_arrow(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
-    """Return the rows of an Arrow IPC stream."""
+    """Return the rows of an Arrow IPC stream, as JSON would have them."""
     arrow: Any = load_extra("pyarrow")
     load_extra("pyarrow.ipc")
     try:
         _check_messages(arrow, body, max_rows)
         with arrow.ipc.open_stream(body) as reader:
             positions = _check_names(reader.schema.names, wanted)
+            kinds = {name: _plain_type(arrow, reader.schema.field(name).type) for name in positions}
+            refused = [name for name, kind in kinds.items() if kind is None]
+            if refused:
+                raise RequestError(
+                    422, f"The type of {say_columns(refused)} is not number, text, boolean, date or time."
+                )
             table = reader.read_all().select([*positions])
-        table.validate(full=True)
-        table = _decoded(arrow, table)
-    except (arrow.ArrowException, OSError, struct.error, IndexError):
+        table.validate()
+        texts = sum(_text_bytes(arrow, chunk) for column in table.columns for chunk in column.chunks)
+        if texts > _MAX_TEXTS:
+            raise RequestError(
+                413, f"The texts of the rows have more than {_MAX_TEXTS:,} bytes; send several requests."
+            )
+        columns = {
+            name: _arrow_cells(arrow, column.cast(kinds[name], safe=False), number=name in wanted.numbers)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+    except (arrow.ArrowException, OSError, struct.error, IndexError, ValueError, OverflowError):
         raise RequestError(400, "The body is not an Arrow IPC stream that can be read.") from None
-    return RowCells(table.num_rows, dict(zip(table.column_names, table.columns, strict=True)))
+    return RowCells(table.num_rows, columns)
 
 
-def _decoded(arrow: Any, table: Any) -> Any:
-    """Return the table with single values instead of dictionaries; refuse nested columns."""
-    for index, declared in enumerate(table.schema):
-        if arrow.types.is_nested(declared.type):
-            raise RequestError(422, f"Column {declared.name!r} is nested; each cell must be a single value.")
-        if arrow.types.is_dictionary(declared.type):
-            column = table.column(index).cast(declared.type.value_type)
-            table = table.set_column(index, declared.name, column)
-    return table
+def _plain_type(arrow: Any, kind: Any) -> Any:
+    """Return the type that a column is converted to; None if its cells are nothing that a model takes."""
+    types = arrow.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return arrow.float64()
+    if types.is_timestamp(kind):
+        return arrow.timestamp("us")
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return arrow.large_string()
+    return (
+        kind if any(test(kind) for test in (types.is_integer, types.is_boolean, types.is_date, types.is_null)) else None
+    )
+
+
+def _text_bytes(arrow: Any, cells: Any) -> int:
+    """Return the bytes of the texts of an array, which may refer to the same bytes many times."""
+    if arrow.types.is_dictionary(cells.type):
+        sizes = _text_sizes(arrow, cells.dictionary)
+        return int(sizes[cells.indices.drop_null().to_numpy()].sum()) if sizes.size else 0
+    return int(_text_sizes(arrow, cells).sum())
+
+
+def _text_sizes(arrow: Any, cells: Any) -> Ints:
+    if not arrow.types.is_string_view(cells.type):
+        compute: Any = load_extra("pyarrow.compute")
+        is_text = arrow.types.is_string(cells.type) or arrow.types.is_large_string(cells.type)
+        return (
+            np.asarray(compute.binary_length(cells).fill_null(0)) if is_text else np.zeros(len(cells), dtype=np.int64)
+        )
+    views = np.frombuffer(cells.buffers()[1], dtype="<i4")[4 * cells.offset :: 4][: len(cells)]
+    return np.maximum(views, 0).astype(np.int64)
+
+
+def _arrow_cells(arrow: Any, column: Any, *, number: bool) -> NDArray[Any]:
+    """Return the cells of a column of Arrow as a column of JSON has them."""
+    if number and (arrow.types.is_integer(column.type) or arrow.types.is_floating(column.type)):
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    return as_column(column.to_pylist(), number=number)
 
 
 def _check_messages(arrow: Any, body: bytes, max_rows: int) -> None:
     n_rows = 0
-    for message in arrow.ipc.MessageReader.open_stream(body):
+    for number, message in enumerate(arrow.ipc.MessageReader.open_stream(body)):
+        if number > _MAX_MESSAGES:
+            raise RequestError(413, f"The Arrow stream has more than {_MAX_MESSAGES:,} messages; send larger batches.")
         metadata = memoryview(message.metadata)
         root = struct.unpack_from("<I", metadata)[0]
         kind = _field(metadata, root, _HEADER_TYPE)
@@ -91,6 +150,9 @@ def _check_messages(arrow: Any, body: bytes, max_rows: int) -> None:
             raise struct.error
         type_code = metadata[kind]
         if type_code == _DICTIONARY_BATCH:
+            delta = _field(metadata, header, _IS_DELTA)
+            if delta is not None and metadata[delta]:  # each would be joined to those before it
+                raise RequestError(415, "The Arrow stream extends a dictionary; send it as a whole.")
             header = _follow(metadata, _field(metadata, header, _DATA))
         if type_code not in (_DICTIONARY_BATCH, _RECORD_BATCH) or header is None:
             continue
@@ -134,23 +196,32 @@ def read_rows(body: bytes, file_format: str, wanted: WantedColumns, max_rows: in
     return _READERS[file_format](body, wanted, max_rows)
 
 
-async def in_worker(body: bytes, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Return ``function(body, *arguments)``, in a thread unless the body is small; it costs more than it saves then."""
-    if len(body) <= _SMALL_BODY:
-        return function(body, *arguments)
-    return await to_thread.run_sync(function, body, *arguments, abandon_on_cancel=True)
+async def in_worker(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Return ``function(*arguments)``, computed in one of few threads: each may need much memory."""
+    limiter = _WORKERS.setdefault(asyncio.get_running_loop(), CapacityLimiter(_MAX_WORKERS))
+    return await to_thread.run_sync(function, *arguments, abandon_on_cancel=True, limiter=limiter)
+
+
+_MAX_WORKERS = 2
+_WORKERS: WeakKeyDictionary[Any, CapacityLimiter] = WeakKeyDictionary()
 
 
 def _refuse_constant(_: str) -> None:
     raise ValueError("NaN and Infinity are not JSON")
 
 
-_decode_json: Callable[[str], Any] = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_SPACES = " \t\n\r"  # of JSON
+_NO_SPACE = re.compile(rf"[^{_SPACES}]|$")
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _read_json(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
     try:
-        rows = _decode_json(body.decode())
+        text = body.decode()
+        if len(text) <= _PIECE:
+            rows = _decoder.decode(text)
+        else:
+            rows = _decode_rows(text.lstrip(_SPACES), max_rows, _max_row(wanted))
     except RecursionError:
         raise RequestError(400, "The JSON is nested too deeply; rows are objects of single values.") from None
     except ValueError:
@@ -162,11 +233,49 @@ def _read_json(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
     return _read_objects(rows, wanted, max_rows)
 
 
+def _after_spaces(text: str, start: int) -> int:
+    return _NO_SPACE.search(text, start).start()  # type: ignore[union-attr] # it also finds the end
+
+
+def _max_row(wanted: WantedColumns) -> int:
+    """Return the largest number of characters of a row of JSON; a larger one would stop all other threads."""
+    return _PIECE + sum(len(name) + 100 for name in wanted.names)
+
+
+def _decode_rows(text: str, max_rows: int, max_row: int) -> list[Any] | None:
+    """Return the elements of a list, decoded one by one, so that other threads run meanwhile; None for no list."""
+    if not text.startswith("["):
+        return None
+    rows: list[Any] = []
+    start = 1
+    while True:
+        piece, done, sign = text[start : start + max_row], 0, ","
+        with contextlib.suppress(ValueError, IndexError):  # a row that the piece cuts, or no JSON
+            while sign == ",":
+                row, end = _decoder.raw_decode(piece, _after_spaces(piece, done))
+                end = _after_spaces(piece, end)
+                sign = piece[end]
+                if sign in ",]":
+                    rows.append(row)
+                    _check_size(len(rows), max_rows)
+                    done = end + 1
+        if sign == "]" and not text[start + done :].strip(_SPACES):
+            return rows
+        if sign == "]" or not done:
+            raise RequestError(400, f"The body is not JSON, or a row has more than {max_row:,} characters.")
+        start += done
+
+
 def _read_json_lines(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
-    lines = [line for line in body.splitlines() if line.strip()]
+    found = (match[0] for match in re.finditer(rb"[^\r\n]+", body))
+    lines = [*islice((line for line in found if line.strip()), max_rows + 1)]
     _check_size(len(lines), max_rows)
     rows: list[Any] = []
+    max_row = _max_row(wanted)
     for line in lines:
+        if len(line) > max_row:
+            rows.append(RowReason(f"longer than {max_row} bytes", ReasonKind.NOT_READABLE))
+            continue
         try:
             rows.append(decode_object(line.decode()))
         except UnreadableRowError as error:
@@ -192,7 +301,7 @@ def _read_csv(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise RequestError(400, "The CSV is not UTF-8.") from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(_narrow_lines(text, wanted), strict=True)
     try:
         header = next(reader, [])
         positions = _check_names(header, wanted)
@@ -201,6 +310,15 @@ def _read_csv(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
         raise RequestError(400, "The body is not CSV: a quote is not closed, or a field is too long.") from None
     _check_size(len(rows), max_rows)
     return cells_of_fields(rows, len(header), positions)
+
+
+def _narrow_lines(text: str, wanted: WantedColumns) -> Iterator[str]:
+    """Yield the lines of a text; refuse one with many columns before it is divided into them."""
+    for line in io.StringIO(text, newline=""):
+        if line.count(",") > len(wanted.names) + MAX_FURTHER_COLUMNS:
+            further = f"more than {MAX_FURTHER_COLUMNS:,} columns that the model does not need"
+            raise RequestError(400, f"A line has {further}; send only those that it needs.")
+        yield line
 
 
 def _check_names(names: Sequence[str], wanted: WantedColumns) -> dict[str, int]:

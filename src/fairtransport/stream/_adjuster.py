@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import threading
 import time
@@ -203,7 +202,7 @@ class ContinualAdjuster:
     def dry_run(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
         """Return the report that `adjust` would return for a batch, or raise its error, without changing anything."""
         with self._mutex:
-            return copy.deepcopy(self._state).process(X, sensitive_features)
+            return self._state.process(X, sensitive_features, dry=True)
 
     def note(self, *, durable: bool = False, **entry: Any) -> None:
         """Add an entry to the journal that does not belong to a batch."""

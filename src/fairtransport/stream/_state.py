@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -271,10 +269,23 @@ class StreamState:
             history=History(),
         )
 
-    def process(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
-        """Score a batch, monitor the scores, and adjust the model; a batch that cannot be scored changes nothing."""
-        with self._unchanged_on_error():
-            return self._process(X, sensitive_features)
+    def process(self, X: Any, sensitive_features: Any, *, dry: bool = False) -> AdjustmentReport:
+        """Score a batch, monitor the scores, and adjust the model; a dry run, or one that fails, changes nothing."""
+        attributes = dict(vars(self))  # arrays are never changed in place
+        restore = [scorer.save_point() for scorer in (self.current, self.original, self.accepted)]
+        done = False
+        try:
+            with np.errstate(all="ignore"):  # large numbers; what becomes of them is checked
+                report = self._process(X, sensitive_features)
+            done = not dry
+        finally:
+            if not done:
+                vars(self).update(attributes)
+                for undo in restore:
+                    undo()
+        if done:
+            self.history.add(time=utc_now(), **(vars(report) | {"disparity": report.disparity_after}))
+        return report
 
     def _process(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
         if sensitive_features is None and not self.current.needs_groups:
@@ -306,22 +317,7 @@ class StreamState:
         self.rows_without_group += int(np.count_nonzero(~known)) if len(groups) else 0
         self.updates, self.adjusted_batches = self.updates + updates, self.adjusted_batches + bool(updates)
         self.moved = self.current.distance(self.accepted)
-        report = self._report(scores, groups, raised=raised, updates=updates, at_border=at_border)
-        self.history.add(time=utc_now(), **(vars(report) | {"disparity": report.disparity_after}))
-        return report
-
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """Return to the current state if a batch fails, wherever that is; arrays are never changed in place."""
-        attributes = dict(vars(self))
-        restore = [scorer.save_point() for scorer in (self.current, self.original, self.accepted)]
-        try:
-            yield
-        except BaseException:
-            vars(self).update(attributes)
-            for undo in restore:
-                undo()
-            raise
+        return self._report(scores, groups, raised=raised, updates=updates, at_border=at_border)
 
     def _adopt_groups(self, X: Any, groups: Groups) -> bool:
         """Adopt groups that are new in this batch; return whether the model has learned the batch by that."""

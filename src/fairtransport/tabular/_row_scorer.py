@@ -31,6 +31,7 @@ from fairtransport.tabular.column_plans import (
 )
 from fairtransport.tabular.input_columns import FeatureReader, InputColumn, feature_columns, feature_names
 from fairtransport.tabular.rows import (
+    CallBudget,
     ReasonKind,
     RowReason,
     RowScores,
@@ -40,8 +41,6 @@ from fairtransport.tabular.rows import (
     separate_failures,
     unreadable_cell,
 )
-
-_MAX_CALLS = 300  # of a model, to find the rows that make it fail
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr may end up in a log
@@ -190,6 +189,10 @@ class RowScorer:
             Of pandas, polars or pyarrow, a dict of columns, or, for a model that was fitted without names, a matrix.
             Columns are found by name, in any order; others are ignored.
         """
+        return self.score_within(table, CallBudget())
+
+    def score_within(self, table: Any, budget: CallBudget) -> RowScores:
+        """Return the scores, with a budget for the search for rows that make the model fail."""
         rows = self.read(table)
         scores, set_aside = np.full(rows.set_aside.size, np.nan), rows.set_aside
 
@@ -203,8 +206,9 @@ class RowScorer:
                 return model_scores(self._model, X, **options)
             return np.asarray(self._repair.transform(np.ravel(X), **options), dtype=np.float64).ravel()
 
+        every = range(rows.kept.size)
         with np.errstate(all="ignore"):  # large numbers; their rows have no score
-            kept, result, failures = separate_failures(range(rows.kept.size), score, budget=_MAX_CALLS)
+            kept, result, failures = separate_failures(every, score, [(every, budget)])
         for row, error in failures:
             set_aside.add(rows.kept[[row]], failure_reason("scored", error))
         if result is not None:

@@ -126,11 +126,11 @@ def _take_columns(rows: Sequence[Any], wanted: WantedColumns) -> dict[str, Any]:
             continue
         cells = [row[name] for row in rows] if name in wanted.needed else [row.get(name) for row in rows]
         _check_cells(cells, name)
-        columns[name] = _as_column(cells, number=name in wanted.numbers)
+        columns[name] = as_column(cells, number=name in wanted.numbers)
     return columns
 
 
-def _as_column(cells: Sequence[Any], *, number: bool) -> NDArray[Any]:
+def as_column(cells: Sequence[Any], *, number: bool) -> NDArray[Any]:
     """Return cells as a column; the numbers of a column of text are texts, as CSV has them."""
     return object_array(
         cells if number else [normalize_text(cell) if type(cell) in _NUMBERS else cell for cell in cells]
@@ -174,21 +174,12 @@ def join_cells(parts: Sequence[RowCells], wanted: WantedColumns) -> RowCells:
     columns = {}
     for name in wanted.names:
         if any(name in part.columns for part in parts):
-            columns[name] = np.concatenate([_column_of(part, name, wanted) for part in parts])
+            columns[name] = np.concatenate([part.columns.get(name, np.full(part.kept.size, None)) for part in parts])
     starts = np.cumsum([0, *(part.n_rows for part in parts)]).tolist()
     rejected = {
         start + row: reason for start, part in zip(starts, parts, strict=False) for row, reason in part.rejected.items()
     }
     return RowCells(starts[-1], columns, rejected)
-
-
-def _column_of(part: RowCells, name: str, wanted: WantedColumns) -> NDArray[Any]:
-    if name not in part.columns:
-        return np.full(part.kept.size, None)
-    column = part.columns[name]
-    if isinstance(column, np.ndarray):
-        return column
-    return _as_column(column.to_pylist(), number=name in wanted.numbers)  # of Arrow
 
 
 # Fields of CSV.

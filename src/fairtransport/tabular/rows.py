@@ -190,39 +190,66 @@ class TooManyFailuresError(Exception):
     """The search for the rows that fail has used up its budget; the rows that are left were not tried alone."""
 
 
+@dataclass
+class CallBudget:
+    """Calls that are left for the search for rows that fail."""
+
+    calls: int = 250
+
+
 def separate_failures(
-    rows: Sequence[Row], operation: Callable[[Sequence[Row]], Result], *, budget: int = 2000
+    rows: Sequence[Row],
+    operation: Callable[[Sequence[Row]], Result],
+    parts: Iterable[tuple[Sequence[Row], CallBudget]] | None = None,
 ) -> tuple[list[Row], Result | None, list[tuple[Row, Exception]]]:
     """Apply an operation to a batch, without the rows for which it fails.
 
-    Where the batch fails, its halves are added one after the other, and halved again where they fail: for k failing
-    rows of n the operation is called about 2 k log2(n) times. After ``budget`` calls the rows that are left count as
-    failing. ``KeyboardInterrupt``, ``SystemExit`` and ``MemoryError`` are not failures of a row and are raised.
+    Where the batch fails, its halves are tried, and halved again where they fail: for k failing rows of n the operation
+    is called about 2 k log2(n) times, each level with n rows at most, and then with all rows that are left. When the
+    budget is spent, the rows that were not tried count as failing. ``parts`` are searched one by one, each with its own
+    budget, so that rows of one sender do not use up that of others. ``KeyboardInterrupt``, ``SystemExit`` and
+    ``MemoryError`` are not failures of a row and are raised.
     """
+    if not rows:
+        return [], None, []
+    result, error = _attempt(operation, rows)
+    if error is None:
+        return [*rows], result, []
     kept: list[Row] = []
-    result: Result | None = None
     failures: list[tuple[Row, Exception]] = []
-    waiting = [rows] if rows else []
-    while waiting:
-        part = waiting.pop()
-        budget -= 1
-        if budget < 0:
-            failures += [(row, TooManyFailuresError()) for row in part]
-            continue
-        candidate = [*kept, *part]
-        try:
-            result = operation(candidate)
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is a failure of these rows
-            if len(part) == 1:
-                failures.append((part[0], error))
+    for part, budget in [(rows, CallBudget())] if parts is None else parts:
+        waiting = _halves(part)
+        while waiting:
+            some = waiting.pop()
+            budget.calls -= 1
+            error = TooManyFailuresError() if budget.calls < 0 else _attempt(operation, some)[1]
+            if error is None:
+                kept += some
+            elif len(some) == 1 or budget.calls < 0:
+                failures += [(row, error) for row in some]
             else:
-                middle = len(part) // 2
-                waiting += [part[middle:], part[:middle]]
-        else:
-            kept = candidate
+                waiting += _halves(some)
+    result, error = _attempt(operation, kept) if kept else (None, None)
+    if error is not None:  # each part can be processed, but not all of them together
+        kept, failures = [], [(row, error) for row in rows]
     return kept, result, failures
+
+
+def _halves(rows: Sequence[Row]) -> list[Sequence[Row]]:
+    """Return the second half and then the first one, of which none is empty."""
+    middle = len(rows) // 2
+    return [half for half in (rows[middle:], rows[:middle]) if half]
+
+
+def _attempt(
+    operation: Callable[[Sequence[Row]], Result], rows: Sequence[Row]
+) -> tuple[Result | None, Exception | None]:
+    try:
+        return operation(rows), None
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a failure of these rows
+        return None, error
 
 
 def failure_reason(step: str, error: Exception) -> RowReason:

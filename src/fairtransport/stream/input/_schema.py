@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from fairtransport._arrays import Ints
 from fairtransport._columns import default_names
 from fairtransport._sklearn import take_rows
 from fairtransport.stream._scorers import Scorer, scorer_for
 from fairtransport.tabular import RowScorer
 from fairtransport.tabular.cells import RowCells, WantedColumns
-from fairtransport.tabular.rows import Replaced, RowReason, failure_reason, separate_failures
+from fairtransport.tabular.rows import CallBudget, Replaced, RowReason, failure_reason, separate_failures
+
+Owners = Sequence[tuple[int, CallBudget]]  # where the rows of each sender end, and its budget
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr may end up in a log
@@ -29,9 +32,13 @@ class InputBatch:
     lines: list[bytes] = field(default_factory=list)
     replaced: Replaced = field(default_factory=dict)  # cells that the model takes for others
 
-    def without_failures(self, operation: Callable[[Any, Any], Any]) -> InputBatch:
+    def without_failures(self, operation: Callable[[Any, Any], Any], owners: Owners | None = None) -> InputBatch:
         """Return the batch in which rows that make an operation fail are rejected."""
-        kept, _, failures = separate_failures(range(len(self.accepted)), lambda rows: operation(*self._select(rows)))
+        kept, _, failures = separate_failures(
+            range(len(self.accepted)),
+            lambda rows: operation(*self._select(rows)),
+            _parts(np.asarray(self.accepted), owners),
+        )
         if not failures:
             return self
         X, sensitive_features = self._select(kept) if kept else (None, None)
@@ -75,14 +82,18 @@ class InputSchema:
             frozenset(name for name, column in inputs.items() if column.kind == "number"),
         )
 
-    def read(self, cells: RowCells, *, first: int = 0, lines: Sequence[bytes] = ()) -> InputBatch:
+    def read(
+        self, cells: RowCells, *, first: int = 0, lines: Sequence[bytes] = (), owners: Owners | None = None
+    ) -> InputBatch:
         """Return rows as the model takes them; where new groups are adopted, with their sensitive columns."""
         known = len(self.scorer.groups) > 0
         absent = [name for name in self.reader.group_columns if name not in cells.columns] if known else []
         columns = {**cells.columns, **{name: np.full(cells.kept.size, None) for name in absent}}
         options = {"groups": known, "new_groups": self.scorer.adopts_groups}
         kept, rows, failures = separate_failures(
-            range(cells.kept.size), lambda some: self.reader.read(take_rows(columns, np.array(some)), **options)
+            range(cells.kept.size),
+            lambda some: self.reader.read(take_rows(columns, np.array(some)), **options),
+            _parts(cells.kept, owners),
         )
         reasons = {**cells.rejected, **{int(cells.kept[row]): failure_reason("read", error) for row, error in failures}}
         accepted, X, groups = [], None, None
@@ -95,6 +106,14 @@ class InputSchema:
             replaced = {key: numbers[cells] for key, cells in rows.set_aside.replaced.items()}
         rejected = [(first + row, reasons[row]) for row in sorted(reasons)]
         return InputBatch(accepted, X, groups, rejected, first, [*lines], replaced)
+
+
+def _parts(rows: Ints, owners: Owners | None) -> list[tuple[Sequence[int], CallBudget]] | None:
+    """Return the positions of each owner's rows, and the budget of the search for those that fail."""
+    if owners is None:
+        return None
+    ends = np.searchsorted(rows, [end for end, _ in owners]).tolist()
+    return [(range(start, end), budget) for start, end, (_, budget) in zip([0, *ends], ends, owners, strict=False)]
 
 
 def input_schema_for(
