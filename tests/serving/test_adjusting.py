@@ -10,6 +10,8 @@ from sklearn.preprocessing import PolynomialFeatures
 from tests.serving.conftest import NAMES, people
 
 import fairtransport as ft
+from fairtransport.serving._adjusting import AnswerLog, LoggedAnswer
+from fairtransport.serving._answers import Answer
 from fairtransport.stream import ContinualAdjuster, read_journal
 
 
@@ -68,6 +70,22 @@ def test_a_request_that_is_sent_again_counts_once(client, tmp_path):
     assert ask(again, body, "one").json() == first
     assert ask(again, body, "two").json() != first
     assert read_journal(tmp_path / "store")[-1]["rows"] == 90
+
+
+def test_answers_are_kept_up_to_a_number_of_bytes(tmp_path, monkeypatch):
+    path, most = tmp_path / "answers.jsonl", 100_000
+    monkeypatch.setattr("fairtransport.serving._adjusting._MAX_LOGGED", most)
+    log = AnswerLog(path, 10_000, 0)
+    for number in range(300):
+        answers = [LoggedAnswer(str(number), 0, 0, Answer(np.full(1000, 0.12345678901234567)))]
+        log.write(answers)
+        log.confirm(answers)
+        assert path.stat().st_size < 5 * most
+    assert [*log.answers] == [str(number) for number in range(289, 300)]  # 8.5 KB each
+    log.close()
+    again = AnswerLog(path, 10_000, 0)
+    assert [*again.answers] == [*log.answers]
+    again.close()
 
 
 def test_rows_that_cannot_be_scored_are_set_aside(client, tmp_path):

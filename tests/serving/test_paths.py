@@ -69,8 +69,23 @@ def test_small_groups_are_not_shown(client, rows, name):
     assert 'group="M"' not in text
     assert "unheard" not in text
     assert "fairtransport_disparity " not in text
-    ask(served, [{**rows[1][0], "job": "cook", "sex": "M"}])
+    ask(served, [{**row, "job": "cook", "sex": "M"} for row in rows[1][:5]])
     assert 'group="M"' in served.get("/metrics").text
+
+
+def test_what_one_request_adds_to_the_figures_is_not_its_score(client, rows):
+    def sums():
+        lines = served.get("/metrics").text.splitlines()
+        return [line for line in lines if line.startswith(("fairtransport_scores", "fairtransport_disparity"))]
+
+    served = client(min_group_rows=10)
+    ask(served, rows[1] * 2)
+    before = sums()
+    for row in rows[1][:4]:
+        ask(served, [{**row, "sex": "F"}])
+        assert sums() == before
+    ask(served, [{**rows[1][4], "sex": "F"}])
+    assert sums() != before
 
 
 def test_answers_on_kept_connections_do_not_wait_for_an_acknowledgement():
@@ -95,10 +110,10 @@ def test_processes_share_their_counts_and_go_on_after_a_kill(tmp_path):
     assert (total["reasons"].sum(), total["replaced"].tolist()) == (1, [2, 0, 0])
     counts = [ScoreCounts("FM", SharedCounts(tmp_path, 2, index), "v") for index in range(2)]
     for one in counts:
-        one.add(np.array([0.0, 1.0, 0.5]), np.array([[0], [1], [2]]))  # the last belongs to no group
+        one.add(np.repeat([0.0, 1.0, 0.5], 5), np.repeat([[0], [1], [2]], 5, axis=0))  # the last belong to no group
     histograms, sums = counts[0].total()
-    assert histograms.sum(axis=1).tolist() == [2, 2]
-    assert sums.tolist() == [0, 2]
+    assert histograms.sum(axis=1).tolist() == [10, 10]
+    assert sums.tolist() == [0, 10]
 
 
 @pytest.mark.parametrize("name", ["m.ft", "table.ft", "aware.ft"])

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ pytestmark = pytest.mark.trust
 
 
 @contextlib.contextmanager
-def running(*arguments, **environment):
-    command = [sys.executable, "-m", "fairtransport.cli", "serve", *map(str, arguments)]
+def running(*arguments, command=("-m", "fairtransport.cli", "serve"), **environment):
+    command = [sys.executable, *command, *map(str, arguments)]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, **ONE_THREAD, **environment}
     ) as process:
@@ -91,6 +92,58 @@ def test_a_request_is_finished_after_sigterm(files, rows):
         assert answer.startswith(b"HTTP/1.1 200")
         assert server.wait(20) == 0
         assert "Traceback" not in server.stderr.read()
+
+
+def test_a_kept_connection_is_closed_after_the_requests_that_are_on_their_way(files, rows):
+    with running(files / "m.ft", "--port", 0) as server:
+        link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        assert post(server.port, rows[1], link)[0] == 200
+        server.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        link.auto_open = False
+        link.request("POST", "/score", json.dumps(rows[1]), {"Content-Type": "application/json"})
+        response = link.getresponse()
+        assert (response.status, response.headers["Connection"]) == (200, "close")
+        assert server.wait(20) == 0
+
+
+def test_an_answer_that_nobody_reads_ends_its_connection(files):
+    with running(files / "m.ft", "--port", 0, "--timeout", 2) as server:
+        body = json.dumps([1] * 100_000).encode()
+        with socket.socket() as link:
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            link.connect(("127.0.0.1", server.port))
+            head = f"POST /score HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
+            link.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            link.recv(100)
+            sockets = Path(f"/proc/{server.pid}/fd")
+            is_open = lambda: sum(str(one.readlink()).startswith("socket") for one in [*sockets.iterdir()])  # noqa: E731
+            before = is_open()
+            until(lambda: is_open() < before)
+
+
+SLOW = """
+import sys, time
+from fairtransport.serving import ServerSettings, serve
+from fairtransport.tabular import RowScorer
+
+def started(url):
+    RowScorer.score_within = lambda *_: time.sleep(60)
+    print(f"serving it at {url}", file=sys.stderr, flush=True)
+
+serve(ServerSettings(sys.argv[1]), port=0, grace=2, on_start=started)
+"""
+
+
+def test_the_grace_period_ends_the_process_whatever_runs(files, rows):
+    with running(files / "m.ft", command=["-c", SLOW]) as server, ThreadPoolExecutor() as pool:
+        answer = pool.submit(post, server.port, rows[1] * 20)
+        time.sleep(1.0)
+        server.send_signal(signal.SIGTERM)
+        start = time.monotonic()
+        assert server.wait(20) == 1
+        assert time.monotonic() - start < 4.0
+        assert answer.exception() is not None
 
 
 class Load:

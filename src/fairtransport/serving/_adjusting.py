@@ -45,6 +45,9 @@ from fairtransport.tabular.rows import CallBudget, Replaced, RowReason, by_kind
 # Answers that were given, by the keys of their requests, so that a request that is sent again gets the same answer.
 
 
+_MAX_LOGGED = 2**26  # bytes of answers that are kept
+
+
 class LoggedAnswer(NamedTuple):
     """One answer, the key of its request, a checksum of the body, and the number of batches at that time."""
 
@@ -52,6 +55,11 @@ class LoggedAnswer(NamedTuple):
     check: int
     batch: int
     answer: Answer
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return 500 + self.answer.scores.nbytes + 200 * len(self.answer.reasons)
 
     def line(self) -> bytes:
         answer = self.answer
@@ -65,8 +73,9 @@ class AnswerLog:
 
     def __init__(self, path: Path, most: int, batches: int) -> None:
         self._path, self._most = path, most
-        logged = read_answers(path) if path.exists() else []
-        self.answers = OrderedDict((one.key, one) for one in logged if one.batch <= batches)
+        self.answers: OrderedDict[str, LoggedAnswer] = OrderedDict()
+        self._n_bytes = 0
+        self._keep([one for one in read_answers(path) if one.batch <= batches] if path.exists() else [])
         self._file: Any = None
         self._rewrite()
 
@@ -80,11 +89,17 @@ class AnswerLog:
 
     def confirm(self, answers: list[LoggedAnswer]) -> None:
         """Note that the checkpoint of these answers was written; old ones are removed, if there are many."""
-        self.answers |= {one.key: one for one in answers}
-        while len(self.answers) > self._most:
-            self.answers.popitem(last=False)
-        if self._lines > 2 * self._most:
+        self._keep(answers)
+        if self._lines > 2 * self._most or self._file.tell() > 4 * _MAX_LOGGED:
             self._rewrite()
+
+    def _keep(self, answers: list[LoggedAnswer]) -> None:
+        for one in answers:
+            earlier = self.answers.pop(one.key, None)
+            self.answers[one.key] = one
+            self._n_bytes += one.n_bytes - (0 if earlier is None else earlier.n_bytes)
+        while len(self.answers) > self._most or self._n_bytes > _MAX_LOGGED:
+            self._n_bytes -= self.answers.popitem(last=False)[1].n_bytes
 
     def _rewrite(self) -> None:
         if self._file is not None:
@@ -285,12 +300,10 @@ class AdjustedScoring:
         for start in range(0, rows.kept.size, self._settings.batch):
             numbers = rows.kept[start : start + self._settings.batch]
             columns = {name: column[start : start + numbers.size] for name, column in rows.columns.items()}
-            owners = [
-                (end, waiting.budget)
-                for end, waiting in zip(np.searchsorted(numbers, ends).tolist(), chosen, strict=True)
-            ]
-            batch = self._schema.read(RowCells(numbers.size, columns), owners=owners)
-            batch, report = adjust_batch(self._adjuster, batch, self._report_on, owners)
+            own_ends = np.searchsorted(numbers, ends).tolist()
+            owners = [*zip(own_ends, (waiting.budget for waiting in chosen), strict=True)]
+            batch = self._schema.read(RowCells(numbers.size, columns, owners=owners))
+            batch, report = adjust_batch(self._adjuster, batch, self._report_on)
             reasons |= {int(numbers[row]): reason for row, reason in batch.rejected}
             for key, cells in batch.replaced.items():
                 replaced[key] = np.append(replaced.get(key, cells[:0]), numbers[cells])

@@ -29,6 +29,8 @@ LATENCY_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0
 STATUSES = (200, 400, 408, 413, 415, 422, 500, 503, 504, 0)
 #: Kinds of reasons for which a row has no score.
 REASONS = tuple(kind for kind in ReasonKind if kind != ReasonKind.NO_LABEL)
+#: Rows of a group that are added to its figures at a time: what one row adds would be its score.
+MIN_NEW_ROWS = 5
 #: Bins of the histograms of scores in [0, 1].
 SCORE_BINS = 50
 
@@ -96,6 +98,7 @@ class ScoreCounts:
         self._shape = (len(names), SCORE_BINS + 1)  # and the sum of the scores
         self._all, own = _parts(len(names) * (SCORE_BINS + 1), shared, f"scores-{version}")
         self._own = own.reshape(self._shape)
+        self._withheld = np.zeros(self._shape)
 
     def add(self, scores: Floats, codes: Ints) -> None:
         """Count scores; ``codes`` has a column for each membership, where the number of groups means none."""
@@ -106,8 +109,11 @@ class ScoreCounts:
             index = column[inside] * (SCORE_BINS + 1) + bins[inside]
             counts = np.bincount(index, minlength=self._own.size)
             sums = np.bincount(column[inside], weights=scores[inside], minlength=n_groups)
-            self._own += counts.reshape(self._shape)
-            self._own[:, -1] += sums
+            self._withheld += counts.reshape(self._shape)
+            self._withheld[:, -1] += sums
+        shown = self._withheld[:, :-1].sum(axis=1) >= MIN_NEW_ROWS
+        self._own[shown] += self._withheld[shown]
+        self._withheld[shown] = 0.0
 
     def total(self) -> tuple[Floats, Floats]:
         """Return the histograms of all processes, of shape (n_groups, n_bins), and the sums of the scores."""

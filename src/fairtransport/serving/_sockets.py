@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import socket
-from importlib import import_module
-from importlib.util import find_spec
+from operator import attrgetter
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _BACKLOG = 1024
 
@@ -44,62 +44,98 @@ def is_loopback(host: str) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
-# Limits on connections that uvicorn does not have: their number, and the time that a request may take to arrive.
+# Limits on connections that uvicorn does not have: their number, and how long a client may make the server wait.
 
 
-def make_config(app: Any, max_connections: int, *, seconds: float = 10.0, grace: float, **options: Any) -> Any:
-    """Return uvicorn's configuration, with a limit on connections and on the seconds for a request's headers."""
-    kind = "httptools" if find_spec("httptools") is not None else "h11"
-    module = import_module(f"uvicorn.protocols.http.{kind}_impl")
-    base = module.HttpToolsProtocol if kind == "httptools" else module.H11Protocol
-    limits = {"max_connections": max_connections, "seconds": seconds}
+def make_config(
+    app: Any, max_connections: int, options: Any, *, seconds: float = 10.0, read_seconds: float = 30.0, grace: float
+) -> Any:
+    """Return uvicorn's configuration, with limits on connections, and on the seconds for headers and unread answers."""
+    limits = {"max_connections": max_connections, "seconds": seconds, "read_seconds": read_seconds}
     return uvicorn.Config(
         app,
-        http=type("LimitedProtocol", (_Limits, base), limits),
+        http=type("LimitedProtocol", (_Limits,), {**limits, "linger": min(1.0, grace / 4)}),
         ws="none",
         log_config=None,
         log_level="critical",  # messages of uvicorn may quote a request
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=max(1, int(grace)),
+        timeout_graceful_shutdown=max(1, int(grace) - 2),  # the rest is for the store
         **options,
     )
 
 
-class _Limits:
-    """Methods that extend those of a protocol of uvicorn."""
-
+class _Limits(H11Protocol):
     max_connections: int
     seconds: float
-    connections: Any  # of the protocol
-    cycle: Any
-    loop: Any
-    transport: Any
-    _deadline: Any = None
+    read_seconds: float
+    linger: float
+    waits_since = 0.0
+    _stopping = False
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)  # type: ignore[misc]
+        super().connection_made(transport)
+        self._deadlines: dict[str, Any] = {}
+        transport.set_write_buffer_limits(0)  # so that writing is paused as long as anything is not sent
+        self.waits_since = self.loop.time()
+        self._expect("headers", self.seconds)
         if len(self.connections) > self.max_connections:
-            transport.close()
-        else:
-            self._expect_headers()
+            others: Any = self.connections
+            min((one for one in others if one.waits_for_client), key=attrgetter("waits_since")).transport.abort()
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether a request, or the rest of it, is yet to come."""
+        idle = self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+        return idle and not self.transport.is_closing()
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)  # type: ignore[misc]
+        super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
-            self._expect_headers()
+            self._expect("headers", self.seconds)
         else:
-            self._stop_waiting()
+            self._has_come("headers")
+            if self._stopping:
+                self._close_after_answer()
+
+    def on_response_complete(self) -> None:
+        self.waits_since = self.loop.time()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect("reader", self.read_seconds)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._has_come("reader")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
-        super().connection_lost(exc)  # type: ignore[misc]
+        self._has_come("headers")
+        self._has_come("reader")
+        super().connection_lost(exc)
 
-    def _expect_headers(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(self.seconds, self.transport.abort)
+    def shutdown(self) -> None:
+        """Close the connection after its answer; one that is kept, after the requests that are on their way."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._close_after_answer()
+        elif self._stopping:
+            super().shutdown()
+        else:
+            self._stopping = True
+            self.loop.call_later(self.linger, self.shutdown)
 
-    def _stop_waiting(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _close_after_answer(self) -> None:
+        self.cycle.keep_alive = False
+        headers: Any = self.cycle.scope["headers"]
+        headers.append((b"connection", b"close"))  # uvicorn repeats it in the answer
+
+    def _expect(self, what: str, seconds: float) -> None:
+        if what not in self._deadlines:
+            self._deadlines[what] = self.loop.call_later(seconds, self.transport.abort)
+
+    def _has_come(self, what: str) -> None:
+        if what in self._deadlines:
+            self._deadlines.pop(what).cancel()

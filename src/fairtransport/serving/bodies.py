@@ -18,7 +18,6 @@ import numpy as np
 from anyio import CapacityLimiter, to_thread
 from numpy.typing import NDArray
 
-from fairtransport._arrays import Ints
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport.tabular.cells import (
@@ -113,21 +112,16 @@ def _plain_type(arrow: Any, kind: Any) -> Any:
 
 def _text_bytes(arrow: Any, cells: Any) -> int:
     """Return the bytes of the texts of an array, which may refer to the same bytes many times."""
+    rows: Any = slice(None)
     if arrow.types.is_dictionary(cells.type):
-        sizes = _text_sizes(arrow, cells.dictionary)
-        return int(sizes[cells.indices.drop_null().to_numpy()].sum()) if sizes.size else 0
-    return int(_text_sizes(arrow, cells).sum())
-
-
-def _text_sizes(arrow: Any, cells: Any) -> Ints:
-    if not arrow.types.is_string_view(cells.type):
-        compute: Any = load_extra("pyarrow.compute")
-        is_text = arrow.types.is_string(cells.type) or arrow.types.is_large_string(cells.type)
-        return (
-            np.asarray(compute.binary_length(cells).fill_null(0)) if is_text else np.zeros(len(cells), dtype=np.int64)
-        )
-    views = np.frombuffer(cells.buffers()[1], dtype="<i4")[4 * cells.offset :: 4][: len(cells)]
-    return np.maximum(views, 0).astype(np.int64)
+        cells, rows = cells.dictionary, cells.indices.drop_null().to_numpy()
+    if arrow.types.is_string_view(cells.type):
+        sizes = np.frombuffer(cells.buffers()[1], dtype="<i4")[4 * cells.offset :: 4][: len(cells)]
+    elif arrow.types.is_string(cells.type) or arrow.types.is_large_string(cells.type):
+        sizes = np.asarray(load_extra("pyarrow.compute").binary_length(cells).fill_null(0))
+    else:
+        return 0
+    return int(np.maximum(sizes, 0)[rows].sum(dtype=np.int64))
 
 
 def _arrow_cells(arrow: Any, column: Any, *, number: bool) -> NDArray[Any]:
@@ -161,8 +155,7 @@ def _check_messages(arrow: Any, body: bytes, max_rows: int) -> None:
         length = _field(metadata, header, _LENGTH)
         rows = 0 if length is None else struct.unpack_from("<q", metadata, length)[0]
         n_rows += rows if type_code == _RECORD_BATCH else 0
-        if rows < 0 or max(n_rows, rows) > max_rows:
-            raise RequestError(413, f"The request has more than {max_rows:,} rows; send them in several requests.")
+        _check_size(max_rows + 1 if rows < 0 else max(n_rows, rows), max_rows)
 
 
 def _field(data: memoryview, table: int, number: int) -> int | None:
@@ -210,18 +203,14 @@ def _refuse_constant(_: str) -> None:
     raise ValueError("NaN and Infinity are not JSON")
 
 
-_SPACES = " \t\n\r"  # of JSON
-_NO_SPACE = re.compile(rf"[^{_SPACES}]|$")
+_FIRST, _NEXT = re.compile(r"[ \t\n\r]*\[[ \t\n\r]*"), re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")  # in a list
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _read_json(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
     try:
         text = body.decode()
-        if len(text) <= _PIECE:
-            rows = _decoder.decode(text)
-        else:
-            rows = _decode_rows(text.lstrip(_SPACES), max_rows, _max_row(wanted))
+        rows = _decoder.decode(text) if len(text) <= _PIECE else _decode_rows(text, max_rows, _max_row(wanted))
     except RecursionError:
         raise RequestError(400, "The JSON is nested too deeply; rows are objects of single values.") from None
     except ValueError:
@@ -233,10 +222,6 @@ def _read_json(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
     return _read_objects(rows, wanted, max_rows)
 
 
-def _after_spaces(text: str, start: int) -> int:
-    return _NO_SPACE.search(text, start).start()  # type: ignore[union-attr] # it also finds the end
-
-
 def _max_row(wanted: WantedColumns) -> int:
     """Return the largest number of characters of a row of JSON; a larger one would stop all other threads."""
     return _PIECE + sum(len(name) + 100 for name in wanted.names)
@@ -244,26 +229,26 @@ def _max_row(wanted: WantedColumns) -> int:
 
 def _decode_rows(text: str, max_rows: int, max_row: int) -> list[Any] | None:
     """Return the elements of a list, decoded one by one, so that other threads run meanwhile; None for no list."""
-    if not text.startswith("["):
+    found = _FIRST.match(text)
+    if found is None:
         return None
     rows: list[Any] = []
-    start = 1
-    while True:
-        piece, done, sign = text[start : start + max_row], 0, ","
-        with contextlib.suppress(ValueError, IndexError):  # a row that the piece cuts, or no JSON
+    start, sign = found.end(), ","
+    while sign == ",":
+        piece, done = text[start : start + max_row], 0
+        with contextlib.suppress(ValueError):  # no JSON, or a row that the piece cuts, which begins the next one
             while sign == ",":
-                row, end = _decoder.raw_decode(piece, _after_spaces(piece, done))
-                end = _after_spaces(piece, end)
-                sign = piece[end]
-                if sign in ",]":
-                    rows.append(row)
-                    _check_size(len(rows), max_rows)
-                    done = end + 1
-        if sign == "]" and not text[start + done :].strip(_SPACES):
-            return rows
-        if sign == "]" or not done:
-            raise RequestError(400, f"The body is not JSON, or a row has more than {max_row:,} characters.")
+                row, end = _decoder.raw_decode(piece, done)
+                found = _NEXT.match(piece, end)
+                if found is None:
+                    break
+                rows.append(row)
+                _check_size(len(rows), max_rows)
+                sign, done = found[1], found.end()
         start += done
+        if not done or (sign == "]" and start < len(text)):
+            raise RequestError(400, f"The body is not JSON, or a row has more than {max_row:,} characters.")
+    return rows
 
 
 def _read_json_lines(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:

@@ -244,7 +244,7 @@ class LivePage:
         hosts = Middleware(LocalHosts, hosts=local_names(self.port))
         app = Starlette(routes=view.routes(), middleware=[Middleware(SecurityHeaders), hosts])
         options = {"lifespan": "off", "headers": [("Server", "fairtransport")]}
-        config = make_config(app, self.limit, seconds=_REQUEST_SECONDS, grace=_CLOSE_TIMEOUT, **options)
+        config = make_config(app, self.limit, options, seconds=_REQUEST_SECONDS, grace=_CLOSE_TIMEOUT)
         self._server = uvicorn.Server(config)
         self._listener = listener
         self._closed = False

@@ -78,7 +78,7 @@ def serve(
                 on_start(f"http://{name}:{number}")
 
         if workers == 1:
-            server = _Server(_config(create_app(settings), settings, grace), started)
+            server = _Server(_config(create_app(settings), settings, grace), started, grace)
             server.run([listener])
             return server.ended_by
         ServedModel.load(settings)  # so that an error is raised here, and once
@@ -96,18 +96,30 @@ def log_to_standard_error() -> None:
 
 
 def _config(app: Starlette, settings: ServerSettings, grace: float) -> uvicorn.Config:
-    return make_config(
-        app, settings.max_connections, grace=grace, lifespan="on", access_log=False, timeout_keep_alive=_KEEP_ALIVE
-    )
+    options = {"lifespan": "on", "access_log": False, "timeout_keep_alive": _KEEP_ALIVE}
+    return make_config(app, settings.max_connections, options, read_seconds=settings.timeout, grace=grace)
 
 
 class _Server(uvicorn.Server):
-    """Server that says when it has started, and ends without raising the signal again."""
+    """Server that says when it has started, and ends without raising the signal again, within its grace period."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None], grace: float) -> None:
         super().__init__(config)
-        self._say_started = started
+        self._say_started, self._grace = started, grace
         self.ended_by: int | None = None
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        if not self.should_exit:
+            limit = threading.Timer(self._grace, self._end_process)
+            limit.daemon = True
+            limit.start()
+        super().handle_exit(sig, frame)
+
+    def _end_process(self) -> None:
+        """End the process unless it goes on without the server, whatever its threads do; a store survives that."""
+        if self.ended_by is None or not threading.main_thread().is_alive():
+            _LOG.warning("requests were not finished within the grace period")
+            os._exit(1)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -202,7 +214,7 @@ class _Supervisor:
         self._listener.close()  # otherwise connections would wait in its queue
         for process in self._processes:
             process.terminate()
-        deadline = time.monotonic() + self._grace + 5.0
+        deadline = time.monotonic() + self._grace
         for process in self._processes:
             process.join(max(0.1, deadline - time.monotonic()))
             if process.is_alive():
@@ -229,7 +241,7 @@ def _run_worker(
             signal.signal(
                 getattr(signal, name), signal.SIG_IGN
             )  # the terminal sends them to the parent, too, which stops this process
-    server = _Server(_config(create_app(settings, shared), settings, grace), ready.set)
+    server = _Server(_config(create_app(settings, shared), settings, grace), ready.set, grace)
     parent = multiprocessing.parent_process()
 
     def follow_parent() -> None:

@@ -31,9 +31,9 @@ class ServerSettings:
     max_bytes, max_rows : int, default=16 MiB and 100,000
         Largest body and number of rows of a request.
     timeout : float, default=30
-        Seconds in which the body of a request must arrive, and in which it must be answered.
+        Seconds in which the body of a request must arrive, in which it must be answered, and its answer be read.
     max_connections : int, default=1000
-        Connections that a process holds open; further ones are closed.
+        Connections that a process holds open; for a further one, the one that has made it wait for longest is closed.
     token : str, optional
         Requests must have the header ``Authorization: Bearer TOKEN``; those for ``/healthz`` and ``/readyz`` need not.
     reload_every : float, default=2
@@ -43,7 +43,7 @@ class ServerSettings:
     store : path, optional
         Store of a stream: the model is adjusted to the rows that it scores.
     batch, remembered : int, default=500 and 10,000
-        With a store, rows of waiting requests that are adjusted to at once, and answers that are kept.
+        With a store, rows of waiting requests that are adjusted to at once, and answers that are kept, of 64 MiB at most.
     frozen : bool, default=False
         With a store, monitor without adjusting.
     hosts : tuple of str, default=()

@@ -23,7 +23,7 @@ from fairtransport._columns import say_columns
 from fairtransport.stream._adjuster import ContinualAdjuster
 from fairtransport.stream._line_file import LineFile, NoFile, StoreError
 from fairtransport.stream._state import AdjustmentReport
-from fairtransport.stream.input import BatchReader, InputBatch, InputSchema, Owners, Source
+from fairtransport.stream.input import BatchReader, InputBatch, InputSchema, Source
 from fairtransport.tables.column_roles import suggest_names
 from fairtransport.tabular.rows import REPLACED, RowReason
 
@@ -84,10 +84,7 @@ def _hint(absent: Sequence[str], unused: Sequence[str]) -> str:
 
 
 def adjust_batch(
-    adjuster: ContinualAdjuster,
-    batch: InputBatch,
-    adjust: Callable[[InputBatch], AdjustmentReport | None],
-    owners: Owners | None = None,
+    adjuster: ContinualAdjuster, batch: InputBatch, adjust: Callable[[InputBatch], AdjustmentReport | None]
 ) -> tuple[InputBatch, AdjustmentReport | None]:
     """Return the report on a batch, without the rows that make the model fail, such as features too large."""
     try:
@@ -95,7 +92,7 @@ def adjust_batch(
     except (MemoryError, OSError, StoreError):  # of this machine, not of a row
         raise
     except Exception:
-        without = batch.without_failures(adjuster.dry_run, owners)
+        without = batch.without_failures(adjuster.dry_run)
         if without is batch:  # no row is the cause
             raise
         return without, adjust(without)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fairtransport._arrays import Ints
 from fairtransport.tabular.column_plans import normalize_text
-from fairtransport.tabular.rows import ReasonKind, RowReason
+from fairtransport.tabular.rows import Owners, ReasonKind, RowReason
 
 #: Columns that an input may have besides those of the model; more of them are refused while they are read.
 MAX_FURTHER_COLUMNS = 10_000
@@ -57,6 +57,7 @@ class RowCells:
     n_rows: int
     columns: Any
     rejected: dict[int, RowReason] = field(default_factory=dict)
+    owners: Owners | None = None
 
     @cached_property
     def kept(self) -> Ints:

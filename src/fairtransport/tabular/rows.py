@@ -197,6 +197,9 @@ class CallBudget:
     calls: int = 250
 
 
+Owners = Sequence[tuple[int, CallBudget]]  # where the rows of each sender end, and its budget
+
+
 def separate_failures(
     rows: Sequence[Row],
     operation: Callable[[Sequence[Row]], Result],

@@ -2,6 +2,6 @@
 
 from fairtransport.stream.input._batch_reader import BatchReader
 from fairtransport.stream.input._line_source import LineSource, Source
-from fairtransport.stream.input._schema import InputBatch, InputSchema, Owners, input_schema_for
+from fairtransport.stream.input._schema import InputBatch, InputSchema, input_schema_for
 
-__all__ = ["BatchReader", "InputBatch", "InputSchema", "LineSource", "Owners", "Source", "input_schema_for"]
+__all__ = ["BatchReader", "InputBatch", "InputSchema", "LineSource", "Source", "input_schema_for"]

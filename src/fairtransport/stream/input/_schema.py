@@ -15,9 +15,7 @@ from fairtransport._sklearn import take_rows
 from fairtransport.stream._scorers import Scorer, scorer_for
 from fairtransport.tabular import RowScorer
 from fairtransport.tabular.cells import RowCells, WantedColumns
-from fairtransport.tabular.rows import CallBudget, Replaced, RowReason, failure_reason, separate_failures
-
-Owners = Sequence[tuple[int, CallBudget]]  # where the rows of each sender end, and its budget
+from fairtransport.tabular.rows import CallBudget, Owners, Replaced, RowReason, failure_reason, separate_failures
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr may end up in a log
@@ -31,13 +29,14 @@ class InputBatch:
     first: int = 0
     lines: list[bytes] = field(default_factory=list)
     replaced: Replaced = field(default_factory=dict)  # cells that the model takes for others
+    owners: Owners | None = None
 
-    def without_failures(self, operation: Callable[[Any, Any], Any], owners: Owners | None = None) -> InputBatch:
+    def without_failures(self, operation: Callable[[Any, Any], Any]) -> InputBatch:
         """Return the batch in which rows that make an operation fail are rejected."""
         kept, _, failures = separate_failures(
             range(len(self.accepted)),
             lambda rows: operation(*self._select(rows)),
-            _parts(np.asarray(self.accepted), owners),
+            _parts(np.asarray(self.accepted), self.owners),
         )
         if not failures:
             return self
@@ -82,9 +81,7 @@ class InputSchema:
             frozenset(name for name, column in inputs.items() if column.kind == "number"),
         )
 
-    def read(
-        self, cells: RowCells, *, first: int = 0, lines: Sequence[bytes] = (), owners: Owners | None = None
-    ) -> InputBatch:
+    def read(self, cells: RowCells, *, first: int = 0, lines: Sequence[bytes] = ()) -> InputBatch:
         """Return rows as the model takes them; where new groups are adopted, with their sensitive columns."""
         known = len(self.scorer.groups) > 0
         absent = [name for name in self.reader.group_columns if name not in cells.columns] if known else []
@@ -93,7 +90,7 @@ class InputSchema:
         kept, rows, failures = separate_failures(
             range(cells.kept.size),
             lambda some: self.reader.read(take_rows(columns, np.array(some)), **options),
-            _parts(cells.kept, owners),
+            _parts(cells.kept, cells.owners),
         )
         reasons = {**cells.rejected, **{int(cells.kept[row]): failure_reason("read", error) for row, error in failures}}
         accepted, X, groups = [], None, None
@@ -105,7 +102,7 @@ class InputSchema:
             groups = rows.sensitive_features if known else None
             replaced = {key: numbers[cells] for key, cells in rows.set_aside.replaced.items()}
         rejected = [(first + row, reasons[row]) for row in sorted(reasons)]
-        return InputBatch(accepted, X, groups, rejected, first, [*lines], replaced)
+        return InputBatch(accepted, X, groups, rejected, first, [*lines], replaced, cells.owners)
 
 
 def _parts(rows: Ints, owners: Owners | None) -> list[tuple[Sequence[int], CallBudget]] | None:
