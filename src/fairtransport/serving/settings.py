@@ -43,7 +43,7 @@ class ServerSettings:
     store : path, optional
         Store of a stream: the model is adjusted to the rows that it scores.
     batch, remembered : int, default=500 and 10,000
-        With a store, rows of waiting requests that are adjusted to at once, and answers that are kept, of 64 MiB at most.
+        With a store, rows of waiting requests that are adjusted to at once, and answers that are kept (64 MiB at most).
     frozen : bool, default=False
         With a store, monitor without adjusting.
     hosts : tuple of str, default=()
