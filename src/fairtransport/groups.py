@@ -28,6 +28,9 @@ from fairtransport._columns import (
 )
 from fairtransport._validation import check_choice, check_count, check_flag
 
+#: Differences below this share of the range of scores are small, unless users say otherwise.
+MATERIALITY = 0.02
+
 # Columns -> codes: which groups the rows of a table form, and which of them each row belongs to.
 
 

@@ -105,11 +105,28 @@ def test_the_share_that_is_kept(before, after, kept):
 
 
 def test_a_repair_is_silent_where_held_out_rows_show_parity():
-    model, (X, y, group) = ft.QuantileRepairClassifier(LogisticRegression()), world(9000, 0)
+    model, (X, y, group) = ft.QuantileRepairClassifier(LogisticRegression()), world(60_000, 0)
     with warnings.catch_warnings(action="error"):
         model.fit(X, y, sensitive_features=group)
     with pytest.warns(ft.FairnessWarning, match=r"Parity cannot be shown: .* of 1,500 rows .* up to 0\.\d+ with 95 %"):
         model.fit(X[:1500], y[:1500], sensitive_features=group[:1500])
+
+
+@pytest.mark.parametrize("name", ["linear", "repair", "blind"])
+def test_differences_that_chance_shows_are_left_alone(name):
+    """Moving groups that do not differ sets them apart: new rows show the noise of the rows of fit, and their own."""
+    model = {
+        "linear": ft.TransportClassifier(),
+        "repair": ft.QuantileRepairClassifier(LogisticRegression()),
+        "blind": ft.BlindRepairClassifier(LogisticRegression()),
+    }[name]
+    X, y, group = people(1500, 7, groups=("a", "b", "c"), shift=(0.0, 0.0, 0.0, 0.0), coef=(1.0, 0.5, 0.5, 0.0))
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(X, y, sensitive_features=group)
+        options = {"sensitive_features": group} if model.needs_groups_ else {}
+        fair, plain = model.predict_proba(X, **options), model.set_params(amount=0.0).predict_proba(X, **options)
+    np.testing.assert_allclose(fair, plain, atol=1e-9)
+    assert model.information_kept_ == 1.0
 
 
 def test_parts_do_not_tell_equal_rows_apart():

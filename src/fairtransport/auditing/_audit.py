@@ -16,10 +16,10 @@ from fairtransport._validation import check_choice, check_vector, check_weights
 from fairtransport.auditing._estimation import AlikeRows, estimate_audit
 from fairtransport.auditing._evidence import Evidence, RankScale, RowEvidence, Rows, with_label
 from fairtransport.auditing.errors.regression import moments_of_rows, moments_of_sums
-from fairtransport.auditing.options import MATERIALITY, Inference, Options, check_options
+from fairtransport.auditing.options import Inference, Options, check_options
 from fairtransport.auditing.records import summarise_small_groups
 from fairtransport.criteria.criterion import needs_labels
-from fairtransport.groups import GroupPolicy, read_groups
+from fairtransport.groups import MATERIALITY, GroupPolicy, read_groups
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.metrics import pooled_ranks
 from fairtransport.strata import Strata, make_strata

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from fairtransport.auditing._audit import audit_counts
-from fairtransport.auditing.options import MATERIALITY, Inference, check_options, requested_nodes
+from fairtransport.auditing.options import Inference, check_options, requested_nodes
 from fairtransport.auditing.series import audit_counts_by, by_in_errors
 from fairtransport.criteria.criterion import needs_labels
-from fairtransport.groups import GroupPolicy
+from fairtransport.groups import MATERIALITY, GroupPolicy
 from fairtransport.histograms import DEFAULT_BINS, Grid
 from fairtransport.tables import count_table
 

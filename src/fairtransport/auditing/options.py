@@ -11,11 +11,8 @@ import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
 from fairtransport.criteria.criterion import CRITERIA
-from fairtransport.groups import GroupPolicy, check_policy
+from fairtransport.groups import MATERIALITY, GroupPolicy, check_policy
 from fairtransport.histograms import Grid, GroupHistograms
-
-#: Differences below this share of the range of scores are small, unless users say otherwise.
-MATERIALITY = 0.02
 
 #: Shares of rows with the highest scores that are selected by default, where scores have no known bounds.
 TOP_SHARES = (0.1, 0.25, 0.5)

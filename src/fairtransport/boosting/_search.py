@@ -151,14 +151,20 @@ class RoundSearch:
         ]
 
     @cached_property
+    def _part(self) -> Ints | None:
+        """The part of each held-out row; None where there is one, or where rows have strata."""
+        if len(self._tables) == 1 or self._held_out.rows.strata is not None:
+            return None
+        return np.repeat(np.arange(len(self._tables)), [rows.groups.n_rows for _, rows in self._held_out.parts])
+
+    @cached_property
     def evaluator(self) -> ScoreEvaluator:
         """Evaluates scores of the held-out rows against those of the plain models."""
         rows, plain = self._held_out.rows, self._library.loss.predictions(self.plain_margins)
         pooled = make_evaluator(self._response, self._penalty, rows, plain)
-        if len(self._tables) == 1 or rows.strata is not None:
+        if self._part is None:
             return pooled
-        part = np.repeat(np.arange(len(self._tables)), [held_out.groups.n_rows for _, held_out in self._held_out.parts])
-        rows = replace(rows, strata=make_strata(part.astype(str), n_groups=len(rows.groups)))
+        rows = replace(rows, strata=make_strata(self._part.astype(str), n_groups=len(rows.groups)))
         return PartsEvaluator(**vars(pooled), within_parts=make_evaluator(self._response, self._penalty, rows, plain))
 
     def _change(self, scores: Floats, min_size: int) -> HeldOutChange | None:
@@ -166,11 +172,9 @@ class RoundSearch:
         if not self._held_out.is_new:
             return None
         evaluator = self.evaluator
-        judged = getattr(evaluator, "within_parts", evaluator)
-        n_models = 1 if judged is evaluator else len(self._tables)
         return held_out_change(
-            evaluator.initial_scores, scores, evaluator.outcomes, judged.comparisons.criterion,
-            classifies=not self._library.is_regression, min_size=min_size // n_models, n_models=n_models,
+            evaluator.initial_scores, scores, evaluator.outcomes, evaluator.comparisons.criterion,
+            classifies=not self._library.is_regression, min_size=min_size, parts=self._part,
         )  # fmt: skip
 
     @property

@@ -21,7 +21,7 @@ COARSE_TOLERANCE = 20.0  # times that of the final fit
 COARSE_ROWS = 200  # of a group for each column, and for 20 columns at least: enough to choose a weight
 MIN_CELL_ROWS = 200  # of a group with one label and stratum, which are kept in any case
 FLEXIBLE_ROWS = 20  # for each column; with fewer, metrics of the training rows are too good and are cross-fitted
-CHECKED_ROWS = 50  # for each column; with fewer, the chosen model is compared with the plain one out of fold
+CHECKED_ROWS = 200  # for each column; with fewer, the chosen model is compared with the plain one out of fold
 N_FOLDS = 3  # of that cross-fitting
 PATH_KNOTS = 129  # of the spread maps that a path stores, one array for all
 

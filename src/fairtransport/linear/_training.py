@@ -42,6 +42,7 @@ from fairtransport.training.outcome import (
     describe_criterion,
     describe_weight,
     evaluated_change,
+    groups_differ,
     notices_of_losses,
     within_chance,
 )
@@ -89,9 +90,8 @@ class _CrossFit:
     """Models trained without each fold in turn."""
 
     def __init__(self, problem: ParityProblem) -> None:
-        self._fold_of_row = _fold_positions(problem.rows) % N_FOLDS
-        self._folds = [_Fold(problem, self._fold_of_row == fold) for fold in range(N_FOLDS)]
-        self.pairs = problem.evaluator.comparisons.criterion.within(self._fold_of_row)
+        self.fold_of_row = _fold_positions(problem.rows) % N_FOLDS
+        self._folds = [_Fold(problem, self.fold_of_row == fold) for fold in range(N_FOLDS)]
         self.evaluator = replace(problem.evaluator, initial_scores=self._held_out(lambda fold: fold.initial_scores))
 
     def scores(self, weight: float, start: Floats | None = None) -> Floats:
@@ -99,7 +99,7 @@ class _CrossFit:
         return self._held_out(lambda fold: fold.scores(weight, start))
 
     def _held_out(self, scores_of: Callable[[_Fold], Floats]) -> Floats:
-        scores = np.empty(len(self._fold_of_row))
+        scores = np.empty(len(self.fold_of_row))
         for fold in self._folds:
             scores[fold.held_out] = scores_of(fold)
         return scores
@@ -282,7 +282,11 @@ class _PathRun:
         """Train with the weight that a rule chooses on a path of coarse fits."""
         problem = self._problem
         path = self._cross_fitted_path() if problem.is_flexible else WeightPath(self._coarse_fit, problem.evaluator)
-        chosen, reason, reached = rule.choose(path)
+        # Weights of their own set groups apart, whether they differ at the common weights or not.
+        differs = problem.options.group_specific or groups_differ(
+            path.evaluator.initial_scores, path.evaluator.comparisons.criterion
+        )
+        chosen, reason, reached = rule.choose(path, differs=differs)
         final = chosen
         if chosen.weight > 0.0:
             result = self._solver.run(chosen.weight, chosen.result.parameters)
@@ -311,7 +315,7 @@ class _PathRun:
         is_moved = not np.array_equal(scores, evaluator.initial_scores)
         if is_moved and problem.is_memorised:
             evaluator, scores = self.cross_fit.evaluator, self.cross_fit.scores(point.weight, point.result.parameters)
-            rest |= {"pairs": self.cross_fit.pairs, "n_models": N_FOLDS, "min_size": options.groups.min_size // N_FOLDS}
+            rest["parts"] = self.cross_fit.fold_of_row
         else:
             rest["rows"] = TRAINED_ON
         change = evaluated_change(evaluator, scores, **rest)

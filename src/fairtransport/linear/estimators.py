@@ -93,7 +93,7 @@ class TransportClassifier(GroupedClassifierMixin, TransportModel):
         How training ended, in words.
     information_kept_ : float
         Share of what the initial model explains of the variance of y, on rows that models were not fitted to where
-        there are fewer than 50 for each column, that the trained model explains.
+        there are fewer than 200 for each column, that the trained model explains.
     before_after_ : dict
         ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (the criterion's)
         and ``rank_disparity``, both means over pairs of groups, of the training rows by the initial and by the trained

@@ -34,7 +34,7 @@ from fairtransport.groups import Groups, check_policy
 from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
-from fairtransport.training.outcome import held_out_change
+from fairtransport.training.outcome import FITTED_NOISE, held_out_change
 
 _FOLDS = 5
 _ROWS_OF_WEIGHT = 50  # rows for each weight of a linear model, from which its scores are as those of new rows
@@ -140,9 +140,9 @@ class _QuantileRepairModel(RepairedModel):
         change = held_out_change(
             scores, repaired, labels.astype(np.float64), pairs, classifies=self._classifies, is_full=self.amount == 1.0,
             rows="rows that its maps have not seen" if self.cv is None else "rows that it was not fitted to",
-            min_size=policy.min_size, parts=half,
+            min_size=policy.min_size, parts=half, excess_noise=FITTED_NOISE,
         )  # fmt: skip
-        if change.is_harm and self.amount == 1.0:  # a smaller amount is one that was chosen
+        if not change.helps and self.amount == 1.0:  # a smaller amount is one that was chosen
             change = change.undone()
             self.repair_.use_maps(self.repair_.group_maps().identities(*self.repair_.range_))
         self.information_kept_ = change.information_kept

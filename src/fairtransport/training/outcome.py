@@ -14,12 +14,12 @@ from fairtransport.criteria import Criterion
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import ComparedStrata, criterion_text, needs_labels
 from fairtransport.criteria.penalty import DiscretePenalty
+from fairtransport.groups import MATERIALITY
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.training.evaluation import ScoreEvaluator, ScoreMetrics, share_kept
 from fairtransport.training.responses import ScoredClasses, ScoredResponse
 from fairtransport.training.weight_path import MIN_INFORMATION
 
-_MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores
 _LOWERED, _FOLLOWED = 0.25, 0.5  # a reduction of the disparity that matters, and the share of it that ranks should show
 _ABOVE_CHANCE = 1.3  # times the mean disparity under chance
@@ -78,7 +78,7 @@ def describe_weight(
     """Describe how training ended, why its weight was chosen, and what parity cost."""
     text, warnings = ending.text, [*ending.warnings, *losses.warnings]
     if reason:
-        if change is not None and not change.evidence.excludes_difference:
+        if change is not None and not change.evidence.shows_parity:
             reason = reason.replace("at its noise floor", "near its noise floor")
         reason = reason.format(kept=max(metrics.information_kept, 0.0))
         text = f"{reason} (parity_weight {parity_weight:.3g}); {text}"
@@ -135,7 +135,7 @@ def _warnings_of_disparity(
 ) -> list[tuple[str, type[Warning]]]:
     if max_disparity is not None:
         remaining = f"max_disparity={max_disparity:g} was not reached on {rows}: {metrics.disparity:.4g}"
-    elif metrics.excess > _ABOVE_CHANCE and metrics.rank_distance > _MATERIAL:
+    elif metrics.excess > _ABOVE_CHANCE and metrics.rank_distance > MATERIALITY:
         remaining = (
             f"at equal shares selected, groups still differ by {100 * metrics.rank_distance:.1f} percentage "
             f"points, {metrics.excess:.1f} times what chance shows"
@@ -149,10 +149,13 @@ def _warnings_of_disparity(
 # What rows can show about parity: a test of the disparity, and an upper confidence limit.
 
 _LEVEL = 0.05  # of the test, and of the upper limit
-_MATERIAL_RATE, _IMMATERIAL = 0.05, 0.02  # differences of selection rates: one that must be excluded, a small one
+_CLEAR = 0.01  # level at which groups differ clearly enough to be moved
 _SAMPLES = 400  # of the noise
 _SLICES, _NOISE_SLICES = 256, 128
 _MAX_ENTRIES = 1 << 21  # of the noise, in memory at a time
+
+#: Noise of new rows whose model or maps were fitted to as many others, in units of the noise of a sample.
+FITTED_NOISE = float(np.sqrt(2.0))
 
 
 @dataclass(frozen=True)
@@ -174,21 +177,20 @@ class ParityEvidence:
     @property
     def shows_difference(self) -> bool:
         """Whether groups differ by more than chance, and by an amount that may matter."""
-        return self.p_value <= _LEVEL and not self.excludes_difference
+        return self.p_value <= _LEVEL and not self.shows_parity
 
     @property
     def shows_parity(self) -> bool:
-        """Whether these rows exclude that groups differ by an amount that matters."""
-        return not self.shows_difference and self.rate_limit <= _MATERIAL_RATE
-
-    @property
-    def excludes_difference(self) -> bool:
-        """Whether these rows exclude that groups differ by even a small amount."""
-        return self.rate_limit <= _IMMATERIAL
+        """Whether these rows exclude that groups differ by an amount that audits call material."""
+        return self.rate_limit <= MATERIALITY
 
 
-def parity_evidence(scores: Floats, comparisons: Comparisons, *, excess_noise: float = 1.0) -> ParityEvidence:
+def parity_evidence(
+    scores: Floats, comparisons: Comparisons, *, excess_noise: float = 1.0, fitted: bool = False
+) -> ParityEvidence:
     r"""Return what the scores of some rows show about parity, where chance shows ``excess_noise`` times their noise.
+
+    Rows that a model was ``fitted`` to look more alike than new ones, by up to their own noise: limits allow for both.
 
     Notes
     -----
@@ -208,15 +210,26 @@ def parity_evidence(scores: Floats, comparisons: Comparisons, *, excess_noise: f
     disparity, of_ranks = (exact.value_and_gradient(values, comparisons).value / total for values in (scores, ranks))
     noise, noise_of_ranks = _noise(_quantile_steps(scores, comparisons.row_weights), comparisons) / total
     varies = bool(np.ptp(scores) > 0.0)
-    rates = of_ranks + float(np.quantile(noise_of_ranks, 1.0 - _LEVEL))
+    margin = FITTED_NOISE if fitted else 1.0
+    rates = of_ranks + margin * float(np.quantile(noise_of_ranks, 1.0 - _LEVEL))
     return ParityEvidence(
         disparity=disparity,
         floor=excess_noise * float(noise.mean()),
         p_value=(1 + int(np.count_nonzero(excess_noise * noise >= disparity))) / (1 + _SAMPLES),
-        limit=disparity + float(np.quantile(noise, 1.0 - _LEVEL)),
+        limit=disparity + margin * float(np.quantile(noise, 1.0 - _LEVEL)),
         rate_limit=rates if varies else 0.0,
         n_rows=len(scores),
     )
+
+
+def groups_differ(scores: Floats, comparisons: Comparisons) -> bool:
+    """Whether groups clearly differ by more than chance.
+
+    Pairs count by their precision, so that small groups do not hide what large ones show.
+    """
+    sizes = np.maximum(comparisons.sizes[comparisons.pairs], 1e-300)
+    weighed = comparisons.reweighted((comparisons.weights > 0.0) / (1.0 / sizes).sum(axis=1))
+    return parity_evidence(pooled_ranks(scores, comparisons.row_weights), weighed).p_value <= _CLEAR
 
 
 def _quantile_steps(scores: Floats, row_weights: Floats | None) -> Floats:
@@ -262,6 +275,7 @@ class HeldOutChange:
     error: tuple[float, float]
     error_noise: float  # one standard error of the change
     rank_disparity: tuple[float, float]
+    differed: bool  # whether groups of the plain scores clearly do
     plain: ParityEvidence  # of the plain scores, in ranks
     evidence: ParityEvidence  # of the changed scores, or of the plain ones where the change was undone
     information_kept: float
@@ -288,9 +302,11 @@ class HeldOutChange:
 
     @property
     def helps(self) -> bool:
-        """Whether groups came closer; where the error rose, by more than chance alone shows."""
+        """Whether groups that differed came closer; where the error rose, by more than chance alone shows."""
         before, after = self.rank_disparity
-        return before - after > (self.evidence.floor / np.sqrt(self.n_models) if self._error_rose else 0.0)
+        return self.differed and before - after > (
+            self.evidence.floor / np.sqrt(self.n_models) if self._error_rose else 0.0
+        )
 
     @property
     def is_above_chance(self) -> bool:
@@ -362,22 +378,20 @@ def held_out_change(
     is_full: bool = True,
     rows: str = "rows that it was not fitted to",
     min_size: int = 30,
-    n_models: int = 1,
     decisions: bool = False,
     parts: Ints | None = None,
+    excess_noise: float = 1.0,
 ) -> HeldOutChange:
     """Compare two scores of the same rows, or their ``decisions`` at one half; ``outcomes`` are 0 and 1, or numbers.
 
     Groups with fewer than ``min_size`` rows are left out of disparities where two are larger: audits do not judge them.
-    Where maps of each of two ``parts`` are those of the other, groups are compared within them: what one part has more
-    of than chance, maps of the other have less of, so that all rows together look as those that maps were fitted to.
-    Chance then shows what two samples show, that of a part and that of its maps.
+    Where each of the ``parts`` is scored by a model that was fitted to the others, groups are compared within them:
+    what one part has more of than chance, models of the others have less of, so that all rows together look as those
+    that a model was fitted to. Maps of a part's own size add the noise of a second sample (``excess_noise``).
     """
     judged = pairs.weights * (pairs.sizes >= min_size)[pairs.pairs].all(axis=1)
     pairs = pairs.reweighted(judged) if judged.any() else pairs
-    excess_noise = 1.0
-    if parts is not None:
-        pairs, n_models, excess_noise = pairs.within(parts), 2, float(np.sqrt(2.0))
+    within = pairs if parts is None else pairs.within(parts)
     shares = np.ones(outcomes.size) if pairs.row_weights is None else pairs.row_weights
     shares = shares / shares.sum()
     variance = float(shares @ (outcomes - shares @ outcomes) ** 2)
@@ -387,29 +401,28 @@ def held_out_change(
     mean = float(shares @ change)
     compared = [(s > 0.5).astype(np.float64) if decisions else s for s in (before, after)]
     ranks = [pooled_ranks(s, pairs.row_weights) for s in compared]
-    plain = parity_evidence(ranks[0], pairs)
-    changed = parity_evidence(ranks[1], pairs, excess_noise=excess_noise)
+    plain = parity_evidence(ranks[0], pairs, fitted=rows == TRAINED_ON)
+    start = plain if parts is None else parity_evidence(ranks[0], within)
+    changed = parity_evidence(ranks[1], within, excess_noise=excess_noise, fitted=rows == TRAINED_ON)
     return HeldOutChange(
         error=(float(shares @ each[0]), float(shares @ each[1])),
         error_noise=float(np.sqrt(shares**2 @ (change - mean) ** 2)),
-        rank_disparity=(plain.disparity, changed.disparity),
+        rank_disparity=(start.disparity, changed.disparity),
+        differed=groups_differ(compared[0], pairs),
         plain=plain,
         evidence=changed,
         information_kept=share_kept(*squared),
         is_full=is_full,
         rows=rows,
         error_name="error rate" if classifies else "unexplained share of the variance of y",
-        n_models=n_models,
+        n_models=1 if parts is None else np.unique(parts).size,
     )
 
 
-def evaluated_change(
-    evaluator: ScoreEvaluator, scores: Floats, pairs: Comparisons | None = None, **options: Any
-) -> HeldOutChange:
+def evaluated_change(evaluator: ScoreEvaluator, scores: Floats, **options: Any) -> HeldOutChange:
     """Compare scores of an evaluator's rows with those of its initial model, as `held_out_change` does."""
     response = evaluator.response
     return held_out_change(
         response.as_outcomes(evaluator.initial_scores), response.as_outcomes(scores), evaluator.outcomes,
-        evaluator.comparisons.criterion if pairs is None else pairs, classifies=isinstance(response, ScoredClasses),
-        **options,
+        evaluator.comparisons.criterion, classifies=isinstance(response, ScoredClasses), **options,
     )  # fmt: skip

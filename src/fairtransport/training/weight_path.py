@@ -110,11 +110,16 @@ class AutomaticWeight:
     max_disparity: float | None = None
     weights: tuple[float, ...] = PATH_WEIGHTS
 
-    def choose(self, path: WeightPath) -> tuple[PathPoint, str, bool]:
-        """Return the chosen point of the path, the reason for it, and whether the goal was reached."""
+    def choose(self, path: WeightPath, *, differs: bool = True) -> tuple[PathPoint, str, bool]:
+        """Return the chosen point of the path, the reason for it, and whether the goal was reached.
+
+        Groups that do not clearly differ are left alone, unless there is a limit.
+        """
         last = path.at(0.0)
         if self.is_reached(last):
             return last, f"{self.goal} without any weight", True
+        if self.max_disparity is None and not differs:
+            return last, "the groups of the initial model differ too little to be told from chance", True
         for weight in self.weights:
             point = path.at(weight)
             if self.max_disparity is None and point.metrics.information_kept < MIN_INFORMATION:

@@ -50,7 +50,7 @@ from fairtransport.repair.blind.potentials import LOSSES, Cells, Potentials, mak
 from fairtransport.repair.blind.settings import BlindRepair
 from fairtransport.repair.group_checks import separate_groups, stratum_codes
 from fairtransport.strata import Strata, count_ranges, make_strata
-from fairtransport.training.outcome import HeldOutChange, held_out_change
+from fairtransport.training.outcome import FITTED_NOISE, HeldOutChange, held_out_change
 from fairtransport.training.weight_path import MIN_INFORMATION
 from fairtransport.transport.line import Sample
 
@@ -443,7 +443,7 @@ class CrossFit:
         problem, is_automatic = self.problem, max_disparity is None and isinstance(slack, str)
         each, potentials, reached = problem.choose(slack, max_disparity, start)
         held_out, change = self._held_out(potentials, each)
-        is_widened = is_automatic and not change.is_harm and change.information_kept < MIN_INFORMATION
+        is_widened = is_automatic and change.helps and change.information_kept < MIN_INFORMATION
         if is_widened:
             for _ in range(_MOST_WIDER):  # a number is obeyed, however little it keeps
                 each = _WIDER * each
@@ -458,7 +458,7 @@ class CrossFit:
             scores, other = self._held_out(wider, each)
             if other.error[1] <= change.error[1] and other.rank_disparity[1] <= change.rank_disparity[1]:
                 potentials, held_out, change = wider, scores, other
-        if change.is_harm and is_automatic:
+        if is_automatic and not change.helps:
             potentials, held_out, change = problem.unmoved, problem.predicted, change.undone()
         report = GroupModelReport(
             n_rows=problem.predicted.size, n_groups=len(self.groups), information=self.information,
@@ -476,7 +476,7 @@ class CrossFit:
         scores = problem.repair_held_out(potentials, slack, half)
         return scores, held_out_change(
             problem.predicted, scores, self.outcomes, problem.pairs, classifies=problem.clip, parts=half,
-            decisions=problem.loss == "zero_one",
+            excess_noise=FITTED_NOISE, decisions=problem.loss == "zero_one",
         )  # fmt: skip
 
 
