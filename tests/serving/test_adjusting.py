@@ -195,6 +195,20 @@ def test_an_optional_group_is_read_whichever_row_has_it(client, tmp_path):
     assert "fairtransport_stream_rows_without_group_total 1.0" in served.get("/metrics").text
 
 
+def test_a_model_that_does_not_follow_is_a_problem_that_is_told(client, tmp_path, monkeypatch):
+    served, problem = client("m.ft", store=tmp_path / "store", reload_every=0.01), "does not follow"
+    ask(served, requests(1)[0])
+    assert served.get("/healthz").json()["problems"] == []
+    monkeypatch.setattr("fairtransport.linear.online._shrinkage", lambda *_: 0.5)
+    ask(served, requests(1)[0])
+    assert "fairtransport_stream_skipped_updates_total 1.0" in served.get("/metrics").text
+    assert problem in served.get("/healthz").json()["problems"][0]
+    assert served.get("/readyz").status_code == 200
+    monkeypatch.undo()
+    ask(served, requests(1)[0])
+    assert served.get("/healthz").json()["status"] == "ok"
+
+
 def test_freezing_monitors_only(client, tmp_path):
     bodies, store = requests(3), tmp_path / "store"
     served = client("m.ft", store=store, frozen=True)

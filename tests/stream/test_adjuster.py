@@ -9,6 +9,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
+from fairtransport.cli.stream import StreamReporter
+from fairtransport.linear import SgdSettings
 from fairtransport.stream import ContinualAdjuster, StoreError, read_journal
 
 from .worlds import cot, features, raw_scores, repair
@@ -53,6 +55,39 @@ def test_drift_raises_the_alarm_and_is_followed(made, name):
     assert (quiet, busy) == ({1}, {10})
     assert [group.name for group in last.groups] == ["F", "M"]
     assert sum(group.after for group in last.groups) == pytest.approx(last.disparity_after)
+
+
+@pytest.mark.parametrize("steps", [{}, {"solver": SgdSettings(parameter_step=0.05, n_updates=200, random_state=0)}])
+def test_a_row_far_off_counts_as_an_unusual_one(steps):
+    """Its influence is bounded: beyond 10 standard deviations, a cell can be anything."""
+    model, moved = cot(**steps), []
+    reach = model.adjusting_.origin + model.adjusting_.reach
+    for value in (None, 1.0, 1e6, 1e100):
+        adjuster = ContinualAdjuster(model, trust_radius=np.inf)
+        for number, (X, sex) in enumerate(batches(0, 40, change=5)):
+            if number == 8 and value is not None:
+                X[3] = value * reach
+            report = adjuster.adjust(X, sensitive_features=sex)
+        moved.append(adjuster.model.coef_[0])
+        assert report.disparity_after < 0.6 * report.disparity_before
+    np.testing.assert_array_equal(moved[2], moved[1])
+    np.testing.assert_array_equal(moved[3], moved[1])
+    assert np.linalg.norm(moved[1] - moved[0]) < 0.1 * np.linalg.norm(model.coef_[0])
+
+
+def test_an_update_for_which_there_is_no_step_is_counted_and_shown(made, monkeypatch, tmp_path):
+    monkeypatch.setattr("fairtransport.linear.online._shrinkage", lambda *_: 0.5)
+    with ContinualAdjuster(made["COT"], store=tmp_path / "store") as adjuster:
+        reports = [adjuster.adjust(X, sensitive_features=sex) for X, sex in batches(0, 3)]
+        assert [(report.updates, report.skipped_updates) for report in reports] == [(0, 1), (0, 2), (0, 3)]
+        assert adjuster.snapshot()["spent"]["skipped_updates"] == 3
+        said = []
+        reporter = StreamReporter(1e9, say=said.append)
+        for report in reports:
+            reporter.report_batch(report, lines=1, rejected=0)
+        assert sum("not adjusted" in line for line in said) == 3
+    with ContinualAdjuster.resume(tmp_path / "store") as again:
+        assert again.snapshot()["spent"]["skipped_updates"] == 3
 
 
 def test_scores_are_those_of_the_model_before_the_batch(made):

@@ -1,5 +1,7 @@
 """The alarm keeps its promise whatever the scores are like, and hears a change."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -100,7 +102,10 @@ def test_distance_to_a_fixed_target():
     assert found == pytest.approx(np.abs(np.sort(scores) - target).mean(), abs=1 / MONITOR_BINS)
 
 
-@pytest.mark.parametrize(("sizes", "shape"), [((1500, 500), (2, 3)), ((800, 100, 100), (1, 8)), ((50, 50), (0.5, 0.5))])
+FLOORS = [((1500, 500), (2, 3)), ((800, 100, 100), (1, 8)), ((50, 50), (0.5, 0.5)), ((40,) * 60, (2, 3))]
+
+
+@pytest.mark.parametrize(("sizes", "shape"), FLOORS)
 def test_the_noise_floor_is_that_of_shuffling(sizes, shape):
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(len(sizes)), sizes)
@@ -108,6 +113,16 @@ def test_the_noise_floor_is_that_of_shuffling(sizes, shape):
     found = seen(scores, make_groups(group)).noise_floor()
     shuffled = metrics.noise_floor(metrics.pairwise_disparity, scores, sensitive_features=group, random_state=0)
     assert found == pytest.approx(shuffled.mean, rel=0.15)
+
+
+def test_memory_does_not_grow_with_the_numbers_of_groups():
+    tracemalloc.start()
+    for n_groups in range(2, 80):
+        seen(np.linspace(0, 1, n_groups), make_groups(np.arange(n_groups))).noise_floor()
+    held, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 2**24
+    assert most < 2**25
 
 
 def test_old_rows_count_half_after_a_half_life():

@@ -42,6 +42,7 @@ RECOVERIES, SMALLER_STEPS = 4, 0.125  # restarts after a divergence, and the fac
 # Streams.
 UPDATES_OF_A_BATCH = 3  # of theta, by default
 MAX_SHIFT = 0.5  # logits, or standard deviations of y, that the mean row of a group may move in one update
+MOST_UNITS = 10.0  # of a column, from its origin, for which a cell counts at most: one row must not decide the step
 MAX_TRIALS = 8  # of step sizes for one update
 SHORT_HALF_LIFE = 50.0  # rows of a group, of the short memory
 SIGNIFICANT = 2.5  # times the mean distance of the two memories under chance: what is older is dropped

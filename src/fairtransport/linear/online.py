@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from fairtransport._arrays import Floats, Ints
 from fairtransport.criteria.comparisons import Comparisons
@@ -17,6 +18,7 @@ from fairtransport.linear._constants import (
     DEFAULT_WEIGHT,
     MAX_SHIFT,
     MAX_TRIALS,
+    MOST_UNITS,
     PEOPLE_OF_A_POINT,
     STABLE_FRACTION,
     TYPICAL_DISPARITY,
@@ -94,19 +96,21 @@ def _descend(
     pairs_of_a_group = n_groups - 1 if rule.each_other and n_groups <= MAX_PAIRED_GROUPS else 1
     size = memory.size or STABLE_FRACTION / max(memory.anchor + memory.parity * pairs_of_a_group, 1e-300)
     value, gradients = _penalty_at(memory, theta, comparisons, penalty)
+    skipped = memory.n_skipped + rule.n_updates
     for _ in range(rule.n_updates):
         for _ in range(MAX_TRIALS):
             change, used = _bounded_change(memory, theta, gradients, size)
             if not np.isfinite(change).all():  # columns beyond the range of floating-point numbers
-                return memory, theta
+                break
             moved = memory.moved(change)
             new_value, new_gradients = _penalty_at(moved, theta + change, comparisons, penalty)
             shrink = 1.0 if memory.size else _shrinkage(memory, gradients, change, used, new_value - value)
             if shrink == 1.0:
                 memory, theta, value, gradients = moved, theta + change, new_value, new_gradients
+                skipped -= 1
                 break
             size = used * shrink
-    return memory, theta
+    return replace(memory, n_skipped=skipped), theta
 
 
 def _penalty_at(
@@ -190,6 +194,7 @@ class OnlineMemory:
     trace: float
     origin: Floats
     unit: Floats
+    reach: Floats
     scale: Floats
     matrix: Floats
     centre: Floats
@@ -198,6 +203,7 @@ class OnlineMemory:
     sketches: Sketches
     n_batches: int = 0
     n_rows: int = 0
+    n_skipped: int = 0  # updates for which no step reduced the penalty
 
     @property
     def loss(self) -> Loss:
@@ -230,6 +236,16 @@ class OnlineMemory:
     def by_cell(self, change: Floats) -> Floats:
         """Return a change of theta for each sketch, or the one of all."""
         return change if len(change) == 1 else np.tile(change, (len(self.blocks), 1))
+
+    def bounded(self, batch: Batch) -> Batch:
+        """Return the batch in which no cell is farther from the origin of its column than one may count."""
+        low, high = self.origin - self.reach, self.origin + self.reach
+        X = batch.X
+        if not sparse.issparse(X):
+            return replace(batch, X=np.clip(X, low, high))
+        X = X.copy()
+        X.data = np.clip(X.data, low[X.indices], high[X.indices])
+        return replace(batch, X=X)
 
     def step_for(self, gradients: Floats) -> Floats:
         """Return steps of theta for gradients; both for the columns as given, the intercept last."""
@@ -320,6 +336,7 @@ class OnlineState:
         if state.memory is None:
             raise ValueError("A state without memory cannot be updated; start one with the rows of a batch.")
         rule, memory, theta, duals = self.rule, state.memory, state.theta, state.duals
+        batch = memory.bounded(batch)
         cells, predictors = batch.cells(memory.blocks), batch.predictors(theta)
         memory = replace(
             memory,
@@ -419,7 +436,10 @@ def make_memory(
         unit = max(information, 0.01 * constant) / (TYPICAL_DISPARITY * options.n_pairs(len(group_sizes)))
         factors = (1.0, 0.0) if np.isinf(weight) else (weight * unit, 1.0)
     parameter_step = None if options.sgd is None else options.sgd.parameter_step
-    scaling, steps, trace = _units_and_steps(batch.X, batch.groups, parameter_step, has_intercept=has_intercept)
+    own_units = Scaling.of(batch.X, centred=has_intercept)
+    scaling, steps, trace = _units_and_steps(
+        batch.X, batch.groups, own_units, parameter_step, has_intercept=has_intercept
+    )
     predictors, cells = batch.predictors(theta), batch.cells(blocks)
     points = np.array([_condensed(target, n_rows) for target, n_rows in zip(targets, smallest, strict=True)])
     sketches = Sketches.empty(len(cells), batch.X.shape[1])
@@ -434,6 +454,7 @@ def make_memory(
         trace=trace,
         origin=scaling.origin,
         unit=scaling.unit,
+        reach=MOST_UNITS * own_units.unit + np.abs(own_units.origin - scaling.origin),
         scale=steps.scale,
         matrix=steps.matrix[0] if len(steps.matrix) else np.zeros((0, 0)),
         centre=theta,
@@ -444,7 +465,7 @@ def make_memory(
 
 
 def _units_and_steps(
-    X: Any, groups: Groups, parameter_step: float | None, *, has_intercept: bool
+    X: Any, groups: Groups, scaling: Scaling, parameter_step: float | None, *, has_intercept: bool
 ) -> tuple[Scaling, ParameterSteps, float]:
     """Return units of the columns, factors of the gradients, and what drawing one row adds to the curvature."""
     n_columns = X.shape[1]
@@ -455,7 +476,6 @@ def _units_and_steps(
             steps if has_intercept else steps.without_intercept(),
             0.0,
         )
-    scaling = Scaling.of(X, centred=has_intercept)
     # A few evenly spaced rows of each group are enough.
     picked = [rows[:: max(1, len(rows) // _ROWS_OF_A_GROUP)] for rows in groups.rows if len(rows)]
     ends = np.cumsum([len(rows) for rows in picked])

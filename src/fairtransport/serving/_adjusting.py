@@ -135,6 +135,8 @@ _MAX_BATCHES = 20  # between two checkpoints
 _LOG = logging.getLogger("fairtransport.serving")
 _NO_STORE = "The store cannot be written, so nothing is scored. Free disk space or repair it, then restart the server."
 
+_NOT_ADJUSTED = "The model does not follow the latest rows: no step brings the groups closer. Check its columns."
+
 
 @dataclass
 class _Waiting:
@@ -177,13 +179,13 @@ class AdjustedScoring:
         self._in_flight: dict[str, _Waiting] = {}
         self._queue: deque[_Waiting] = deque()
         self._arrived = threading.Condition()
-        self._closing, self._failed = False, False
+        self._closing, self._failed, self._stalled = False, False, False
         self._thread = threading.Thread(target=self._work, name="fairtransport-adjuster", daemon=True)
         self._thread.start()
 
     @property
     def problems(self) -> list[str]:
-        return [_NO_STORE] if self._failed else []
+        return [_NO_STORE] if self._failed else [_NOT_ADJUSTED] if self._stalled else []
 
     @property
     def ready(self) -> bool:
@@ -310,6 +312,7 @@ class AdjustedScoring:
             if report is None:
                 continue
             scores[numbers[batch.accepted]] = report.scores
+            self._stalled = report.skipped_updates > (0 if self.report is None else self.report.skipped_updates)
             self.report = report
             absent = [name for name in self._schema.sensitive if name not in columns]
             warning = self._missing_groups.check_first_batch(report, absent)

@@ -345,6 +345,11 @@ def _stream_metrics(report: Any) -> Iterator[Any]:
         yield GaugeMetricFamily(f"fairtransport_stream_{name}", text, value=value)
     yield CounterMetricFamily("fairtransport_stream_batches", "Batches that the model was adjusted to.", report.batch)
     yield CounterMetricFamily(
+        "fairtransport_stream_skipped_updates",
+        "Updates for which no step brought the groups closer.",
+        report.skipped_updates,
+    )
+    yield CounterMetricFamily(
         "fairtransport_stream_rows_without_group",
         "Rows that belong to no known group: scored, but neither monitored nor learned from.",
         report.rows_without_group,

@@ -413,7 +413,7 @@ class ContinualAdjuster:
             state, points = self._state, np.linspace(0.0, 1.0, PAGE_BINS + 1)
             names, shares = list(state.current.groups.names), state.monitor.shares(PAGE_BINS).tolist()
             target, duals = state.target_cdf(), state.current.duals(points)
-            spent = {"updates": state.updates, "batches_adjusted": state.adjusted_batches}
+            spent = {name: getattr(state, name) for name in ("updates", "skipped_updates")}
             return {
                 "title": state.title,
                 "updated": utc_now(),
@@ -431,7 +431,7 @@ class ContinualAdjuster:
                 "target": None if target is None else np.diff([0.0, *target[_EDGES][1:]]).tolist(),
                 "history": state.history.points(),
                 "duals": None if duals is None else {"grid": points.tolist(), "names": names, "values": duals.tolist()},
-                "spent": {**spent, "seconds": round(self._seconds, 3)},
+                "spent": {**spent, "batches_adjusted": state.adjusted_batches, "seconds": round(self._seconds, 3)},
                 "alarm_rate": float(state.options.alarm_rate),
             }
 

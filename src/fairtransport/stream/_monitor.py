@@ -8,14 +8,14 @@ if it has one, and otherwise the Wasserstein-1 barycenter of the groups.
 
 **Noise floor** is the expected disparity of groups that all have the same distribution. With an effective sample size
 n, the error of an empirical distribution function F is asymptotically a Brownian bridge, :math:`B(F) / \sqrt n`. The
-noise floor is the mean disparity over 64 sets of bridges that are drawn once with a fixed seed, so it is deterministic
-and takes the number and the sizes of the groups into account.
+noise floor is the mean disparity over up to 64 sets of bridges that are drawn once with a fixed seed, so it is
+deterministic and takes the number and the sizes of the groups into account.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +28,8 @@ from fairtransport.groups import Groups
 MONITOR_BINS = 200
 
 _ROWS_AFTER_ALARM = 50.0  # weight of a group's histogram after an alarm
-_N_BRIDGES, _N_STEPS = 64, 256
+_N_SETS, _N_STEPS = 64, 256
+_MAX_BRIDGES = 1024  # of all sets: 2 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,11 +170,12 @@ def weighted_mean(sums: Floats) -> float:
     return float(sums[0] / sums[1]) if sums[1] > 0 else 0.0
 
 
-@cache
+@lru_cache(maxsize=4)
 def _brownian_bridges(n_groups: int) -> Floats:
-    """Return Brownian bridges of shape (64, n_groups, 257), drawn with a fixed seed."""
-    steps = np.random.default_rng(0).normal(size=(_N_BRIDGES, n_groups, _N_STEPS)) / np.sqrt(_N_STEPS)
-    walk = np.concatenate((np.zeros((_N_BRIDGES, n_groups, 1)), np.cumsum(steps, axis=2)), axis=2)
+    """Return Brownian bridges of shape (n_sets, n_groups, 257), drawn with a fixed seed; fewer sets of many groups."""
+    n_sets = min(_N_SETS, max(1, _MAX_BRIDGES // max(n_groups, 1)))
+    steps = np.random.default_rng(0).normal(size=(n_sets, n_groups, _N_STEPS)) / np.sqrt(_N_STEPS)
+    walk = np.concatenate((np.zeros((n_sets, n_groups, 1)), np.cumsum(steps, axis=2)), axis=2)
     return walk - np.linspace(0.0, 1.0, _N_STEPS + 1) * walk[:, :, -1:]
 
 

@@ -125,6 +125,11 @@ class Scorer:
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
         """Learn from a batch by so many updates; 0 leaves the scores unchanged."""
 
+    @property
+    def n_skipped(self) -> int:
+        """Updates so far for which no step was found."""
+        return 0
+
     def learn_new_groups(self, X: Any, groups: Groups) -> None:
         """Learn from a batch with new groups, changing the scores as little as possible."""
         self.learn(X, groups, 0)
@@ -213,6 +218,11 @@ class LinearScorer(Scorer):
         self.model.partial_fit(X, sensitive_features=groups, updates=updates)
         if not np.isfinite(self._state.theta).all():
             raise ValueError("The weights are not finite numbers after this batch: features are too large.")
+
+    @property
+    def n_skipped(self) -> int:
+        memory = self._state.memory
+        return 0 if memory is None else memory.n_skipped
 
     def add_groups(self, groups: Groups) -> None:
         if len(groups) > len(self.groups):

@@ -135,8 +135,9 @@ class AdjustmentReport:
         Whether the drift alarm was raised by this batch.
     evidence : float
         Evidence for drift, as a share of what raises the alarm.
-    updates : int
-        Updates of the model for this batch.
+    updates, skipped_updates : int
+        Updates of the model for this batch, and those so far for which no step brought the groups closer: the model
+        did not follow these batches.
     moved : float
         Distance to the last accepted model, in the unit of ``trust_radius`` of `ContinualAdjuster`.
     at_border, frozen : bool
@@ -157,6 +158,7 @@ class AdjustmentReport:
     alarm: bool
     evidence: float
     updates: int
+    skipped_updates: int
     moved: float
     at_border: bool
     mean_change: float
@@ -248,6 +250,7 @@ class StreamState:
     rows_without_group: int = 0
     alarms: int = 0
     updates: int = 0
+    skipped_updates: int = 0
     adjusted_batches: int = 0
     alarm_batches_left: int = 0
     moved: float = 0.0
@@ -309,13 +312,17 @@ class StreamState:
             monitor = monitor.shortened()
             if not self.frozen:
                 self.current.discount_past()
+        before = self.current.n_skipped
         if not learned and known.any():
             self.current.learn(*_with_group(X, groups), updates)
+        skipped = self.current.n_skipped - before
         at_border = not self.frozen and self.current.project(self.accepted, self.options.trust_radius)
         self.monitor, self.alarm, self.alarm_batches_left = monitor, alarm, alarm_batches_left
         self.batches, self.rows, self.alarms = self.batches + 1, self.rows + groups.n_rows, self.alarms + raised
         self.rows_without_group += int(np.count_nonzero(~known)) if len(groups) else 0
+        updates -= skipped
         self.updates, self.adjusted_batches = self.updates + updates, self.adjusted_batches + bool(updates)
+        self.skipped_updates += skipped
         self.moved = self.current.distance(self.accepted)
         return self._report(scores, groups, raised=raised, updates=updates, at_border=at_border)
 
@@ -349,6 +356,7 @@ class StreamState:
             alarm=raised,
             evidence=1.0 if raised else self.alarm.evidence,
             updates=updates,
+            skipped_updates=self.skipped_updates,
             moved=self.moved,
             at_border=at_border,
             mean_change=weighted_mean(monitor.change),
@@ -425,7 +433,10 @@ def _with_group(X: Any, groups: Groups) -> tuple[Any, Groups]:
     return take_rows(X, rows), groups.select(rows)
 
 
-_COUNTERS = ("batches", "rows", "rows_without_group", "alarms", "updates", "adjusted_batches", "alarm_batches_left")
+_COUNTERS = (
+    *("batches", "rows", "rows_without_group", "alarms", "updates", "skipped_updates", "adjusted_batches"),
+    "alarm_batches_left",
+)
 
 
 def utc_now() -> str:

@@ -189,7 +189,7 @@ def _is_memory(memory: OnlineMemory) -> bool:
         return False
     n_columns = memory.sketches.means.shape[1]
     return bool(
-        memory.origin.shape == memory.unit.shape == (n_columns,)
+        memory.origin.shape == memory.unit.shape == memory.reach.shape == (n_columns,)
         and memory.scale.shape == (n_columns + 1,)
         and memory.matrix.shape in {(0, 0), (n_columns + 1, n_columns + 1)}
         and memory.target.shape == (len(memory.blocks), POINTS)
@@ -238,9 +238,9 @@ VALUE_TYPES = (
         loss_name=check.one_of(*LOSSES),
         sketches=check.instance_of(Sketches),
         blocks=check.array(2),
-        **dict.fromkeys(("n_batches", "n_rows"), check.count),
+        **dict.fromkeys(("n_batches", "n_rows", "n_skipped"), check.count),
         **dict.fromkeys(("parity", "anchor", "curvature", "size", "trace"), check.weight),
-        **dict.fromkeys(("origin", "unit", "scale", "matrix", "target", "centre"), check.array(1, 2)),
+        **dict.fromkeys(("origin", "unit", "reach", "scale", "matrix", "target", "centre"), check.array(1, 2)),
     ),
     record(
         "column",

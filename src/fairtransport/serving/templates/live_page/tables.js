@@ -14,7 +14,7 @@ function cards(data) {
     ["alarms", "Alarms", thousands(alarms), `${latest < 0 ? `None in ${thousands(data.batches)} batches` : `Latest at batch ${thousands(history.batch[latest])}`}. ${rate}`],
     ["rows", "Rows", thousands(data.rows), `${thousands(data.batches)} batches, ${thousands(data.rejected)} lines rejected${data.rows_without_group ? `, ${thousands(data.rows_without_group)} rows without a known group` : ""}`],
     ["agreement", "Agreement", percent(history.agreement[last]), "With the original model"],
-    ["spent", "Updates", thousands(spent.updates), `${isNumber(spent.seconds) ? duration(spent.seconds) : "\u2013"} in ${thousands(spent.batches_adjusted)} of ${thousands(data.batches)} batches`],
+    ["spent", "Updates", thousands(spent.updates), `${isNumber(spent.seconds) ? duration(spent.seconds) : "\u2013"} in ${thousands(spent.batches_adjusted)} of ${thousands(data.batches)} batches${spent.skipped_updates ? `; ${thousands(spent.skipped_updates)} not taken` : ""}`],
     ["version", "Model version", isNumber(data.version) ? String(data.version) : "\u2013", `Distance ${short(history.moved[last])}${data.frozen ? ", frozen" : ""}`],
   ];
 }
