@@ -67,6 +67,20 @@ def test_other_criteria_and_strata(run, here, method, options, name, title):
     assert ("Needed to score, too, for the stratum of a row: job." in shown.stdout) == bool(needed)
 
 
+@pytest.mark.parametrize("aware", [True, False])
+def test_the_best_method_at_a_limit_is_chosen(run, here, aware):
+    options = ("--aware" if aware else "--blind", "--base", "linear", "--max-disparity", "0.05")
+    summary = summary_of(call(run, *options, "--json", method="auto"))
+    assert summary["method"] in {"cot", "dpp" if aware else "blind-repair"}
+    assert summary["method"] in summary["held_out"]["figures"]
+    model = ft.load("model.ft")
+    assert list(model.candidates) == ["cot", f"{'dpp' if aware else 'blind-repair'}, linear"]
+    assert type(model.estimator_) in {type(one) for one in model.candidates.values()}
+    refused = call(run, method="auto")
+    assert refused.exit_code == 64
+    assert "give --max-disparity" in refused.stderr
+
+
 @pytest.mark.parametrize(
     "options", [("--base", "linear"), pytest.param(("--strata", "job"), marks=pytest.mark.trust)], ids=" ".join
 )

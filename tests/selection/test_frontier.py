@@ -602,3 +602,26 @@ def test_limits_are_in_the_unit_that_audits_judge(criterion):
     audit = ft.audit(scores, y[test], sensitive_features=groups[test], criterion=criterion, inference=quick)
     judged = (audit.within or audit).mean_readings[audit.settings.pairs_metric].value
     assert curve.mean("criterion_disparity")[0] == pytest.approx(judged)
+
+
+def test_the_best_of_several_curves_is_chosen():
+    options = {"sensitive_features": G, "cv": 3, "random_state": 0}
+    curves = ft.selection.Frontiers(
+        {"repair": ft.frontier(REPAIR, X, Y, **options), "shrunk": ft.frontier(Shrinking(), X, Y, **options)}
+    )
+    assert list(curves) == ["repair", "shrunk"]
+    for limit in (0.06, 0.1, 0.15, 0.2):
+        errors = {name: curve.find(max_disparity=limit).metrics["error_rate"] for name, curve in curves.items()}
+        assert curves.best(max_disparity=limit) == min(errors, key=errors.get)
+    least = {name: curve.find(max_error=0.4).metrics["rank_disparity"] for name, curve in curves.items()}
+    assert curves.best(max_error=0.4, metric="rank_disparity") == min(least, key=least.get)
+    model = curves.choose(max_disparity=0.06)
+    assert type(model) is type(curves[curves.best(max_disparity=0.06)].estimator)
+    assert "repair\nTrade-off of" in str(curves)
+    assert len(curves.plot().lines_) == 2
+    with pytest.raises(ValueError, match=r"repair: max_disparity=1e-09 .* shrunk: max_disparity=1e-09 cannot be"):
+        curves.best(max_disparity=1e-9)
+    with pytest.raises(ValueError, match=r"^Give exactly one of max_disparity and max_error\.$"):
+        curves.best()
+    with pytest.raises(ValueError, match="same rows"):
+        ft.selection.Frontiers({"one": curves["repair"], "other": replace(curves["shrunk"], n_rows=3)})

@@ -35,6 +35,8 @@ METHODS = {
     "dpp": "a model with quantile post-processing of its scores (needs the group to score)",
     "blind-repair": "a model whose scores are repaired by a second model, of the groups (not needed to score)",
     "lr": "a linear model without parity: logistic or linear regression",
+    "auto": "the best of cot and of repaired linear models and trees (dpp with --aware, blind-repair without) at "
+    "--max-disparity, by cross-validation",
 }
 #: The model that a method repairs by default.
 _USUAL_BASE = {"dpp": "linear", "blind-repair": "trees"}
@@ -44,7 +46,8 @@ _USUAL_BASE = {"dpp": "linear", "blind-repair": "trees"}
     method=shared.choice("|".join(METHODS), f"{'; '.join(f'{name}: {text}' for name, text in METHODS.items())}."),
     base=shared.choice(
         "linear|trees",
-        "The model that is repaired: linear (default of dpp), or trees, gradient boosting (default of blind-repair).",
+        "The model that is repaired: linear (default of dpp), or trees, gradient boosting (default of blind-repair); "
+        "auto tries both.",
     ),
     criterion=shared.choice(
         "CRITERION",
@@ -120,8 +123,8 @@ class MethodOptions:
             ("--parity-weight", bool(self.weight), self.method in {"cot", "dot", "trees"}),
             ("--amount", self.amount is not None, self.method != "lr"),
             ("--max-disparity", self.max_disparity is not None, self.method != "lr"),
-            ("--target", self.target is not None, self.method not in {"lr", "blind-repair"}),
-            ("--base", self.base is not None, self.method in _USUAL_BASE),
+            ("--target", self.target is not None, self.method not in {"lr", "blind-repair", "auto"}),
+            ("--base", self.base is not None, self.method in {*_USUAL_BASE, "auto"}),
             ("--aware", self.aware is True, self.method != "blind-repair"),
         ):
             if is_given and not allowed:
@@ -130,12 +133,21 @@ class MethodOptions:
             raise misuse(
                 "--max-disparity and --amount cannot be combined, because both decide how much parity there is"
             )
+        if self.method == "auto" and self.max_disparity is None:
+            raise misuse("--method auto chooses between methods by their error at a limit: give --max-disparity")
         if self.method == "dpp" and self.aware is False:
             raise misuse("--method dpp needs the group to score; use --blind with blind-repair, cot, dot, trees or lr")
 
 
 def make_estimator(options: MethodOptions, groups: GroupPolicy, *, task: str, verbose: bool) -> Any:
-    """Return the unfitted classifier or regressor of a method."""
+    """Return the unfitted classifier or regressor of a method, or those that are to be compared, by name."""
+    if options.method == "auto":
+        one, repair = replace(options, max_disparity=None, base=None), "dpp" if options.aware else "blind-repair"
+        tried = {"cot": replace(one, method="cot")} | {
+            f"{repair}, {base}": replace(one, method=repair, base=base)
+            for base in ([options.base] if options.base else ["linear", "trees"])
+        }
+        return {name: make_estimator(one, groups, task=task, verbose=False) for name, one in tried.items()}
     kind = "Regressor" if task == "regression" else "Classifier"
     compared: dict[str, Any] = {"criterion": options.criterion, "groups": groups}
     amount = 1.0 if options.amount is None else options.amount
@@ -355,6 +367,7 @@ def run_train(
             **named,
         }
         model, before = _fit(train, options, settings, task=task, compared=held is not None)
+        options = _chosen(options, model)
         shown = None if held is None else _measure(before, model, held, options)
         with spinner("Writing"):
             ft.save(model, out)
@@ -412,10 +425,20 @@ def _fit(
     ).fit(train)
     if str(getattr(model.estimator_, "outcome_", "")).startswith("interrupted"):
         raise KeyboardInterrupt  # the library keeps the best model so far, but an interrupted command writes no file
-    for one in (model.estimator, model.estimator_):
+    for one in (*model.candidates.values(), model.estimator_):
         if "verbose" in one.get_params(deep=False):
             one.set_params(verbose=False)
     return model.set_params(verbose=False), before
+
+
+def _chosen(options: MethodOptions, model: TableModel) -> MethodOptions:
+    """Return the options of the method that ``auto`` has chosen."""
+    if options.method != "auto":
+        return options
+    if isinstance(model.estimator_, (ft.TransportClassifier, ft.TransportRegressor)):
+        return replace(options, method="cot", base=None)
+    base = "trees" if "Boosting" in type(model.estimator_.estimator).__name__ else "linear"
+    return replace(options, method="dpp" if options.aware else "blind-repair", base=base)
 
 
 def _measure(before: TableModel | None, model: TableModel, held: Any, options: MethodOptions) -> HeldOut:

@@ -389,6 +389,76 @@ class Frontier:
         return [f"{text:<12}" for text in texts]
 
 
+class Frontiers(Mapping[str, Frontier]):
+    """Trade-off curves of several estimators, of which the best at a limit is chosen.
+
+    Parameters
+    ----------
+    frontiers : dict of str to Frontier
+        Curves by name. They must be of the same rows, and are best measured in the same folds, with one
+        ``random_state`` for all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fairtransport as ft
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = np.column_stack((rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0], group))
+    >>> y = (X[:, :3].sum(axis=1) + rng.logistic(size=2000) > 1).astype(int)
+    >>> methods = {"training": ft.TransportClassifier(), "repair": ft.QuantileRepairClassifier(LogisticRegression())}
+    >>> curves = ft.selection.Frontiers(
+    ...     {name: ft.frontier(one, X, y, sensitive_features=group, random_state=0) for name, one in methods.items()}
+    ... )
+    >>> curves.best(max_disparity=0.05)
+    'training'
+    >>> curves.choose(max_disparity=0.05)
+    TransportClassifier(...)
+    """
+
+    def __init__(self, frontiers: Mapping[str, Frontier]) -> None:
+        self._frontiers = dict(frontiers)
+        if len({(curve.n_rows, curve.n_groups, curve.n_folds, curve.error_metric) for curve in self.values()}) != 1:
+            raise ValueError("Give one or more curves of the same rows, groups and number of folds.")
+
+    def __getitem__(self, name: str) -> Frontier:
+        return self._frontiers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frontiers)
+
+    def __len__(self) -> int:
+        return len(self._frontiers)
+
+    def best(self, *, metric: str = "criterion_disparity", **limit: float) -> str:
+        """Return the name of the curve with the least held-out error at ``max_disparity``.
+
+        With ``max_error``, it is the one with the least disparity. Curves that do not satisfy the limit are left out.
+        """
+        found, failures = {}, {}
+        for name, curve in self.items():
+            try:
+                found[name] = curve.find(metric=metric, **limit).metrics
+            except ValueError as error:
+                failures[str(error)] = f"{name}: {error}"
+        if not found:
+            raise ValueError(next(iter(failures)) if len(failures) == 1 else " ".join(failures.values()))
+        judged = metric if "max_error" in limit else next(iter(self.values())).error_metric
+        return min(found, key=lambda name: found[name][judged])
+
+    def choose(self, *, metric: str = "criterion_disparity", **limit: float) -> Any:
+        """Return the model of `best`, fitted on all rows, as `Frontier.choose` does."""
+        return self[self.best(metric=metric, **limit)].choose(metric=metric, **limit)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw all curves as a ``FrontierDisplay``; needs the extra ``report``."""
+        return render("FrontierDisplay.from_frontier", self, **options)
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{name}\n{curve}" for name, curve in self.items())
+
+
 def _show(value: float) -> str:
     """Return a number with three decimals, or with three digits where that shows none or too many of them."""
     return f"{value:.3f}" if value == 0.0 or 5e-4 <= abs(value) < 1e3 else f"{value:.3g}"

@@ -21,7 +21,7 @@ from fairtransport._validation import check_flag, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria.criterion import criterion_of
 from fairtransport.groups import GroupPolicy, Groups, check_policy, missing_values_error
-from fairtransport.selection import frontier
+from fairtransport.selection import Frontiers, frontier
 from fairtransport.strata import Strata
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._row_scorer import RowScorer
@@ -99,7 +99,7 @@ def trains_for_parity(estimator: Any) -> bool:
     return "sensitive_features" in inspect.signature(estimator.fit).parameters
 
 
-def check_parameters(model: Any, columns: dict[str, Any]) -> None:  # noqa: C901 - one check after another
+def check_parameters(model: Any, columns: dict[str, Any]) -> None:  # noqa: C901, PLR0912 - one check after another
     """Raise for parameters that are not allowed, or that name a column which the training table does not have."""
     if not isinstance(model.label, str):
         raise TypeError(f"label must be the name of a column; got a {type(model.label).__name__}.")
@@ -130,8 +130,11 @@ def check_parameters(model: Any, columns: dict[str, Any]) -> None:  # noqa: C901
     check_policy(model.groups)
     if model.max_disparity is not None:
         check_real(model.max_disparity, name="max_disparity")
-        if not trains_for_parity(model.estimator):
-            raise ValueError(f"max_disparity needs a method with an amount; {type(model.estimator).__name__} is none.")
+        for one in model.candidates.values():
+            if not trains_for_parity(one):
+                raise ValueError(f"max_disparity needs a method with an amount; {type(one).__name__} is none.")
+    elif isinstance(model.estimator, dict):
+        raise ValueError("Of several estimators, max_disparity chooses the one with the least error: give a limit.")
     for role in ("label", "sensitive_features", "strata", "drop", "categorical"):
         names = [model.label] if role == "label" else getattr(model, role)
         absent = [name for name in names if name not in columns]
@@ -149,9 +152,9 @@ class TableModel(BaseEstimator):
 
     Parameters
     ----------
-    estimator : classifier or regressor
+    estimator : classifier or regressor, or dict of several by name
         A transport estimator, boosted trees, a repair around a model, or a model of scikit-learn. Its ``criterion`` is
-        the one that is trained for.
+        the one that is trained for. Of several, the one with the least error at ``max_disparity`` is used.
     label : str
         Column of the labels: two classes for a classifier, numbers for a regressor.
     sensitive_features : sequence of str
@@ -285,15 +288,17 @@ class TableModel(BaseEstimator):
         self, X: Any, labels: NDArray[Any], sensitive: dict[str, NDArray[Any]], strata: dict[str, NDArray[Any]] | None
     ) -> Any:
         if self.max_disparity is not None:
-            # The limit determines the weight of a method that would choose it itself, and the amount of others.
-            weighs = getattr(self.estimator, "parity_weight", None) == "auto" or not hasattr(self.estimator, "amount")
-            path: Any = {"parity_weights": _PARITY_WEIGHTS} if weighs else {"amounts": _AMOUNTS}
+            curves: dict[str, Any] = {}
+            options: Any = {"cv": _FOLDS, "random_state": 0, "verbose": self.verbose, "strata": strata}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FairnessWarning)  # of models that are tried, not of the chosen one
-                options: Any = {"cv": _FOLDS, "random_state": 0, "verbose": self.verbose, **path}
-                curve = frontier(self.estimator, X, labels, sensitive_features=sensitive, strata=strata, **options)
-            return curve.choose(max_disparity=self.max_disparity)
-        model = clone(self.estimator)
+                for name, one in self.candidates.items():
+                    # The limit determines the weight of a method that would choose it itself, the amount of others.
+                    weighs = getattr(one, "parity_weight", None) == "auto" or not hasattr(one, "amount")
+                    path: Any = {"parity_weights": _PARITY_WEIGHTS} if weighs else {"amounts": _AMOUNTS}
+                    curves[name] = frontier(one, X, labels, sensitive_features=sensitive, **options, **path)
+            return Frontiers(curves).choose(max_disparity=self.max_disparity)
+        model = clone(self._first)
         if not trains_for_parity(model):
             return model.fit(X, labels)
         return fit_model(model, X, labels, sensitive_features=sensitive, strata=strata)
@@ -311,18 +316,27 @@ class TableModel(BaseEstimator):
         return takes(self.estimator_, "strata") and self.known_strata is not None
 
     @property
+    def candidates(self) -> dict[str, Any]:
+        """The estimator, or the several of which one is chosen, by name."""
+        return self.estimator if isinstance(self.estimator, dict) else {"": self.estimator}
+
+    @property
+    def _first(self) -> Any:
+        return next(iter(self.candidates.values()))
+
+    @property
     def _policy(self) -> GroupPolicy:
-        return policy_of(self.estimator) if self.groups is None else self.groups
+        return policy_of(self._first) if self.groups is None else self.groups
 
     @property
     def task(self) -> str:
         """Whether labels are classes ("classification") or numbers ("regression"), as the estimator takes them."""
-        return "regression" if is_regressor(self.estimator) else "classification"
+        return "regression" if is_regressor(self._first) else "classification"
 
     @property
     def criterion(self) -> str:
         """The criterion of the estimator; demographic parity for one that has none."""
-        return criterion_of(getattr(self.estimator, "criterion", None)).name
+        return criterion_of(getattr(self._first, "criterion", None)).name
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:

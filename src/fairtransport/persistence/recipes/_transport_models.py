@@ -146,7 +146,7 @@ def _is_consistent_model(model: Any) -> bool:
     names = (model.label, *model.sensitive_features)
     if isinstance(model.sensitive_features, str) or not all(isinstance(name, str) for name in names):
         return False
-    if is_regressor(model.estimator):
+    if model.task == "regression":
         labelled = is_regressor(model.estimator_) and not hasattr(model, "classes_")
     else:
         words = getattr(model, "classes_", np.empty(0)).tolist()
@@ -352,6 +352,7 @@ RECIPES = (
         "encoder_ estimator_ numeric_strata_",
         "classes_ leaking_columns_ set_aside_",
         "aware categorical decimal drop estimator groups label max_disparity pos_label sensitive_features strata",
+        other={"estimator": check.any_of(check.estimator, check.dict_of(check.estimator))},
         not_stored=("verbose",),
         is_consistent=_is_consistent_model,
     ),
