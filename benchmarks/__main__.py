@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "benchmarks.md"
 NAMES = sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_"))
 # Minutes each, and they measure speed; the others are run when they are named.
-SPEED = ("updates", "scores", "startup", "tables", "torch_penalty", "boosting", "solver")
+SPEED = ("updates", "scores", "waiting", "tables", "torch_penalty", "boosting")
 # BLAS, OpenMP and numba read these when they are loaded; a benchmark that needs more threads says so in the row.
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 

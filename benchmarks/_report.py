@@ -26,27 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = [
-    "numpy",
-    "scipy",
-    "numba",
-    "scikit-learn",
-    "torch",
-    "jax",
-    "equipy",
-    "fairlearn",
-    "lightgbm",
-    "pandas",
-    "pyarrow",
-    "duckdb",
-]
+PACKAGES = "numpy scipy numba scikit-learn torch jax equipy fairlearn lightgbm pandas pyarrow duckdb".split()
 
 # JAX reads it when it first computes, which is after this module was imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-
-
-# ------------------------------------------------------------------------------------------------------ measuring
 
 
 @contextmanager
@@ -69,19 +53,24 @@ def threads(number: int):
         yield
 
 
-def clock(call: Callable[[], Any]) -> float:
+def clock(call: Callable[[], Any], timer: Callable[[], float] = time.perf_counter) -> float:
     """Seconds of one call, without the collector."""
     gc.collect()
     gc.disable()
     try:
-        began = time.perf_counter()
+        began = timer()
         call()
-        return time.perf_counter() - began
+        return timer() - began
     finally:
         gc.enable()
 
 
-def race(calls: Mapping[str, Callable[[], Any]], rounds: int, fewer: Mapping[str, int] | None = None):
+def race(
+    calls: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    fewer: Mapping[str, int] | None = None,
+    timer: Callable[[], float] = time.perf_counter,
+):
     """Time each call once a round, starting with another one each time.
 
     ``fewer`` names calls that are too slow for all rounds, and how many they get. All are called once before, to
@@ -97,7 +86,7 @@ def race(calls: Mapping[str, Callable[[], Any]], rounds: int, fewer: Mapping[str
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
             if number < fewer.get(name, rounds):
-                times[name].append(clock(calls[name]))
+                times[name].append(clock(calls[name], timer))
     return times
 
 
@@ -132,9 +121,6 @@ def compare(
     elif at_most < np.inf:
         bar, met = f"ours at most {at_most:g} x peer's; is {1 / ratio:.3g} x", 1 / ratio <= at_most
     return Row(case, peer, float(np.median(ours)), float(np.median(theirs)), ratio, float(low), float(high), bar, met)
-
-
-# ------------------------------------------------------------------------------------------------------ reporting
 
 
 @dataclass

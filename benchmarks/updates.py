@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks import _ours, _report
 from benchmarks._update_peers import DUAL_STEP, PARAMETER_STEP, PEERS, Problem, adult, check_equal, make_trainer
-from benchmarks.solver import sparse_rows
+from benchmarks.waiting import grown
 
 CLAIM = (
     "One update of continuous optimal transport on Adult (sparse rows, 4 groups, 50 Fourier features) takes a fraction "
@@ -53,11 +53,11 @@ def race_fit(report, data):
 
 def growth(report):
     curves = {
-        "rows": ([1_000, 10_000, 100_000], lambda n: make_trainer(sparse_rows(n), 100)),
-        "batch": ([10, 100, 1_000], lambda n: make_trainer(sparse_rows(20_000), n)),
-        "non-zeros of a row": ([2, 10, 50], lambda n: make_trainer(sparse_rows(20_000, filled=n), 100)),
-        "Fourier features": ([10, 50, 200, 800], lambda n: make_trainer(sparse_rows(20_000), 100, n_features=n)),
-        "groups": ([2, 8, 32], lambda n: make_trainer(sparse_rows(20_000, n_groups=n), 100)),
+        "rows": ([1_000, 10_000, 100_000], lambda n: make_trainer(grown(n), 100)),
+        "batch": ([10, 100, 1_000], lambda n: make_trainer(grown(20_000), n)),
+        "non-zeros of a row": ([2, 10, 50], lambda n: make_trainer(grown(20_000, filled=n), 100)),
+        "Fourier features": ([10, 50, 200, 800], lambda n: make_trainer(grown(20_000), 100, n_features=n)),
+        "groups": ([2, 8, 32], lambda n: make_trainer(grown(20_000, n_groups=n), 100)),
     }
     for name, (sizes, make) in curves.items():
         trainers = {str(size): make(size) for size in sizes[: 2 if report.quick else None]}

@@ -12,6 +12,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,7 @@ def loops(tmp_path, monkeypatch, caplog):
 
     monkeypatch.setattr(caching.InTreeCacheLocator, "ensure_cache_path", refuse)
     monkeypatch.setattr(compilation, "_notified", [])
+    monkeypatch.setattr(compilation._patience, "_left_s", 0.0)  # whatever was compiled before
     monkeypatch.setattr(config, "CACHE_DIR", "")
     for name, folder in (("HOME", "home"), ("TMPDIR", "temporary")):
         monkeypatch.setenv(name, str(tmp_path / folder))
@@ -97,6 +99,31 @@ def test_private_folder_is_made_used_and_announced_once(loops, tmp_path, caplog)
     again = loops()
     assert again.double(21) == 42
     assert sum(again.double.stats.cache_hits.values()) == 1
+
+
+def test_a_long_compilation_says_so_once(loops, monkeypatch, caplog):
+    monkeypatch.setattr(compilation, "_notified", ["said before"])
+    monkeypatch.setattr(compilation._patience, "_left_s", 1e-6)
+    module = loops()
+    assert (module.double(21), module.double(2.5)) == (42, 5.0)
+    assert len(caplog.messages) == 1
+    assert "being compiled" in caplog.messages[0]
+
+
+@pytest.mark.trust
+def test_what_was_compiled_ahead_is_not_compiled_again(tmp_path):
+    """``python -m fairtransport.compile`` leaves nothing to compile to a fit and an audit of other sizes."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    run = partial(subprocess.run, env=environment, check=True, capture_output=True, text=True)
+    assert "training, continuous: " in run([sys.executable, "-m", "fairtransport.compile"]).stdout
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")}
+    code = (
+        "import numpy as np, fairtransport as ft; rng = np.random.default_rng(1); X = rng.normal(size=(900, 7));"
+        "g = rng.choice(['a', 'b'], 900); y = (X[:, 0] + (g == 'a') + rng.normal(size=900) > 0).astype(int);"
+        "ft.TransportClassifier().fit(X, y, sensitive_features=g); ft.audit(rng.random(900), y, sensitive_features=g)"
+    )
+    run([sys.executable, "-W", "ignore", "-c", code])
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")} == kept
 
 
 def test_the_poison_works_where_the_operator_names_its_folder(loops, tmp_path, monkeypatch):

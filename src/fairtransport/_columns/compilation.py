@@ -12,6 +12,7 @@ import logging
 import os
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ NO_ALLOCATION = {"_nrt": False}
 
 _TEMPORARY = (
     "Compiled code is cached among the temporary files, because neither the package nor the home folder is writable."
+)
+_COMPILING = (
+    "Functions are being compiled, which takes some seconds, once for this installation; python -m "
+    "fairtransport.compile does it ahead."
 )
 _NOT_CACHED = "Compiled code cannot be cached ({reason}), so every start compiles it again."
 
@@ -54,9 +59,34 @@ def cached_njit(**options: Any) -> Any:
             dispatcher._cache = _SafeCache(function)  # noqa: SLF001
         except (RuntimeError, OSError):  # no locator found a folder
             dispatcher._cache = _NoCache()  # noqa: SLF001
+        dispatcher.compile = _patience.timed(dispatcher.compile)
         return dispatcher
 
     return decorate
+
+
+class _Patience:
+    """Says once, after two seconds of compiling, what a caller waits for."""
+
+    def __init__(self) -> None:
+        self._left_s = 2.0
+
+    def timed(self, compile_signature: Any) -> Any:
+        """Return a function that compiles, and counts its seconds."""
+
+        def call(signature: Any) -> Any:
+            began = time.perf_counter()
+            compiled = compile_signature(signature)
+            if self._left_s > 0.0:
+                self._left_s -= time.perf_counter() - began
+                if self._left_s <= 0.0:
+                    _log.warning(_COMPILING)
+            return compiled
+
+        return call
+
+
+_patience = _Patience()
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
