@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = "numpy scipy numba scikit-learn torch jax equipy fairlearn lightgbm pandas pyarrow duckdb".split()
+PACKAGES = ["numpy", "scipy", "numba", "scikit-learn", "torch", "jax", "equipy", "fairlearn", "lightgbm", "pandas"]
+PACKAGES += ["pyarrow", "duckdb"]
 
 # JAX reads it when it first computes, which is after this module was imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
