@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtransport import GroupPolicy
+from fairtransport import GroupPolicy, _columns
 from fairtransport.groups import Groups, make_groups
 
 SEX = ["M", "F", "F", "M", "F", "M"]
@@ -174,8 +174,9 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("column", NUMBERS.values(), ids=NUMBERS)
-@pytest.mark.parametrize("times", [1, 5000])
-def test_arrays_are_coded_as_python_would(column, times):
+@pytest.mark.parametrize(("times", "few"), [(1, 10), (5000, 0)], ids=["few rows", "by a compiled loop"])
+def test_arrays_are_coded_as_python_would(column, times, few, monkeypatch):
+    monkeypatch.setattr(_columns, "FEW_ROWS", few)
     labels, codes = plain_groups(column)
     groups = make_groups(np.tile(column, times))
     assert groups.labels == tuple(labels)
@@ -185,7 +186,8 @@ def test_arrays_are_coded_as_python_would(column, times):
 
 @pytest.mark.parametrize("n_values", [4095, 4096, 4097, 9000])
 @pytest.mark.parametrize("kind", ["int64", "U6", "float64"])
-def test_more_values_than_the_table_of_hashes_holds(n_values, kind):
+def test_more_values_than_the_table_of_hashes_holds(n_values, kind, monkeypatch):
+    monkeypatch.setattr(_columns, "FEW_ROWS", 0)
     values = (np.random.default_rng(0).permutation(n_values) * 7).astype(kind)
     groups = make_groups(np.tile(values, 2), groups=GroupPolicy(max_groups=n_values))
     labels, codes = np.unique(values, return_inverse=True)

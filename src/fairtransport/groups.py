@@ -17,12 +17,10 @@ from fairtransport._columns import (
     Coded,
     check_number,
     code_column,
-    count_codes,
     cross_codes,
     default_names,
     plain_value,
     read_columns,
-    recode,
     say_columns,
     short_type,
 )
@@ -318,7 +316,7 @@ class Groups:
     @cached_property
     def counts(self) -> Ints:
         """Number of rows of each group: ``make_groups(["F", "M", "F"]).counts`` is ``[2, 1]``."""
-        counts: Ints = sum(count_codes(codes, len(self) + 1) for codes in self.memberships)[:-1]
+        counts: Ints = np.sum([np.bincount(codes, minlength=len(self) + 1) for codes in self.memberships], axis=0)[:-1]
         counts.flags.writeable = False
         return counts
 
@@ -401,7 +399,7 @@ class Groups:
         if new.labels != self.labels or new.pools != self.pools:
             codes_of_labels = [known.get(label, len(self)) for label in new.labels]
             table = np.array([*codes_of_labels, len(self)], dtype=short_type(len(self)))
-            memberships = tuple(recode(codes, table) for codes in new.memberships)
+            memberships = tuple(table.take(codes) for codes in new.memberships)
         unknown = [label not in known for label in new.labels]
         strays = np.array([*unknown, not new.dropped or new.dropped != self.dropped])
         return memberships, [strays[codes] for codes in new.memberships]
@@ -479,7 +477,7 @@ class Groups:
         return replace(
             settled,
             names=name_groups(settled.labels, self.grouping, settled.pools),
-            memberships=tuple(recode(codes, table.astype(short_type(len(settled)))) for codes in self.memberships),
+            memberships=tuple(table.astype(short_type(len(settled))).take(codes) for codes in self.memberships),
         )
 
     def adopt(
@@ -683,4 +681,4 @@ def rows_of_groups(
 
 def _rows_of(codes: NDArray[Any], n_groups: int) -> list[Ints]:
     order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)  # NumPy uses a radix sort for short integers
-    return np.split(order, np.cumsum(count_codes(codes, n_groups + 1))[:-1])[:-1]
+    return np.split(order, np.cumsum(np.bincount(codes, minlength=n_groups + 1))[:-1])[:-1]

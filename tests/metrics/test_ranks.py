@@ -1,17 +1,19 @@
 """Pooled ranks and their disparity: against scipy, invariant under increasing maps, with weights and ties."""
 
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.stats import rankdata, wasserstein_distance
 from tests.properties.drawn import scored
 
 from fairtransport import GroupPolicy
 from fairtransport.groups import make_groups
-from fairtransport.metrics import pairwise_disparity, pooled_ranks, rank_disparity
+from fairtransport.metrics import pairwise_disparity, pooled_ranks, rank_disparity, ranks
 
 CANARY = 31.4159265
 score = st.sampled_from([-2.0, 0.0, 0.5, 7.0]) | st.floats(-1e6, 1e6)
@@ -55,9 +57,11 @@ def test_it_is_the_mean_difference_of_selection_rates():
     rng = np.random.default_rng(1)
     groups = rng.choice(["a", "b"], 300)
     scores = rng.normal(size=300) + (groups == "b")
-    ranks = pooled_ranks(scores)
+    positions = pooled_ranks(scores)
     shares = (np.arange(300_000) + 0.5) / 300_000
-    rates = [1 - np.searchsorted(np.sort(ranks[groups == name]), 1 - shares) / np.sum(groups == name) for name in "ab"]
+    rates = [
+        1 - np.searchsorted(np.sort(positions[groups == name]), 1 - shares) / np.sum(groups == name) for name in "ab"
+    ]
     mean = np.abs(rates[0] - rates[1]).mean()
     assert rank_disparity(scores, sensitive_features=groups) == pytest.approx(mean, abs=1e-5)
 
@@ -77,6 +81,38 @@ def test_overlapping_groups_are_ranked_among_all_rows_once():
     ranks = pooled_ranks(scores)
     expected = pairwise_disparity(ranks, sensitive_features=table, groups=GroupPolicy(crossed=False))
     assert rank_disparity(scores, sensitive_features=table, groups=GroupPolicy(crossed=False)) == expected
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int32])
+@pytest.mark.parametrize("sign", [1, -1])
+@given(scores=arrays(np.float64, st.integers(1, 50), elements=st.floats(1e-9, 1) | st.sampled_from([0.0, -0.0, 1.0])))
+def test_keys_sort_scores_with_their_codes(kind, sign, scores):
+    codes = (np.arange(scores.size) % 5).astype(kind)
+    scores = np.where(codes % 2, sign, 1) * scores
+    with patch.object(ranks, "FEW_ROWS", 0):
+        ascending, ordered = ranks._sort_with_codes(scores, codes, 4)
+    order = np.lexsort((codes, scores))
+    assert np.array_equal(ascending, scores[order])
+    assert np.array_equal(ordered, codes[order])
+    assert not np.signbit(ascending[ascending == 0]).any()
+
+
+@pytest.mark.parametrize("policy", [GroupPolicy(), GroupPolicy(crossed=False)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_scores_are_compared_by_compiled_loops(policy, weighted):
+    rng = np.random.default_rng(0)
+    scores, table = rng.normal(size=2000).round(2), {"a": rng.integers(3, size=2000), "b": rng.integers(2, size=2000)}
+    weights = rng.random(2000) if weighted else None
+    few = [_all_distances(scores, make_groups(table, policy), weights)]
+    with patch.object(ranks, "FEW_ROWS", 0):
+        few.append(_all_distances(scores, make_groups(table, policy), weights))
+    np.testing.assert_allclose(*few, rtol=1e-12, atol=1e-15)
+
+
+def _all_distances(scores, groups, weights):
+    ordered = ranks.sort_scores(scores, groups, weights)
+    both = (ordered, ordered.ranked())
+    return np.concatenate([np.append(each.distances(), each.distance_sums) for each in both])
 
 
 @pytest.mark.parametrize(

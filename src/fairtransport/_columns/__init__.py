@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairtransport._arrays import Ints
-from fairtransport._columns.compilation import cached_njit
+from fairtransport._columns.compilation import FEW_ROWS, cached_njit
 
 Coded: TypeAlias = tuple[list[Any], NDArray[Any]]
 """Distinct values, and each row's index among them, in the smallest unsigned type that can represent their number."""
@@ -51,7 +51,9 @@ def code_column(column: Any, name: str, max_groups: float, *, of: str = "sensiti
     try:
         raw, codes = _factorize(nw.to_native(column, pass_through=True))
         plain = [*map(plain_value, raw), None]  # indexed by code -1, missing
-        used = count_codes(codes, len(plain)).tolist()
+        used = [True] * len(raw) + [False]
+        if codes.dtype.kind != "u":  # codes of other libraries, which need not all occur
+            used = np.roll(np.bincount(codes + 1, minlength=len(plain)), -1).tolist()
         values = {value for value, size in zip(plain, used, strict=True) if size}
     except TypeError:
         raise TypeError(f"Column {name!r} contains lists or other values that cannot be compared as groups.") from None
@@ -59,7 +61,7 @@ def code_column(column: Any, name: str, max_groups: float, *, of: str = "sensiti
     ordered = sorted(values, key=_sort_key)
     index = {value: i for i, value in enumerate(ordered)}
     table = np.array([index.get(value, 0) for value in plain], dtype=short_type(len(ordered)))
-    return ordered, recode(codes, table)
+    return ordered, table.take(codes)
 
 
 def distinct_values(column: Any, name: str) -> Coded:
@@ -113,25 +115,25 @@ def _factorize_series(series: nw.Series[Any]) -> Coded:
 
 def _factorize_array(array: NDArray[Any]) -> Coded:
     kind = array.dtype.kind
-    if kind not in "biufmMUS":
-        seen: defaultdict[Any, int] = defaultdict(count().__next__)
-        codes = np.fromiter(map(seen.__getitem__, array), dtype=np.int64, count=array.size)
-        return list(seen), codes
     if kind in "mM":
         array = array.astype(f"{kind}8[us]")  # the resolution of Python's datetime
+    if kind not in "biufmMUS" or (kind in "US" and array.size <= FEW_ROWS):
+        seen: defaultdict[Any, int] = defaultdict(count().__next__)
+        codes = np.fromiter(map(seen.__getitem__, array.tolist()), dtype=np.int64, count=array.size)
+        return list(seen), codes
     firsts, codes = _first_rows(array)
     return array[firsts].tolist(), codes
 
 
 def _first_rows(array: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
     """Return the index of one row of each distinct value, and the code of each row."""
-    codes = np.empty(array.size, dtype=np.uint16)
-    words = _words(array)
-    firsts = code_words(words[:, 0], codes) if words.shape[1] == 1 else code_rows(words, codes)
-    if firsts.size > _MAX_CODED:
-        _, firsts, long_codes = np.unique(array, return_index=True, return_inverse=True)
-        return firsts, long_codes
-    return firsts, codes
+    if array.size > FEW_ROWS:
+        words, codes = _words(array), np.empty(array.size, dtype=np.uint16)
+        firsts = code_words(words[:, 0], codes) if words.shape[1] == 1 else code_rows(words, codes)
+        if firsts.size <= _MAX_CODED:
+            return firsts, codes
+    _, firsts, long_codes = np.unique(array, return_index=True, return_inverse=True)
+    return firsts, long_codes
 
 
 def _words(array: NDArray[Any]) -> NDArray[Any]:
@@ -195,24 +197,6 @@ def code_rows(words: NDArray[Any], codes: NDArray[np.uint16]) -> Ints:
     return firsts[:n_codes]
 
 
-@cached_njit(nogil=True, error_model="numpy")
-def count_codes(codes: NDArray[Any], n_codes: int) -> Ints:
-    """Return the number of occurrences of each code; -1 is counted as the last."""
-    counts = np.zeros(n_codes, np.int64)
-    for code in codes:
-        counts[code] += 1
-    return counts
-
-
-@cached_njit(nogil=True, error_model="numpy")
-def recode(codes: NDArray[Any], table: NDArray[Any]) -> NDArray[Any]:
-    """Return ``table[codes]``, without NumPy's conversion of the codes to 64-bit integers."""
-    recoded = np.empty(codes.shape[0], table.dtype)
-    for i in range(codes.shape[0]):
-        recoded[i] = table[codes[i]]
-    return recoded
-
-
 def cross_codes(codes: NDArray[Any], other: NDArray[Any], n_other: int) -> tuple[Ints, NDArray[Any]]:
     """Return the pairs of codes that occur, each as ``code * n_other + other``, and the index of each row's pair."""
     n_pairs = (int(codes.max()) + 1) * n_other
@@ -220,10 +204,10 @@ def cross_codes(codes: NDArray[Any], other: NDArray[Any], n_other: int) -> tuple
     if n_pairs > _MAX_CROSSED:
         present, indices = np.unique(pairs, return_inverse=True)
         return present, indices.astype(short_type(present.size))
-    present = np.flatnonzero(count_codes(pairs, n_pairs))
+    present = np.flatnonzero(np.bincount(pairs))
     table = np.zeros(n_pairs, dtype=short_type(present.size))
     table[present] = np.arange(present.size)
-    return present, recode(pairs, table)
+    return present, table.take(pairs)
 
 
 def plain_value(value: Any) -> Any:

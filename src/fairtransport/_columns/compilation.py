@@ -26,6 +26,8 @@ FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
 #: A loop that allocates nothing needs no reference counts. Numba would count the references to every array of a tuple
 #: at each call of an inlined function, which costs a third of an update of ten rows.
 NO_ALLOCATION = {"_nrt": False}
+#: Rows up to which NumPy or Python is preferred to a loop that would first have to be compiled, for half a second.
+FEW_ROWS = 1 << 17
 
 _TEMPORARY = (
     "Compiled code is cached among the temporary files, because neither the package nor the home folder is writable."

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairtransport._arrays import Floats
-from fairtransport._columns.compilation import read_only
-from fairtransport.transport.kernels.line import level_positions
-from fairtransport.transport.line import Sample
+from fairtransport.transport.line import Sample, positions
 
 # Adjustments for many looks at the same data: Holm's p-values, and critical values for selected pairs.
 
@@ -207,7 +205,6 @@ def area_under_curve(
 def _mid_levels(sample: Sample, points: Floats) -> Floats:
     """Return the share of a sample below each of some ascending points, ties counting half."""
     levels = np.append(0.0, sample.levels)
-    values = read_only(sample.values)
-    below = levels[level_positions(values, read_only(points))]
-    at_or_below = levels[level_positions(values, read_only(np.nextafter(points, np.inf)))]
+    below = levels[positions(sample.values, points)]
+    at_or_below = levels[positions(sample.values, np.nextafter(points, np.inf))]
     return (below + at_or_below) / 2

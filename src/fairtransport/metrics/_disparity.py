@@ -288,6 +288,8 @@ def _sort(
 ) -> tuple[SortedScores, float, tuple[float, float] | None]:
     """Return the sorted scores of the rows with a group, the unit of their distances, and the range of a target."""
     made, (scores, sample_weight) = rows_of_groups(sensitive_features, groups, scores, sample_weight)
+    if isinstance(scale, str) and scale == "ranks":
+        return sort_scores(scores, made, sample_weight).ranked(), 1.0, (0.0, 1.0)
     values, unit, score_range = scale_scores(scores, scale, sample_weight)
     return sort_scores(values, made, sample_weight), unit, score_range
 

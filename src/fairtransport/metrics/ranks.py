@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairtransport._arrays import Floats, Ints
-from fairtransport._columns.compilation import read_only
+from fairtransport._columns.compilation import FEW_ROWS, read_only
 from fairtransport._validation import check_choice, check_length, check_real, check_vector, check_weights
 from fairtransport.groups import Groups
 from fairtransport.strata import Strata, make_strata
-from fairtransport.transport.kernels.line import (
-    areas_between_groups,
-    group_areas,
-    lowest_positive,
-    pack_keys,
-    unpack_keys,
-)
+from fairtransport.transport.kernels.line import areas_between_groups, group_areas
 from fairtransport.transport.line import Sample
 
 
@@ -65,7 +60,8 @@ def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
 
 # Scores of several groups in one common order, from which all distances between groups are computed.
 
-_KEY_BITS = 64  # of the integers that encode a score and its group
+_MAX_OPERATIONS = 1 << 23  # of NumPy in place of compiled loops
+_KEY_BITS = 63  # of the integers that encode a score and its group, without the sign
 
 
 class DistanceSums(NamedTuple):
@@ -109,7 +105,14 @@ class SortedScores:
 
     def distances(self) -> Floats:
         """Return the Wasserstein-1 distance between every two groups: the area between their distribution functions."""
-        return areas_between_groups(self.values, self.codes, self.masses, self.totals)
+        if not self._is_small:
+            return areas_between_groups(self.values, self.codes, self.masses, self.totals)
+        areas = np.zeros((len(self.groups), len(self.groups)))
+        for one, other in combinations(range(len(self.groups)), 2):
+            at = np.flatnonzero((self.codes == one) | (self.codes == other))  # so that no other group decides rounding
+            gaps = np.abs(self._functions[one, at[:-1]] - self._functions[other, at[:-1]])
+            areas[one, other] = areas[other, one] = (gaps * np.diff(self.values[at])).sum()
+        return areas
 
     @cached_property
     def distance_sums(self) -> DistanceSums:
@@ -119,12 +122,45 @@ class SortedScores:
         pairs is :math:`\sum_{a < b} |F_a - F_b| = \sum_k (2k - G - 1) \, F_{(k)}`. The distribution function of the
         barycenter is a median of theirs: :math:`\sum_a |F_a - \bar F| = \sum_k \mathrm{sign}(2k - G - 1) F_{(k)}`.
         """
-        ranked, to_everyone = group_areas(self.values, self.codes, self.masses, self.totals, self.separate)
+        if self._is_small:
+            above, gaps = self._functions[:-1] - self._functions[-1], np.diff(self.values)
+            ranked, to_everyone = (np.sort(above, axis=0) * gaps).sum(axis=1), (np.abs(above) * gaps).sum()
+        else:
+            ranked, to_everyone = group_areas(self.values, self.codes, self.masses, self.totals, self.separate)
         half = ranked.size // 2
         # Differences of the k-th highest and the k-th lowest; rounding errors must not make them negative.
         spread = np.maximum(ranked[::-1][:half] - ranked[:half], 0.0)
         coefficients = ranked.size - 1 - 2 * np.arange(half)
         return DistanceSums(float(spread.sum()), float(to_everyone), float(coefficients @ spread))
+
+    @property
+    def _is_small(self) -> bool:
+        n, n_groups = self.values.size, len(self.groups)
+        return n <= FEW_ROWS and n * n_groups**2 <= _MAX_OPERATIONS
+
+    @cached_property
+    def _functions(self) -> Floats:
+        """Each group's distribution function after every entry but the last, and everyone's."""
+        steps = np.zeros((self.totals.size, self.values.size))
+        masses = 1.0 if self.masses is None else self.masses
+        steps[self.codes, np.arange(self.values.size)] = masses
+        if not self.separate:
+            steps[-1] = masses
+        return np.cumsum(steps, axis=1)[:, :-1] / self.totals[:, None]
+
+    def ranked(self) -> SortedScores:
+        """Return the same entries with their mid-ranks among all rows in place of scores, as in `pooled_ranks`."""
+        ends = np.append(np.flatnonzero(self.values[1:] != self.values[:-1]) + 1, self.values.size)  # of ties
+        below: Floats = ends.astype(np.float64)
+        if self.separate or self.masses is not None:
+            masses = np.ones(self.values.size) if self.masses is None else self.masses
+            below = np.cumsum(masses * (self.codes == len(self.groups)) if self.separate else masses)[ends - 1]
+        ranks = np.append(0.0, below[:-1])
+        ranks += below
+        ranks /= 2.0 * below[-1]
+        return replace(
+            self, values=ranks if ends.size == self.values.size else np.repeat(ranks, np.diff(ends, prepend=0))
+        )
 
     def _sample(self, entries: Any) -> Sample:
         return Sample.from_sorted(self.values[entries], None if self.masses is None else self.masses[entries])
@@ -175,19 +211,28 @@ def _entries(groups: Groups) -> tuple[NDArray[Any], Ints | None]:
 
 
 def _sort_with_codes(values: Floats, codes: NDArray[Any], highest_code: int) -> tuple[Floats, NDArray[Any]]:
-    """Sort scores with their codes: in one sort of integers, where 64 bits suffice for both."""
-    lowest, highest = values.min(), values.max()
-    low, high = np.array([lowest or min(lowest_positive(read_only(values)), highest), highest]).view(np.uint64).tolist()
-    shift = highest_code.bit_length()
-    if lowest < 0.0 or (high - low + 1).bit_length() + shift > _KEY_BITS:
+    """Sort scores with their codes: in one sort of integers, where 63 bits suffice for both."""
+    keys = np.abs(values).view(np.int64)  # the bits of positive numbers ascend with them
+    low, high, shift = int(keys.min()), int(keys.max()), highest_code.bit_length()
+    has_zeros, is_signed = low == 0, bool(values.min() < 0.0)
+    low = int(keys.min(where=keys > 0, initial=high)) if has_zeros else low
+    if values.size <= FEW_ROWS or (high - low + 1).bit_length() + is_signed + shift > _KEY_BITS:
         order = np.argsort(values)
         return values[order], codes[order]
-    keys = np.empty(values.size, dtype=np.uint64)
-    pack_keys(read_only(values).view(np.uint64), codes, np.uint64(low), np.uint64(shift), keys)
+    base = np.int64(low - 1)
+    np.subtract(keys, base, out=keys, where=keys > 0 if has_zeros else True)  # from 1 for the lowest one; 0 for 0
+    if is_signed:
+        np.negative(keys, out=keys, where=values < 0.0)
+    keys <<= shift
+    keys |= codes
     keys.sort()
-    ordered_codes = np.empty_like(codes)
-    unpack_keys(keys, ordered_codes, np.uint64(low), np.uint64(shift))
-    return keys.view(np.float64), ordered_codes
+    ordered_codes = keys.astype(codes.dtype) & codes.dtype.type((1 << shift) - 1)
+    keys >>= shift
+    bits = np.abs(keys) if is_signed else keys
+    np.add(bits, base, out=bits, where=bits > 0 if has_zeros else True)
+    if is_signed:
+        bits |= keys & np.iinfo(np.int64).min
+    return bits.view(np.float64), ordered_codes
 
 
 # The unit in which distances between scores are measured.

@@ -14,11 +14,8 @@ from fairtransport.transport.kernels.line import (
     areas_between_groups,
     group_areas,
     level_positions,
-    lowest_positive,
     map_points,
     mean_quantiles,
-    pack_keys,
-    unpack_keys,
 )
 from fairtransport.transport.line import QuantileMap
 
@@ -172,19 +169,3 @@ def test_mean_quantiles(seed):
     assert np.all(np.diff(result) >= 0)
     # A mass that meets one value gets it to the last bit.
     assert np.array_equal(mean_quantiles(read_only(levels), read_only(levels), read_only(values)), values)
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.int32])
-@given(scores=arrays(np.float64, st.integers(1, 50), elements=st.floats(1e-9, 1) | st.sampled_from([0.0, -0.0, 1.0])))
-def test_keys_sort_scores_with_their_codes(kind, scores):
-    codes = (np.arange(scores.size) % 5).astype(kind)
-    lowest = min(lowest_positive(read_only(scores)), scores.max())
-    low, shift = np.array([lowest]).view(np.uint64)[0], np.uint64(3)
-    keys, result = np.empty(scores.size, np.uint64), np.empty_like(codes)
-    pack_keys(read_only(scores).view(np.uint64), codes, low, shift, keys)
-    keys.sort()
-    unpack_keys(keys, result, low, shift)
-    order = np.lexsort((codes, scores))
-    assert np.array_equal(keys.view(np.float64), scores[order])
-    assert np.array_equal(result, codes[order])
-    assert not np.signbit(keys.view(np.float64)).any()

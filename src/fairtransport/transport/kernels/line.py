@@ -310,39 +310,6 @@ def add_row_slopes(slopes, order, weights, factor, gradient):
         gradient[order[i]] += factor * area / total
 
 
-# A score and its group in one sortable integer.
-
-_SIGN = np.uint64(1 << 63)
-
-
-@cached_njit(nogil=True, error_model="numpy")
-def lowest_positive(values):
-    """Return the lowest of the values above 0; infinity where there is none."""
-    lowest = np.inf
-    for value in values:
-        if 0.0 < value < lowest:
-            lowest = value
-    return lowest
-
-
-@cached_njit(nogil=True, error_model="numpy")
-def pack_keys(bits, codes, lowest, shift, keys):
-    """Write the rank of each score among floats, from 1 for ``lowest`` and 0 for 0, with its code in the bits below."""
-    for i in range(bits.shape[0]):
-        rank = bits[i] - lowest + _ONE if _ZERO < bits[i] < _SIGN else _ZERO
-        keys[i] = (rank << shift) | np.uint64(codes[i])
-
-
-@cached_njit(nogil=True, error_model="numpy")
-def unpack_keys(keys, codes, lowest, shift):
-    """Undo `pack_keys`: the keys become the bits of scores, in place, and their codes go into ``codes``."""
-    mask = (_ONE << shift) - _ONE
-    for i in range(keys.shape[0]):
-        rank = keys[i] >> shift
-        codes[i] = keys[i] & mask
-        keys[i] = rank - _ONE + lowest if rank > _ZERO else _ZERO
-
-
 # Points sorted into buckets, so that each part of a large map is used while it is in the processor's cache.
 
 
