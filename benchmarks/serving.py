@@ -232,6 +232,30 @@ def steady(report, model, n_requests, rate):
                 break
 
 
+def keep_alive(report, model, n_requests):
+    """One client, one row: requests on one connection, and each on a connection of its own."""
+    bodies, _ = make_bodies(n_requests, np.random.default_rng(4), n_rows=1)
+
+    async def ask(port, *, kept):
+        client, times = Client(port), []
+        for body in bodies:
+            began = time.perf_counter()
+            await client.ask(body)
+            times.append(time.perf_counter() - began)
+            if not kept:
+                client.close()
+        client.close()
+        return times
+
+    with serve(model) as server:
+        asyncio.run(ask(server.port, kept=True))
+        times = {kept: 1e3 * np.median(asyncio.run(ask(server.port, kept=kept))) for kept in (True, False)}
+    report.note(
+        f"One client, {n_requests:,} requests of one row: median {times[True]:.1f} ms on one connection, "
+        f"{times[False]:.1f} ms with a connection for each ({_report.met(times[True] < times[False])}: no slower)."
+    )
+
+
 def memory(report, model, n_rows):
     bodies, _ = make_bodies(200, np.random.default_rng(3), n_rows=100)
     held = []
@@ -251,4 +275,5 @@ def run(report):
         make_model(model)
         rate = race(report, model, folder, n_requests, 10 if report.quick else 100)
         steady(report, model, n_requests // 5, rate)
+        keep_alive(report, model, n_requests // 10)
         memory(report, model, 40_000 if report.quick else 1_000_000)

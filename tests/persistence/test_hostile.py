@@ -2,18 +2,22 @@
 
 import contextlib
 import copy
+import functools
 import json
+import operator
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
+import fairtransport as ft
 from fairtransport.persistence import ModelFileError, pack_model, unpack_model
 from fairtransport.persistence._files import _model_of
 from fairtransport.storage import Container, pack_container, unpack_container
 
-from .models import fitted, forge, load_json
+from .models import fitted, forge, load_json, people
 
 pytestmark = pytest.mark.trust
 
@@ -184,6 +188,36 @@ def test_a_path_that_does_not_fit_is_refused(name, column, change):
 def test_figures_that_are_none_are_refused(field, value):
     with pytest.raises(ModelFileError):
         forge(fitted("COT")[0], lambda model, _: model["fitted"].update({field: value}))
+
+
+@functools.cache
+def blind():
+    X, y, group = people()
+    return ft.BlindRepairClassifier(LogisticRegression(), cv=2).fit(X, y, sensitive_features=group)
+
+
+@pytest.mark.parametrize("value", [1.7e308, -1.7e308, 5e-324])
+def test_numbers_whose_products_are_not_finite_are_refused_or_score(value):
+    """Every number of a blind repair in turn, and all of an array: what loads gives probabilities."""
+    model, X = blind(), people()[0][:20]
+    container = unpack_container(pack_model(model)[0], kind="model")
+    names = [name for name, array in container.arrays.items() if array.dtype.kind == "f"]
+    paths = [path for path in places(container.schema["model"]) if path and isinstance(at(container, path), float)]
+    changes = [lambda _, arrays, n=name: arrays.update({n: np.full_like(arrays[n], value)}) for name in names]
+    changes += [lambda model, _, p=path: model.update(put(model, p, value)) for path in paths]
+    refused = 0
+    for change in changes:
+        try:
+            scores = forge(model, change).predict_proba(X)
+        except ModelFileError:
+            refused += 1
+        else:
+            assert np.isfinite(scores).all()
+    assert 0 < refused < len(changes)
+
+
+def at(container, path):
+    return functools.reduce(operator.getitem, path, container.schema["model"])
 
 
 @pytest.mark.parametrize("change", [lambda images: images[::-1], lambda images: images - 1, lambda images: images + 0.5,

@@ -321,6 +321,37 @@ def test_bodies_that_are_held_are_bounded_and_small_requests_are_answered(files,
     assert asyncio.run(ask_all()) == [503, 200, 200, 200]
 
 
+def test_answers_that_are_not_read_are_bounded_in_bytes(files, rows, monkeypatch):
+    monkeypatch.setattr("fairtransport.serving.app._MAX_HELD", 1)
+    app = create_app(ServerSettings(files / "m.ft", max_bytes=2**15))
+    large, small = json.dumps([1] * 2000).encode(), json.dumps(rows[1][:1]).encode()  # an answer of 100 KB
+
+    async def status(body, *, read=None):
+        statuses = []
+
+        async def receive():
+            return {"type": "http.request", "body": body}
+
+        async def send(message):
+            statuses.append(message.get("status"))
+            if read is not None:
+                await read.wait()
+
+        headers = [(b"content-type", b"application/json")]
+        await app({"type": "http", "method": "POST", "path": "/score", "headers": headers}, receive, send)
+        return statuses[0]
+
+    async def ask_all():
+        read = asyncio.Event()
+        unread = asyncio.create_task(status(large, read=read))
+        await asyncio.sleep(0.5)
+        found = [await status(large), await status(small)]
+        read.set()
+        return [*found, await unread, await status(large)]
+
+    assert asyncio.run(ask_all()) == [503, 200, 200, 200]
+
+
 def test_no_value_is_logged_or_told(client, rows, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     served = client("table.ft")

@@ -61,7 +61,7 @@ def make_response(answer: Answer, file_format: str) -> Response:
 
 
 def _json(answer: Answer) -> str:
-    rejected = [{"row": row, "reason": reason} for row, reason in sorted(answer.reasons.items())]
+    rejected = [{"row": row, "reason": answer.reasons[row]} for row in sorted(answer.reasons)]
     lists = f'"scores":[{_elements(answer.scores_or_none())}],"rejected":[{_elements(rejected)}]'
     return f'{{"model":{json.dumps(answer.version)},{lists},"replaced":{_elements([answer.replaced])}}}'
 

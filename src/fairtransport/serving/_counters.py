@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,8 +80,8 @@ class RequestCounts:
 
     def add_answer(self, answer: Answer) -> None:
         self._sums[1] += answer.scores.size
-        for reason in answer.reasons.values():
-            self._by_reason[REASONS.index(reason.kind)] += 1.0
+        for reason, number in Counter(reason.kind for reason in answer.reasons.values()).items():
+            self._by_reason[REASONS.index(reason)] += number
         for kind, cells in answer.replaced.items():
             self._replaced[[*REPLACED].index(kind)] += sum(cells.values())
 

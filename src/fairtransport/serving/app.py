@@ -359,7 +359,7 @@ def _stream_metrics(report: Any) -> Iterator[Any]:
 _OPEN_PATHS = ("/healthz", "/readyz")
 _LOG = logging.getLogger("fairtransport.serving")
 _SMALL_ANSWER = 500  # rows
-_MAX_HELD = 8  # bodies of the largest size that are held at a time
+_MAX_HELD = 8  # bodies of the largest size whose memory bodies and unread answers may take
 _MAX_KEY = 200  # characters of an Idempotency-Key
 _ERROR_HEADERS = {
     405: {"Allow": "POST"},
@@ -482,7 +482,7 @@ class _ScoreEndpoint:
         self, scoring: FileScoring | AdjustedScoring, requests: RequestCounts, settings: ServerSettings
     ) -> None:
         self._scoring, self._requests, self._settings = scoring, requests, settings
-        self._held = 0  # bytes of bodies
+        self._held = 0  # bytes of bodies and answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; whatever happens, without any value of a row in a log or an error."""
@@ -497,7 +497,11 @@ class _ScoreEndpoint:
             _LOG.error("a request failed: %s", type(error).__name__)
             response = JSONResponse({"error": f"The server failed ({type(error).__name__})."}, 500)
         self._requests.add(response.status_code, time.perf_counter() - start)
-        await response(scope, receive, send)
+        self._held += len(response.body)
+        try:
+            await response(scope, receive, send)  # until it is read
+        finally:
+            self._held -= len(response.body)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] != "POST":
@@ -520,7 +524,13 @@ class _ScoreEndpoint:
             raise RequestError(504, f"Scoring took longer than {self._settings.timeout:g} seconds.") from None
         if answer.scores.size <= _SMALL_ANSWER:
             return make_response(answer, wanted)
-        return await in_worker(make_response, answer, wanted)
+        response = await in_worker(make_response, answer, wanted)
+        self._check_held()
+        return response
+
+    def _check_held(self) -> None:
+        if self._held > _MAX_HELD * self._settings.max_bytes:
+            raise RequestError(503, "The server has too many large requests and answers; try again.")
 
     async def _body(self, headers: dict[bytes, str], receive: Receive, parts: list[bytes]) -> bytes:
         most = self._settings.max_bytes
@@ -541,8 +551,8 @@ class _ScoreEndpoint:
                     self._held += len(message["body"])
                     if size > most:
                         raise too_large
-                    if size > SMALL_BODY and self._held > _MAX_HELD * most:
-                        raise RequestError(503, "The server has too many large requests; try again.")
+                    if size > SMALL_BODY:
+                        self._check_held()
         except TimeoutError:
             text = f"The body did not arrive within {self._settings.timeout:g} seconds."
             raise RequestError(408, text) from None

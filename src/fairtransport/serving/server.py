@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import multiprocessing
 import os
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("fairtransport.serving")
 _KEEP_ALIVE = 30  # seconds without a request after which a connection is closed
+_SWITCH = 2e-4  # seconds for which a thread that reads a large request may keep the event loop waiting
 _MIN_LIFE = 5.0  # seconds; a process that ends sooner is not replaced at once
 _MAX_EARLY_ENDS = 5  # of processes in a row, after which the server gives up
 
@@ -110,7 +112,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         if not self.should_exit:
-            limit = threading.Timer(self._grace, self._end_process)
+            limit = threading.Timer(self._grace - min(1.0, 0.1 * self._grace), self._end_process)
             limit.daemon = True
             limit.start()
         super().handle_exit(sig, frame)
@@ -124,6 +126,8 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            sys.setswitchinterval(_SWITCH)
+            gc.freeze()  # what has been loaded is not searched for garbage at each large request
             self._say_started()
 
     @contextlib.contextmanager

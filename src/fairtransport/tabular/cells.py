@@ -26,6 +26,7 @@ MAX_FURTHER_COLUMNS = 10_000
 
 _NUMBERS = frozenset({int, float})
 _NESTED = (dict, list)
+_NO_OBJECT = RowReason("not a JSON object", ReasonKind.NOT_READABLE)
 
 
 class UnreadableRowError(ValueError):
@@ -106,7 +107,7 @@ def _reason_against(row: Any, wanted: WantedColumns) -> RowReason | None:
     if isinstance(row, RowReason):
         return row
     if not isinstance(row, dict):
-        return RowReason("not a JSON object", ReasonKind.NOT_READABLE)
+        return _NO_OBJECT
     for name in wanted.needed:
         if name not in row:
             return RowReason(f"no column {name!r}", ReasonKind.MISSING_COLUMN)
@@ -203,13 +204,13 @@ def check_header(header: Sequence[str], wanted: WantedColumns) -> dict[str, int]
 
 def cells_of_fields(rows: Sequence[Any], n_fields: int, positions: dict[str, int]) -> RowCells:
     """Return the cells of rows that are lists of fields; a row may be a `RowReason` instead."""
-    rejected = {}
+    rejected, reasons = {}, dict[int, RowReason]()  # by the number of fields: many rows may have the same
     for n, row in enumerate(rows):
         if isinstance(row, RowReason):
             rejected[n] = row
         elif len(row) != n_fields:
             text = f"has {len(row)} fields; the header has {n_fields}"
-            rejected[n] = RowReason(text, ReasonKind.NOT_READABLE)
+            rejected[n] = reasons.setdefault(len(row), RowReason(text, ReasonKind.NOT_READABLE))
     kept = [row for n, row in enumerate(rows) if n not in rejected] if rejected else rows
     columns = {name: object_array([row[index] for row in kept]) for name, index in positions.items()}
     return RowCells(len(rows), columns, rejected)

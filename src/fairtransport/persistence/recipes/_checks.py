@@ -19,6 +19,9 @@ Check: TypeAlias = Callable[[Any], bool]
 MAX_COLUMNS = 1 << 20
 """Columns, or categories of a column: what a use of the model allocates for each row."""
 
+MOST = 1e300
+"""Largest number: sums of such numbers, and products with those of usual rows, are finite."""
+
 _MAX_WORD = 1000
 
 
@@ -83,8 +86,8 @@ def number_in(low: float, high: float) -> Check:
 
 
 def finite(value: Any) -> bool:
-    """Return whether this is a finite float."""
-    return isinstance(value, float) and bool(np.isfinite(value))
+    """Return whether this is a finite float, and not too large to be used."""
+    return isinstance(value, float) and abs(value) <= MOST
 
 
 def weight(value: Any) -> bool:
@@ -107,8 +110,8 @@ boolean = instance_of(bool)
 plain = instance_of((bool, int, float, str, type(None)))
 count = count_up_to(np.inf)
 share = number_in(0.0, 1.0)
-amount = number_in(0.0, 1e300)
-number = number_in(-1e300, 1e300)
+amount = number_in(0.0, MOST)
+number = number_in(-MOST, MOST)
 seed = or_none(count_up_to((1 << 32) - 1))
 names = any_of(list_of(text), tuple_of(text))
 
@@ -126,7 +129,7 @@ def array(
             return False
         if value.dtype.itemsize < 4 or (dtype is not None and value.dtype != dtype):
             return False
-        return bool((not finite or np.isfinite(value).all()) and (least is None or (value >= least).all()))
+        return bool((not finite or (np.abs(value) <= MOST).all()) and (least is None or (value >= least).all()))
 
     return check
 

@@ -15,7 +15,7 @@ from fairtransport.persistence._summaries import NO_CHANGE, Change, summarise_ma
 from fairtransport.persistence.recipes import _checks as check
 from fairtransport.persistence.recipes._registry import Recipe, ValueType, named_recipe, record, summarize_target
 from fairtransport.repair import BlindRepair, QuantileRepair
-from fairtransport.repair.blind.group_model import Calibration, GroupModelReport
+from fairtransport.repair.blind.group_model import MOST_LOGIT, Calibration, GroupModelReport
 from fairtransport.repair.blind.potentials import LOSSES, Cells, Potentials
 from fairtransport.repair.group_maps import resolve_range
 from fairtransport.repair.randomized_maps import RandomizedMaps
@@ -129,7 +129,7 @@ def _are_cells(cells: Cells) -> bool:
         and 0 < cells.groups.size <= _MOST_CELLS
         and cells.stratum_shares.shape == cells.priors.shape
         and all((one < most).all() for one, most in zip(of_cells, cells.priors.shape, strict=True))
-        and all((one > 0.0).all() for one in (cells.shares, cells.totals, cells.priors))
+        and all((one >= 1.0 / _MOST_SCORE).all() for one in (cells.shares, cells.totals, cells.priors))
     )
 
 
@@ -138,7 +138,14 @@ def _are_potentials(potentials: Potentials) -> bool:
     nodes = potentials.nodes
     inside = potentials.loss != "log" or (nodes[0] > 0.0 and nodes[-1] < 1.0)
     slopes = nodes.size >= 2 and potentials.slopes.shape[1] == nodes.size - 1
-    return bool(slopes and (np.diff(nodes) > 0.0).all() and inside)
+    usable = all((np.abs(one) <= _MOST_SCORE).all() for one in (nodes, potentials.slopes))
+    return bool(slopes and usable and (np.diff(nodes) > 0.0).all() and inside)
+
+
+def _is_calibration(one: Calibration) -> bool:
+    """Return whether there is an offset and a slope for each class, all within the bounds of the fit."""
+    largest = np.abs([one.factor, one.change, *one.offsets, *one.slopes]).max(initial=0.0)
+    return bool(one.slopes.size == one.offsets.size >= 2 and largest <= MOST_LOGIT)
 
 
 def _is_consistent_blind(model: Any) -> bool:
@@ -149,6 +156,7 @@ def _is_consistent_blind(model: Any) -> bool:
         n_strata == (1 if model.strata_ is None else len(model.strata_))
         and n_groups == len(model.groups_)
         and n_labels * n_groups == n_classes
+        and model.group_estimator_.n_features_in_ == model.estimator_.n_features_in_
         and len(model.potentials_.slopes) == len(cells)
         and (model.strata_ is not None or (cells.strata < 0).all())
         and (coded.dtype.kind in "iu" and coded.size and (coded >= 0).all() and (coded < n_classes).all())
@@ -161,6 +169,7 @@ def _is_consistent_blind_classifier(model: Any) -> bool:
 
 
 _MOST_CELLS = 1 << 20
+_MOST_SCORE = 1e100  # squares and products of three are finite
 _MAPS = check.tuple_of(check.instance_of(QuantileMap))
 _ROWS_OF_CELL = check.integers(1, least=0)
 
@@ -220,7 +229,7 @@ VALUE_TYPES = (
     record(
         "group_calibration",
         Calibration,
-        lambda calibration: calibration.slopes.size == calibration.offsets.size >= 2,
+        _is_calibration,
         **dict.fromkeys(("factor", "change", "center"), check.finite),
         **dict.fromkeys(("offsets", "slopes"), check.floats(1)),
         scale=check.weight,

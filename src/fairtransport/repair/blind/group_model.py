@@ -50,6 +50,7 @@ def _dense(X: Any) -> Any:
     return X.toarray() if sparse.issparse(X) else X
 
 
+MOST_LOGIT = 20.0  # of an offset or slope of the calibration
 _FLOOR = 1e-6  # least probability of a class before calibration
 _EDGE = 0.01  # beyond it, log-odds of predictions are constant
 _N_BINS = 10
@@ -141,7 +142,7 @@ def calibrate(probabilities: Floats, classes: Ints, predicted: Floats, weights: 
 
     found = minimize(
         loss, np.append([1.0, 0.0], np.zeros(2 * n_classes)), jac=True, method="L-BFGS-B",
-        bounds=[(0.0, 3.0), (-1.0, 1.0), *[(-20.0, 20.0)] * (2 * n_classes)],
+        bounds=[(0.0, 3.0), (-1.0, 1.0), *[(-MOST_LOGIT, MOST_LOGIT)] * (2 * n_classes)],
     )  # fmt: skip
     (factor, change), (offsets, slopes) = found.x[:2], found.x[2:].reshape(2, n_classes)
     return Calibration(float(factor), offsets, float(change), slopes, center, scale)
