@@ -114,6 +114,10 @@ async def _ask(port, bodies, pause):
     return np.array(latencies), sum(status != 200 for status in statuses)
 
 
+async def _ask_all(port, bodies, n_clients=8):
+    await asyncio.gather(*(_ask(port, bodies, 0.0) for _ in range(n_clients)))
+
+
 def largest(pid):
     """Largest resident memory of a process so far, in MiB."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -144,7 +148,7 @@ def run(report):
                 time.sleep(10.0)
                 beside, errors = asyncio.run(_ask(server.port, measured, 0.01))
                 while answered(server.port) < n_requests:
-                    asyncio.run(_ask(server.port, asked * 5, 0.0))
+                    asyncio.run(_ask_all(server.port, asked))
                 total, most = answered(server.port), largest(server.pid)
                 began = time.perf_counter()
                 server.send_signal(signal.SIGTERM)

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from starlette.responses import Response
 
-from fairtransport.serving._answers import Answer
+from fairtransport.serving._answers import Answer, respond
 from fairtransport.serving._counters import RequestCounts, ScoreCounts
 from fairtransport.serving._models import ServedModel
 from fairtransport.serving.bodies import SMALL_BODY, RequestError, in_worker, read_rows
@@ -198,8 +199,11 @@ class AdjustedScoring:
     def snapshot(self) -> dict[str, Any]:
         return self._adjuster.snapshot()
 
-    async def score(self, body: bytes, file_format: str, key: str | None) -> Answer:
-        """Return the scores of the rows of a body, once they are stored."""
+    async def score(self, body: bytes, file_format: str, wanted: str, key: str | None) -> Response:
+        """Return the response with the scores of the rows of a body, once they are stored."""
+        return await respond(await self._answer(body, file_format, key), wanted)
+
+    async def _answer(self, body: bytes, file_format: str, key: str | None) -> Answer:
         check = zlib.crc32(body)
         if key is not None:
             earlier = self._earlier(key, check)

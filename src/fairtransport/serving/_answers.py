@@ -6,8 +6,9 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from starlette.responses import Response
 
 from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
-from fairtransport.serving.bodies import FORMATS, RequestError
+from fairtransport.serving.bodies import FORMATS, RequestError, in_worker
 from fairtransport.tabular.rows import RowReason
+
+_SMALL_ANSWER = 500  # rows
 
 
 @dataclass(frozen=True)
@@ -60,15 +63,23 @@ def make_response(answer: Answer, file_format: str) -> Response:
     return Response(_WRITERS[file_format](answer), headers=headers, media_type=media_type)
 
 
+async def respond(answer: Answer, file_format: str) -> Response:
+    """Return the response, a large one from a thread."""
+    if answer.scores.size <= _SMALL_ANSWER:
+        return make_response(answer, file_format)
+    return await in_worker(make_response, answer, file_format)
+
+
 def _json(answer: Answer) -> str:
-    rejected = [{"row": row, "reason": answer.reasons[row]} for row in sorted(answer.reasons)]
+    rejected = ({"row": row, "reason": answer.reasons[row]} for row in sorted(answer.reasons))
     lists = f'"scores":[{_elements(answer.scores_or_none())}],"rejected":[{_elements(rejected)}]'
     return f'{{"model":{json.dumps(answer.version)},{lists},"replaced":{_elements([answer.replaced])}}}'
 
 
-def _elements(values: list[Any]) -> str:
+def _elements(values: Iterable[Any]) -> str:
     """Return the elements of a JSON list, encoded in parts, so that other threads run meanwhile."""
-    parts = (values[start : start + 1000] for start in range(0, len(values), 1000))
+    values = iter(values)
+    parts = iter(lambda: [*islice(values, 1000)], [])
     return ",".join(json.dumps(part, allow_nan=False, separators=(",", ":"))[1:-1] for part in parts)
 
 

@@ -32,7 +32,7 @@ from fairtransport._arrays import Floats
 from fairtransport._validation import describe_error
 from fairtransport.report.style.web_pages import base_style
 from fairtransport.serving._adjusting import AdjustedScoring
-from fairtransport.serving._answers import Answer, answer_format, make_response
+from fairtransport.serving._answers import Answer, answer_format, make_response, respond
 from fairtransport.serving._counters import LATENCY_BOUNDS, REASONS, STATUSES, RequestCounts, ScoreCounts, SharedCounts
 from fairtransport.serving._models import ServedModel
 from fairtransport.serving.bodies import FORMATS, SMALL_BODY, RequestError, in_worker, read_rows
@@ -177,12 +177,12 @@ class FileScoring:
         self._failure = None
         return changed
 
-    async def score(self, body: bytes, file_format: str, key: str | None) -> Answer:  # noqa: ARG002 - nothing to repeat
-        """Return the scores of the rows of a body."""
+    async def score(self, body: bytes, file_format: str, wanted: str, key: str | None) -> Response:  # noqa: ARG002
+        """Return the response with the scores of the rows of a body; there is no answer to repeat."""
         if len(body) <= SMALL_BODY:
             with contextlib.suppress(TooManyFailuresError):  # rows that the model cannot score are searched in a thread
-                return self._score(body, file_format, search=False)
-        return await in_worker(self._score, body, file_format)
+                return await respond(self._score(body, file_format, search=False), wanted)
+        return await in_worker(lambda: make_response(self._score(body, file_format), wanted))
 
     def _score(self, body: bytes, file_format: str, *, search: bool = True) -> Answer:
         model, counts = self.served
@@ -358,7 +358,6 @@ def _stream_metrics(report: Any) -> Iterator[Any]:
 
 _OPEN_PATHS = ("/healthz", "/readyz")
 _LOG = logging.getLogger("fairtransport.serving")
-_SMALL_ANSWER = 500  # rows
 _MAX_HELD = 8  # bodies of the largest size whose memory bodies and unread answers may take
 _MAX_KEY = 200  # characters of an Idempotency-Key
 _ERROR_HEADERS = {
@@ -497,11 +496,11 @@ class _ScoreEndpoint:
             _LOG.error("a request failed: %s", type(error).__name__)
             response = JSONResponse({"error": f"The server failed ({type(error).__name__})."}, 500)
         self._requests.add(response.status_code, time.perf_counter() - start)
-        self._held += len(response.body)
+        self._held += 2 * len(response.body)  # the connection has a copy of what is not sent yet
         try:
-            await response(scope, receive, send)  # until it is read
+            await response(scope, receive, send)
         finally:
-            self._held -= len(response.body)
+            self._held -= 2 * len(response.body)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] != "POST":
@@ -519,13 +518,11 @@ class _ScoreEndpoint:
     async def _respond(self, body: bytes, file_format: str, key: str | None, wanted: str) -> Response:
         try:
             async with asyncio.timeout(self._settings.timeout):
-                answer = await self._scoring.score(body, file_format, key)
+                response = await self._scoring.score(body, file_format, wanted, key)
         except TimeoutError:
             raise RequestError(504, f"Scoring took longer than {self._settings.timeout:g} seconds.") from None
-        if answer.scores.size <= _SMALL_ANSWER:
-            return make_response(answer, wanted)
-        response = await in_worker(make_response, answer, wanted)
-        self._check_held()
+        if len(response.body) > SMALL_BODY:
+            self._check_held()
         return response
 
     def _check_held(self) -> None:
@@ -556,7 +553,8 @@ class _ScoreEndpoint:
         except TimeoutError:
             text = f"The body did not arrive within {self._settings.timeout:g} seconds."
             raise RequestError(408, text) from None
-        return b"".join(parts)
+        parts[:] = [b"".join(parts)]  # without a second copy
+        return parts[0]
 
 
 def _body_format(headers: dict[bytes, str]) -> str:
