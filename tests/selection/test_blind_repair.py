@@ -57,7 +57,7 @@ def test_amounts_and_slacks_fit_the_models_once():
     ],
 )
 def test_strata_are_passed_to_predictions(estimator):
-    X, y, group, _ = people(500)
+    X, y, group, _ = people(2000)
     strata = {"score": X[:, 1]}  # a column of numbers is cut once, for all folds
     curve = ft.frontier(
         estimator, X, y, sensitive_features=group, strata=strata, amounts=[0.0, 1.0], cv=2, random_state=0

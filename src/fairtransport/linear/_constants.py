@@ -18,6 +18,7 @@ SHIFT_ROWS = 30.0  # against a shift or stretch, for groups of a handful of rows
 
 # The path of weights.
 COARSE_TOLERANCE = 20.0  # times that of the final fit
+COARSE_DECREASE = 3e-3  # relative decrease of the objective at which a coarse fit ends, in units of its tolerance
 COARSE_ROWS = 200  # of a group for each column, and for 20 columns at least: enough to choose a weight
 MIN_CELL_ROWS = 200  # of a group with one label and stratum, which are kept in any case
 FLEXIBLE_ROWS = 20  # for each column; with fewer, metrics of the training rows are too good and are cross-fitted
@@ -30,6 +31,9 @@ SATURATED = 0.01  # least curvature of a row: saturated scores have none here, b
 LEAST_CURVATURE = 1e-4  # of the largest, for directions without information
 HESSIAN_ROWS = 5_000  # or ten for each column: enough for a preconditioner
 MAX_WHITENED = 1000  # columns; with more, a matrix costs more than it saves
+LEAST_DECREASE = (
+    1e-3  # the same of a final fit: 3e-7, a third of the evaluations of 3e-8, same error and disparity to .001
+)
 CORRECTIONS, LINE_SEARCHES = 20, 40  # of scipy's solver
 
 # The stochastic algorithm.

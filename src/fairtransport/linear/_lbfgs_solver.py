@@ -240,10 +240,11 @@ class LbfgsSolver:
         unit: float,
         tol: float,
         max_iter: int,
+        least_decrease: float = 1e-4,
         factors: list[Floats] | None = None,
     ) -> None:
         self.problem, self.penalty, self.comparisons, self.unit = problem, penalty, comparisons, unit
-        self.chance, self.tol, self.max_iter = chance, tol, max_iter
+        self.chance, self.tol, self.max_iter, self.least_decrease = chance, tol, max_iter, least_decrease
         self.factors = problem.whitening(initial) if factors is None else factors
         self._last: tuple[float, float] = (0.0, 0.0)
 
@@ -271,7 +272,7 @@ class LbfgsSolver:
             callback=after,
             options={
                 "maxiter": self.max_iter, "maxfun": 2 * self.max_iter + 10, "maxcor": CORRECTIONS,
-                "gtol": self.tol, "ftol": 1e-4 * self.tol, "maxls": LINE_SEARCHES,
+                "gtol": self.tol, "ftol": self.least_decrease * self.tol, "maxls": LINE_SEARCHES,
             },
         )  # fmt: skip
         parameters = start + unwhiten(self.factors, solution.x.reshape(self.problem.shape))

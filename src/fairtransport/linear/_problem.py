@@ -27,10 +27,12 @@ from fairtransport.criteria.penalty import ChanceTerm, DiscretePenalty, Transpor
 from fairtransport.groups import Groups
 from fairtransport.linear._constants import (
     CHECKED_ROWS,
+    COARSE_DECREASE,
     COARSE_ROWS,
     COARSE_TOLERANCE,
     FILLED_SHARE,
     FLEXIBLE_ROWS,
+    LEAST_DECREASE,
     MIN_CELL_ROWS,
 )
 from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem, canonical_order, penalty_net_of_chance
@@ -329,11 +331,11 @@ class ParityProblem:
         self, coarse: tuple[LinearProblem, Comparisons, Floats] | None = None, factors: list[Floats] | None = None
     ) -> LbfgsSolver:
         """Return the solver of the final fit; or a coarse one of some rows, for fits that others start from."""
-        options, tol = self.options, self.options.tol
+        options, tol, least_decrease = self.options, self.options.tol, LEAST_DECREASE
         loss, comparisons, start, penalty = self.loss, self.comparisons.penalised, self.start, self.penalty
         if coarse is not None:
             (loss, comparisons, start), penalty = coarse, options.distance.penalty(options.scale)
-            tol *= COARSE_TOLERANCE
+            tol, least_decrease = COARSE_TOLERANCE * tol, COARSE_DECREASE
         return LbfgsSolver(
             loss,
             penalty,
@@ -343,6 +345,7 @@ class ParityProblem:
             unit=self.unit,
             tol=tol,
             max_iter=options.max_iter,
+            least_decrease=least_decrease,
             factors=factors,
         )
 

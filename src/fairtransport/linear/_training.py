@@ -520,11 +520,14 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
     evaluator = ScoreEvaluator(response, data.outcomes, data.shares, prepared.comparisons, initial_scores)
     metrics, figures = evaluator.evaluate(scores), metrics_before_and_after(evaluator, scores)
     losses = notices_of_losses(metrics.information_kept, figures, metrics.excess, response)
-    outcome = f"{run.outcome}; {losses.text}" if losses.text else run.outcome
-    parity = trainer.objective.parity
+    outcome = Notice(f"{run.outcome}; {losses.text}" if losses.text else run.outcome, losses.warnings)
+    parity, kept = trainer.objective.parity, metrics.information_kept
     if parity == 0.0 < weight:
-        outcome = within_chance(run.outcome)
+        outcome = Notice(within_chance(run.outcome), losses.warnings)
         parity = parity_without_disparity(weight, evaluator.information, options, len(data.groups))
+    elif prepared.comparisons.strata.compared[0].stratum is None:
+        change = evaluated_change(evaluator, scores, is_full=False, rows=TRAINED_ON, min_size=options.groups.min_size)
+        outcome, kept = describe_change(outcome, change, "Training for parity", ""), change.information_kept
     groups = Groups.from_spec(data.groups.to_spec())
     return _make_result(
         data, options, prepared.initial,
@@ -535,11 +538,11 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
         initial_scores=initial_scores,
         factors=(parity, trainer.objective.anchor),
         duals=None if trainer.objective.dual is None else Duals(run.features, run.duals, run.target_duals, groups),
-        outcome=describe_criterion(Notice(outcome, losses.warnings), options.criterion, prepared.comparisons.strata),
+        outcome=describe_criterion(outcome, options.criterion, prepared.comparisons.strata),
         path=partial(empty_path, response),
         parity_weight_=weight,
         n_iter_=run.n_updates,
-        information_kept_=metrics.information_kept,
+        information_kept_=kept,
         before_after_=figures,
         history_=run.history,
     )  # fmt: skip
