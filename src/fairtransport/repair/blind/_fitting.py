@@ -50,14 +50,14 @@ from fairtransport.repair.blind.potentials import LOSSES, Cells, Potentials, mak
 from fairtransport.repair.blind.settings import BlindRepair
 from fairtransport.repair.group_checks import separate_groups, stratum_codes
 from fairtransport.strata import Strata, count_ranges, make_strata
-from fairtransport.training.outcome import FITTED_NOISE, HeldOutChange, held_out_change
+from fairtransport.training.outcome import FITTED_NOISE, HeldOutChange, held_out_change, parity_evidence
 from fairtransport.training.weight_path import MIN_INFORMATION
 from fairtransport.transport.line import Sample
 
 # The dual problem of blind repair: out-of-fold predictions, the slack of a limit, and held-out disparities.
 
-_SHUFFLES = 20  # permutations for the noise floor
 _MOST_SOLUTIONS = 7  # of the search for a slack
+_HALVES_TOL = 1e-7  # of the dual of half of the rows, which is solved to see what new rows show
 _NO_LIMIT = 0.5  # a slack at which hardly anything is moved
 _WIDER, _MOST_WIDER = 2.0, 6  # steps of an automatic slack to where half of what the model explains is kept
 _EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
@@ -83,10 +83,12 @@ class Problem:
     def nodes(self) -> Floats:
         return score_nodes(self.predicted, self.weights, loss=self.loss, low=self.low, high=self.high)
 
-    def solve(self, slack: Floats, start: Potentials | None, rows: Ints | slice = slice(None)) -> Potentials:
+    def solve(
+        self, slack: Floats, start: Potentials | None, rows: Ints | slice = slice(None), **options: float
+    ) -> Potentials:
         return solve_potentials(
             self.predicted[rows], self.contrasts[rows], self.nodes, slack=slack, centering=self.centering,
-            loss=self.loss, weights=None if self.weights is None else self.weights[rows], start=start,
+            loss=self.loss, weights=None if self.weights is None else self.weights[rows], start=start, **options,
         )  # fmt: skip
 
     def moved(self, potentials: Potentials, rows: Ints | slice = slice(None)) -> Floats:
@@ -101,10 +103,6 @@ class Problem:
     def disparity(self, scores: Floats) -> float:
         """Return the mean distance between the pairs, by weight."""
         return float(_EXACT.value_and_gradient(scores, self.pairs).value / self.pairs.weights.sum())
-
-    def noise_floor(self, scores: Floats, rng: np.random.Generator) -> float:
-        shuffled = [_EXACT.value_and_gradient(scores, self.pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
-        return float(np.mean(shuffled) / self.pairs.weights.sum())
 
     def choose(
         self, slack: Any, limit: float | None, start: Potentials | None = None
@@ -139,7 +137,8 @@ class Problem:
         """Return repaired predictions, each half of the rows with potentials from the other half."""
         scores = np.empty(self.predicted.size)
         for rows, others in ((np.flatnonzero(half == one), np.flatnonzero(half != one)) for one in (0, 1)):
-            part = self.solve(slack, potentials, others) if potentials.slopes.any() else potentials
+            # From nothing: potentials of all rows know those that are held out.
+            part = self.solve(slack, None, others, tol=_HALVES_TOL) if potentials.slopes.any() else potentials
             scores[rows] = self.moved(part, rows)
         return scores
 
@@ -464,7 +463,7 @@ class CrossFit:
             n_rows=problem.predicted.size, n_groups=len(self.groups), information=self.information,
             calibration_error=self.calibration_error, disparity_before=problem.disparity(problem.predicted),
             disparity=problem.disparity(held_out), is_predictable=self.is_predictable,
-            noise_floor=problem.noise_floor(held_out, np.random.default_rng(self.seed)),
+            noise_floor=parity_evidence(held_out, problem.pairs).floor,
             information_kept=change.information_kept,
         )  # fmt: skip
         return Solution(potentials, report, reached, change, is_widened and not change.is_undone)

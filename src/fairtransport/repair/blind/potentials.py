@@ -19,6 +19,7 @@ _TEMPERATURE = {"squared": 1e-3, "log": 1e-3, "zero_one": 1e-2}  # relative to t
 _SMOOTHING = 0.02  # slopes below it cost quadratically, relative to their unit
 _RIDGE = 1e-6
 _CHUNK = 1024  # rows at a time: their costs stay in the processor's cache
+_NEGLIGIBLE = -36.0  # logarithm of a share that rounding would lose beside the largest
 _EDGE = 1e-3  # nearest a node comes to 0 or 1 where the loss is logarithmic
 
 
@@ -84,6 +85,7 @@ def solve_potentials(
     weights: Floats | None = None,
     start: Potentials | None = None,
     max_iter: int = 300,
+    tol: float = 3e-9,
 ) -> Potentials:
     r"""Return the potentials at which the loss is least and cells are alike up to a slack.
 
@@ -105,29 +107,40 @@ def solve_potentials(
     mean = float(masses @ score)
     spread = max(float(np.sqrt(masses @ (score - mean) ** 2)), 1e-12)
     unit = spread**2 if loss != "log" else max(float(masses @ _loss(score, np.full(1, mean), loss)), 1e-12)
-    costs = _loss(score[:, None], nodes[None, :], loss) / unit
     temperature = _TEMPERATURE[loss]
+    # A loss is linear in the prediction, but for a term that no score changes; squares are those of differences to the
+    # mean, so that units of y do not matter.
+    if loss == "log":
+        center, constant, (steepness, fixed) = 0.0, 0.0, _log_loss(nodes)
+    else:
+        center, constant, steepness, fixed = mean, spread**2, -2.0 * (nodes - mean), (nodes - mean) ** 2
+    costs = np.vstack((steepness, fixed)) / unit
     if nodes.size > 2:  # nodes count by the range that they stand for
         stands_for = 0.5 * (np.append(widths, 0.0) + np.append(0.0, widths))
-        costs -= temperature * np.log(stands_for / stands_for.mean())
+        costs[1] -= temperature * np.log(stands_for / stands_for.mean())
     lengths = widths / spread
     shape = (contrasts.shape[1], widths.size)
     step = 1.0 / np.sqrt(lengths.mean())  # of the unknowns, so that their curvature is about 1
+    chunks = [
+        (np.vstack((contrasts[part].T, score[part] - center, np.ones(score[part].size))), contrasts[part], masses[part])
+        for part in _chunks(score.size)
+    ]
 
     def negative_dual(unknowns: Floats) -> tuple[float, Floats]:
         slopes = centering @ (step * unknowns.reshape(shape))
-        potentials = _integrate(slopes, lengths)
-        value, gradient = 0.0, np.zeros_like(potentials)
-        for part in _chunks(score.size):
-            total = costs[part] + contrasts[part] @ potentials
-            least = total.min(axis=1)
-            total -= least[:, None]
-            total *= -1.0 / temperature
-            np.exp(total, out=total)
-            sums = total.sum(axis=1)
-            value += float(masses[part] @ (least - temperature * np.log(sums)))
-            total *= (masses[part] / sums)[:, None]
-            gradient += contrasts[part].T @ total
+        table = np.vstack((_integrate(slopes, lengths), costs)).T / -temperature
+        value, gradient = constant / unit, np.zeros((shape[0], nodes.size))
+        for columns, of_cells, mass in chunks:
+            total = table @ columns
+            most = total.max(axis=0)
+            total -= most
+            near = np.flatnonzero(total > _NEGLIGIBLE)
+            shares = np.zeros(total.size)
+            shares[near] = np.exp(total.ravel()[near])
+            total = shares.reshape(total.shape)
+            sums = total.sum(axis=0)
+            value -= temperature * float(mass @ (most + np.log(sums)))
+            gradient += (total @ (of_cells * (mass / sums)[:, None])).T
         above = np.cumsum(gradient[:, ::-1], axis=1)[:, -2::-1]  # differences between shares above each node
         rounded = np.sqrt(slopes**2 + _SMOOTHING**2)
         left = slack[:, None] * lengths
@@ -138,7 +151,7 @@ def solve_potentials(
     first = np.zeros(shape) if start is None else start.slopes * (spread / unit)
     found = minimize(
         negative_dual, first.ravel() / step, jac=True, method="L-BFGS-B",
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": 3e-9, "gtol": 1e-6},
+        options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 1e-6},
     )  # fmt: skip
     return Potentials(nodes, centering @ (step * found.x.reshape(shape)) * (unit / spread), loss)
 
@@ -151,7 +164,13 @@ def _loss(prediction: Floats, score: Floats, loss: str) -> Floats:
     """Return the expected loss of a score where the label has this expectation, up to a constant."""
     if loss != "log":
         return (prediction - score) ** 2
-    return -prediction * np.log(score) - (1.0 - prediction) * np.log1p(-score)
+    steepness, fixed = _log_loss(score)
+    return prediction * steepness + fixed
+
+
+def _log_loss(score: Floats) -> tuple[Floats, Floats]:
+    """Return the logarithmic loss of a score as a linear function of the prediction."""
+    return np.log1p(-score) - np.log(score), -np.log1p(-score)
 
 
 def _minimizer(prediction: Floats, slope: Floats, loss: str) -> Floats:
