@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -19,6 +20,8 @@ from fairtransport._sklearn import RowScoring, fitted_summary_html, last_step, n
 from fairtransport.criteria import Criterion
 from fairtransport.criteria.criterion import criterion_name
 from fairtransport.groups import GroupPolicy
+
+_ROWS_OF_WEIGHT = 50  # rows for each weight of a linear model, from which its scores are as those of new rows
 
 
 class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
@@ -150,3 +153,13 @@ def weight_options(model: Any, weights: Floats | None, remedy: str) -> dict[str,
     if not has_fit_parameter(last, "sample_weight"):
         raise ValueError(f"{type(last).__name__} cannot be fitted with sample_weight{remedy}")
     return {f"{prefix}sample_weight": weights}
+
+
+def cannot_memorise(model: Any, n_rows: int) -> bool:
+    """Return whether a fitted model has too few weights to know its rows: linear, and after steps that see no y."""
+    steps = []
+    while isinstance(model, Pipeline):
+        steps += [step for _, step in model.steps[:-1]]
+        model = model.steps[-1][1]
+    blind = not any(get_tags(step).target_tags.required for step in steps if hasattr(step, "fit"))
+    return blind and hasattr(model, "coef_") and np.size(model.coef_) * _ROWS_OF_WEIGHT <= n_rows

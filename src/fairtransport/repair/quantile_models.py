@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.model_selection import PredefinedSplit, check_cv
-from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._arrays import Floats, Ints
@@ -31,13 +29,12 @@ from fairtransport._sklearn import (
 from fairtransport._validation import check_count, check_length, check_real, check_weights
 from fairtransport.criteria.criterion import criterion_name, needs_labels, resolve_criterion
 from fairtransport.groups import Groups, check_policy
-from fairtransport.repair._repaired_model import RepairedModel, is_fitted, weight_options
+from fairtransport.repair._repaired_model import RepairedModel, cannot_memorise, is_fitted, weight_options
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
 from fairtransport.training.outcome import FITTED_NOISE, held_out_change
 
 _FOLDS = 5
-_ROWS_OF_WEIGHT = 50  # rows for each weight of a linear model, from which its scores are as those of new rows
 
 
 class _QuantileRepairModel(RepairedModel):
@@ -502,7 +499,7 @@ def _fit_and_score(
         scores = model_scores(model, X)
         if automatic:
             fewest = int(np.unique(y, return_counts=True)[1].min()) if classifies else y.size
-            cv = None if fewest < 2 or _cannot_memorise(model, y.size) else min(_FOLDS, fewest)
+            cv = None if fewest < 2 or cannot_memorise(model, y.size) else min(_FOLDS, fewest)
         if cv is None or np.ptp(scores) == 0:  # of a constant, parts may differ
             return model, scores, None
         if isinstance(cv, (int, np.integer)):
@@ -520,13 +517,3 @@ def _fit_and_score(
     if not (times == 1).all():
         raise ValueError("cv must hold out every row once: its splits have to be a partition of the rows.")
     return model, scores, half if half.any() else None
-
-
-def _cannot_memorise(model: Any, n_rows: int) -> bool:
-    """Return whether a fitted model has too few weights to know its rows: linear, and after steps that see no y."""
-    steps = []
-    while isinstance(model, Pipeline):
-        steps += [step for _, step in model.steps[:-1]]
-        model = model.steps[-1][1]
-    blind = not any(get_tags(step).target_tags.required for step in steps if hasattr(step, "fit"))
-    return blind and hasattr(model, "coef_") and np.size(model.coef_) * _ROWS_OF_WEIGHT <= n_rows

@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import assert_all_finite, get_tags
 
 from fairtransport._arrays import Bools, Floats, Ints
@@ -36,7 +37,7 @@ from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import as_criterion, needs_labels, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import Groups, check_policy
-from fairtransport.repair._repaired_model import weight_options
+from fairtransport.repair._repaired_model import cannot_memorise, weight_options
 from fairtransport.repair.blind.group_model import (
     Calibration,
     GroupModelReport,
@@ -192,22 +193,33 @@ def cross_fit(
 ) -> tuple[Any, Floats]:
     """Return the model fitted on all rows, and predictions of each row by models that have not seen it."""
     use = np.ones(len(target), dtype=bool) if rows is None else rows
-    total, times = None, np.zeros(len(target))
-    for fold in folds:
-        training = fold.training[use[fold.training]]
-        model = _fit(clone(estimator), take_rows(X, training), target[training], _take(weights, training))
-        part = predict(model, take_rows(X, fold.held_out))
-        total = np.zeros((len(target), *part.shape[1:])) if total is None else total
-        total[fold.held_out] += part
-        times[fold.held_out] += 1
     everyone = np.flatnonzero(use)
     features = X if use.all() else take_rows(X, everyone)
     model = _fit(clone(estimator), features, target[everyone], _take(weights, everyone))
+    total, times = None, np.zeros(len(target))
+    for fold in folds:
+        training = fold.training[use[fold.training]]
+        part = _started(clone(estimator), model, target[training])
+        part = _fit(part, take_rows(X, training), target[training], _take(weights, training))
+        predicted = predict(part, take_rows(X, fold.held_out))
+        total = np.zeros((len(target), *predicted.shape[1:])) if total is None else total
+        total[fold.held_out] += predicted
+        times[fold.held_out] += 1
     if isinstance(model, FrozenEstimator):
         model = model.estimator
     assert total is not None
     with np.errstate(invalid="ignore"):
         return model, total / times.reshape(-1, *[1] * (total.ndim - 1))
+
+
+def _started(part: Any, model: Any, target: NDArray[Any]) -> Any:
+    """Let the logistic regression of a fold start from that of all rows, where that cannot know single rows."""
+    last, fitted = last_step(part)[1], last_step(model)[1]
+    few_weights = type(last) is LogisticRegression and cannot_memorise(model, target.size)
+    if few_weights and np.array_equal(np.unique(target), fitted.classes_):
+        last.set_params(warm_start=True)
+        last.coef_, last.intercept_ = fitted.coef_.copy(), fitted.intercept_.copy()
+    return part
 
 
 def _fit(model: Any, X: Any, target: NDArray[Any], weights: Floats | None) -> Any:
@@ -497,7 +509,7 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     base, predicted = cross_fit(model.estimator, rows.X, rows.target, folds, predictions, weights=rows.weights)
     group_estimator = model.group_estimator
     if group_estimator is None:
-        group_estimator = default_group_estimator(model.estimator, rows.target.size, repair.random_state)
+        group_estimator = default_group_estimator(base, rows.X, repair.random_state)
     group_model, shown = cross_fit(
         group_estimator, rows.X, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
         rows=rows.known, weights=rows.weights,

@@ -11,10 +11,12 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, logit, softmax
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fairtransport._arrays import Floats, Ints
-from fairtransport._sklearn import few_threads
+from fairtransport._sklearn import as_features, few_threads, last_step, n_rows, take_rows
 
 # Histogram gradient boosting of scikit-learn that takes sparse matrices, too, such as encoders return.
 
@@ -58,16 +60,21 @@ _MOST_DEVIATIONS = 3.0  # of a prediction from the mean, in standard deviations
 _MANY_ROWS = 10_000  # with fewer, trees of more than a few leaves tell less about the groups of new rows
 
 
-def default_group_estimator(estimator: Any, n_rows: int, random_state: int | None) -> Any:
-    """Return gradient boosting, after the same preprocessing as the model where that is a pipeline."""
+def default_group_estimator(base: Any, X: Any, random_state: int | None) -> Any:
+    """Return logistic regression beside a linear model and gradient boosting beside others, after its preprocessing."""
+    steps = []
+    if isinstance(base, Pipeline) and len(base.steps) > 1:
+        steps = [(name, clone(step)) for name, step in base.steps[:-1]]
+    if hasattr(last_step(base)[1], "coef_"):
+        shown = take_rows(X, np.arange(1))
+        shown = base[:-1].transform(as_features(shown)) if steps else shown
+        scaler = StandardScaler(with_mean=not sparse.issparse(shown))
+        return Pipeline([*steps, ("scale", scaler), ("groups", LogisticRegression(C=0.1, tol=1e-3, max_iter=1000))])
     trees = DenseBoostingClassifier(
-        max_iter=100, max_leaf_nodes=15 if n_rows >= _MANY_ROWS else 4, max_features=0.5, max_bins=64,
+        max_iter=100, max_leaf_nodes=15 if n_rows(X) >= _MANY_ROWS else 4, max_features=0.5, max_bins=64,
         l2_regularization=1.0, early_stopping=False, random_state=random_state,
     )  # fmt: skip
-    if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
-        steps = [(name, clone(step)) for name, step in estimator.steps[:-1]]
-        return Pipeline([*steps, (estimator.steps[-1][0], trees)])
-    return trees
+    return Pipeline([*steps, ("groups", trees)]) if steps else trees
 
 
 @dataclass(frozen=True, eq=False)
