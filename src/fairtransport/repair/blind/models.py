@@ -152,8 +152,8 @@ class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
         :class:`sklearn.frozen.FrozenEstimator` to keep it, and fit the repair on rows that it has not seen.
     group_estimator : classifier, optional
         A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
-        default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
-        same preprocessing.
+        default logistic regression of scaled columns where ``estimator`` is linear (has ``coef_``), else gradient
+        boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the same preprocessing.
     repair : BlindRepair, optional
         Criterion, loss, limit on the disparity, groups and seed; the default ones when omitted.
     slack : "auto" or float, default="auto"
@@ -164,7 +164,8 @@ class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
         rows.
     cv : int, splitter or iterable of splits, default=5
         Folds by which both models are cross-fitted: the map is learned from predictions of rows that the models were
-        not trained on. Predictions come from models fitted on all rows.
+        not trained on. Predictions come from models fitted on all rows, from which the folds of a logistic regression
+        with 50 rows for each weight start.
     amount : float, default=1.0
         How much to repair, from 0 (no change) to 1. It may be set after ``fit``.
 
