@@ -19,6 +19,7 @@ _TEMPERATURE = {"squared": 1e-3, "log": 1e-3, "zero_one": 1e-2}  # relative to t
 _SMOOTHING = 0.02  # slopes below it cost quadratically, relative to their unit
 _RIDGE = 1e-6
 _CHUNK = 1024  # rows at a time: their costs stay in the processor's cache
+_TOL, _MANY_ROWS = (1e-10, 3e-9), 10_000  # relative change of the dual that ends it; with fewer rows each counts more
 _NEGLIGIBLE = -36.0  # logarithm of a share that rounding would lose beside the largest
 _EDGE = 1e-3  # nearest a node comes to 0 or 1 where the loss is logarithmic
 
@@ -85,7 +86,7 @@ def solve_potentials(
     weights: Floats | None = None,
     start: Potentials | None = None,
     max_iter: int = 300,
-    tol: float = 3e-9,
+    tol: float | None = None,
 ) -> Potentials:
     r"""Return the potentials at which the loss is least and cells are alike up to a slack.
 
@@ -151,7 +152,7 @@ def solve_potentials(
     first = np.zeros(shape) if start is None else start.slopes * (spread / unit)
     found = minimize(
         negative_dual, first.ravel() / step, jac=True, method="L-BFGS-B",
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 1e-6},
+        options={"maxiter": max_iter, "maxcor": 20, "ftol": tol or _TOL[predictions.size > _MANY_ROWS], "gtol": 1e-6},
     )  # fmt: skip
     return Potentials(nodes, centering @ (step * found.x.reshape(shape)) * (unit / spread), loss)
 
