@@ -85,11 +85,11 @@ class Problem:
         return score_nodes(self.predicted, self.weights, loss=self.loss, low=self.low, high=self.high)
 
     def solve(
-        self, slack: Floats, start: Potentials | None, rows: Ints | slice = slice(None), **options: float
+        self, slack: Floats, start: Potentials | None, rows: Ints | slice = slice(None), tol: float | None = None
     ) -> Potentials:
         return solve_potentials(
             self.predicted[rows], self.contrasts[rows], self.nodes, slack=slack, centering=self.centering,
-            loss=self.loss, weights=None if self.weights is None else self.weights[rows], start=start, **options,
+            loss=self.loss, weights=None if self.weights is None else self.weights[rows], start=start, tol=tol,
         )  # fmt: skip
 
     def moved(self, potentials: Potentials, rows: Ints | slice = slice(None)) -> Floats:
