@@ -321,3 +321,13 @@ def test_a_tiny_group_may_be_in_one_half_only(few):
         model = ft.QuantileRepairClassifier(RandomForestClassifier(20, max_depth=3, random_state=0))
         model.fit(X[order], y[order], sensitive_features=group[order], sample_weight=np.ones(1000))
         assert 0 <= model.information_kept_ <= 1
+
+
+@pytest.mark.parametrize(("shift", "said"), [(0.0, "cannot exclude a difference"), (1.0, "leaves more than chance")])
+def test_fits_within_strata_say_what_their_rows_show(shift, said):
+    X, y, group = people(4000, 7, groups=("a", "b"), shift=(shift, 0.0, 0.0, 0.0), coef=(1.0, 0.5, 0.5, 0.0))
+    strata = np.random.default_rng(0).integers(5, size=4000)
+    with pytest.warns(ft.FairnessWarning, match=r"\(.*chance alone shows 0\.0\d\d\)"):
+        model = ft.TransportClassifier().fit(X, y, sensitive_features=group, strata=strata)
+    assert said in model.outcome_
+    assert (model.parity_weight_ > 0.0) == (shift > 0.0)

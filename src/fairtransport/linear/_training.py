@@ -307,8 +307,6 @@ class _PathRun:
         An automatic weight that would do harm is not used: the plain model is the answer.
         """
         problem, point, options = self._problem, trained.point, self._problem.options
-        if problem.comparisons.strata.compared[0].stratum is not None:
-            return trained  # chance is not the same in each stratum
         is_free = options.parity_weight is options.max_disparity is None
         evaluator, scores = problem.evaluator, problem.loss.scores(point.result.parameters)
         rest: dict[str, Any] = {"is_full": is_free, "min_size": options.groups.min_size}
@@ -525,7 +523,7 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
     if parity == 0.0 < weight:
         outcome = Notice(within_chance(run.outcome), losses.warnings)
         parity = parity_without_disparity(weight, evaluator.information, options, len(data.groups))
-    elif prepared.comparisons.strata.compared[0].stratum is None:
+    else:
         change = evaluated_change(evaluator, scores, is_full=False, rows=TRAINED_ON, min_size=options.groups.min_size)
         outcome, kept = describe_change(outcome, change, "Training for parity", ""), change.information_kept
     groups = Groups.from_spec(data.groups.to_spec())

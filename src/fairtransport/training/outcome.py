@@ -164,6 +164,7 @@ class ParityEvidence:
 
     disparity: float
     floor: float
+    noise: float  # standard deviation of the disparity under chance
     p_value: float
     limit: float
     rate_limit: float
@@ -215,6 +216,7 @@ def parity_evidence(
     return ParityEvidence(
         disparity=disparity,
         floor=excess_noise * float(noise.mean()),
+        noise=excess_noise * float(noise.std()),
         p_value=(1 + int(np.count_nonzero(excess_noise * noise >= disparity))) / (1 + _SAMPLES),
         limit=disparity + margin * float(np.quantile(noise, 1.0 - _LEVEL)),
         rate_limit=rates if varies else 0.0,
@@ -229,7 +231,19 @@ def groups_differ(scores: Floats, comparisons: Comparisons) -> bool:
     """
     sizes = np.maximum(comparisons.sizes[comparisons.pairs], 1e-300)
     weighed = comparisons.reweighted((comparisons.weights > 0.0) / (1.0 / sizes).sum(axis=1))
-    return parity_evidence(pooled_ranks(scores, comparisons.row_weights), weighed).p_value <= _CLEAR
+    return parity_evidence(_ranks(scores, comparisons), weighed).p_value <= _CLEAR
+
+
+def _ranks(scores: Floats, comparisons: Comparisons) -> Floats:
+    """Return ranks within each stratum that is compared: chance shows the same in each of them then."""
+    weights, strata = comparisons.row_weights, np.array(comparisons.strata)
+    if not strata.size:
+        return pooled_ranks(scores, weights)
+    ranks = np.full(scores.size, 0.5)
+    for stratum in np.unique(strata):
+        rows = np.unique(np.concatenate([comparisons.cells[cell] for cell in np.flatnonzero(strata == stratum)]))
+        ranks[rows] = pooled_ranks(scores[rows], None if weights is None else weights[rows])
+    return ranks
 
 
 def _quantile_steps(scores: Floats, row_weights: Floats | None) -> Floats:
@@ -263,6 +277,7 @@ def _noise(widths: Floats, comparisons: Comparisons) -> Floats:
 #: Rows that a model with many rows for each weight is judged by.
 TRAINED_ON = "rows that it was fitted to"
 _ABOVE_FLOOR = 1.5  # times the disparity that chance shows: what is left is said
+_NOTICED = 2.5  # standard deviations of a disparity under chance; of two groups, these are its mean
 
 
 @dataclass(frozen=True)
@@ -298,15 +313,13 @@ class HeldOutChange:
     def is_harm(self) -> bool:
         """Whether groups did not come closer, while the error rose or they parted."""
         before, after = self.rank_disparity
-        return after >= before and (self._error_rose or after - before > self.evidence.floor)
+        return after >= before and (self._error_rose or after - before > _NOTICED * self.evidence.noise)
 
     @property
     def helps(self) -> bool:
         """Whether groups that differed came closer; where the error rose, by more than chance alone shows."""
         before, after = self.rank_disparity
-        return self.differed and before - after > (
-            self.evidence.floor / np.sqrt(self.n_models) if self._error_rose else 0.0
-        )
+        return self.differed and before - after > (_NOTICED * self.evidence.noise if self._error_rose else 0.0)
 
     @property
     def is_above_chance(self) -> bool:
@@ -400,7 +413,7 @@ def held_out_change(
     change = each[1].astype(float) - each[0]
     mean = float(shares @ change)
     compared = [(s > 0.5).astype(np.float64) if decisions else s for s in (before, after)]
-    ranks = [pooled_ranks(s, pairs.row_weights) for s in compared]
+    ranks = [_ranks(s, pairs) for s in compared]
     plain = parity_evidence(ranks[0], pairs, fitted=rows == TRAINED_ON)
     start = plain if parts is None else parity_evidence(ranks[0], within)
     changed = parity_evidence(ranks[1], within, excess_noise=excess_noise, fitted=rows == TRAINED_ON)
