@@ -142,8 +142,8 @@ def audit(
 
     Notes
     -----
-    Metrics, quantiles, rates and areas are exact. Resampling uses histograms with at most 128 bins; its cost does not
-    depend on the number of rows.
+    Metrics, quantiles, rates and areas are exact. Resampling uses histograms with at most 64 bins, 128 for ranks; its
+    cost does not depend on the number of rows.
 
     - *Intervals of disparities* are obtained by inversion of the bootstrap and correct for the upward bias of small
       groups. In simulations with 2 and 6 groups and 200 and 20,000 rows, 95% intervals have a coverage of 92% to 98%,

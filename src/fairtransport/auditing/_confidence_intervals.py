@@ -29,6 +29,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from operator import attrgetter
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -190,7 +191,8 @@ def confidence_distributions(
     largest: dict[str, float] = {}  # of the observed disparity, and its median under the null hypothesis
     parts: defaultdict[str, list[tuple[Floats, Floats, Floats]]] = defaultdict(list)
     for n_drawn in chunks:
-        draws = [stratum.histograms.bootstrap(rng, n_drawn) for stratum in strata]
+        draw = attrgetter("replicates" if n_drawn == n_replicates else "bootstrap")  # each chunk needs its own
+        draws = [draw(stratum.histograms)(rng, n_drawn) for stratum in strata]
         for norms in zip(*(stratum.norms for stratum in strata), strict=True):
             name = norms[0].name
             if name not in components:
@@ -511,7 +513,8 @@ def compare_pairs(
     distances = index.mean(strata, (pair_distances(each.curves()[:-1], each.widths) for each in histograms))[:, 0]
     most = n_replicates if len(pairs) == 1 else _MAX_REPLICATES_TIMES_PAIRS // len(pairs)
     count = int(np.clip(most, min(200, n_replicates), n_replicates))
-    drawn = index.mean(strata, (pair_distances(each.noise(rng, count)[:-1], each.widths) for each in histograms))
+    noise = [np.subtract(*each.replicates(rng, count))[:-1] for each in histograms]
+    drawn = index.mean(strata, map(pair_distances, noise, (each.widths for each in histograms)))
     limits = np.quantile(drawn, confidence, axis=1)
     if len(pairs) == 1:
         return PairTests(pairs, distances, limits, np.array([p_value]))

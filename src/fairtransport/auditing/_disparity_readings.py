@@ -41,7 +41,8 @@ def make_stratum(
     **settings: Any,
 ) -> Stratum:
     """Return coarse histograms with the disparities to measure; many groups or strata get fewer bins each."""
-    n_nodes = int(np.clip(_MAX_ENTRIES // (len(histograms.rows) * n_strata), _MIN_NODES, MAX_NODES))
+    most = MAX_NODES if any(norm.kind == "largest" for norm in norms) else MAX_NODES // 2
+    n_nodes = int(np.clip(_MAX_ENTRIES // (len(histograms.rows) * n_strata), _MIN_NODES, most))
     return Stratum(coarsen(histograms, n_nodes, scale=scale), norms, **settings)
 
 

@@ -388,6 +388,16 @@ class CoarseHistograms:
         curves = self.curves(source[None])
         return self._studentise(self.curves(drawn), curves, rng), curves
 
+    def replicates(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
+        """Return `bootstrap` of this size, drawn once for all figures of these histograms."""
+        if size not in self._replicates:
+            self._replicates[size] = self.bootstrap(rng, size)
+        return self._replicates[size]
+
+    @cached_property
+    def _replicates(self) -> dict[int, tuple[Floats, Floats]]:
+        return {}
+
     def _share_of_smallest_group(self, totals: Floats) -> Floats:
         """Return the share of each cell in its smallest group, so that a group of several cells gets one pseudo-row."""
         members = np.asarray(self.members)

@@ -52,15 +52,19 @@ def shuffle_cells(counts: Floats, rng: np.random.Generator, size: int) -> Floats
         raise ValueError(f"{whole.sum()} rows are too many to permute; at most {MOST_SHUFFLED - 1} are allowed.")
     if whole.sum() <= _ROWS_PER_DRAW * (whole.shape[0] - 1) * whole.shape[1]:
         return _shuffle_rows(whole, rng, size)
-    *smaller, largest = np.argsort(whole.sum(axis=1), kind="stable").tolist()
-    remaining = np.repeat(whole.sum(axis=0)[None], size, axis=0)  # rows not yet assigned to a cell
+    first, *others = np.argsort(whole.sum(axis=1), kind="stable").tolist()
     drawn = np.zeros((size, *counts.shape))
-    for cell in smaller:
-        n = int(whole[cell].sum())
-        for urn, sample in zip(remaining, drawn[:, cell], strict=True):
-            sample[:] = rng.multivariate_hypergeometric(urn, n, method="marginals")
-            np.subtract(urn, sample, out=urn, casting="unsafe")  # integers stored as floats
-    drawn[:, largest] = remaining
+    everyone = whole.sum(axis=0)
+    drawn[:, first] = rng.multivariate_hypergeometric(everyone, whole[first].sum(), size, method="marginals")
+    remaining = everyone[:, None] - drawn[:, first].T.astype(np.int64)  # rows not yet assigned to a cell, by node
+    for cell in others[:-1]:
+        missing, further = np.full(size, whole[cell].sum()), remaining.sum(axis=0)
+        for node in range(len(remaining)):
+            further -= remaining[node]  # rows at the nodes to come
+            drawn[:, cell, node] = taken = rng.hypergeometric(remaining[node], further, missing)
+            missing -= taken
+            remaining[node] -= taken
+    drawn[:, others[-1]] = remaining.T
     return drawn
 
 

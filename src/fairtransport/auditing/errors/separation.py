@@ -232,7 +232,7 @@ def _disparities(
     norm = DisparityNorm(METRICS[2], "pairs")
     strata = [
         Stratum(
-            coarsen(with_label(histograms, label).only(groups)),
+            coarsen(with_label(histograms, label).only(groups), _MAX_NODES),
             (norm,),
             weight=1 / len(compared),
             groups=tuple(groups.tolist()),
