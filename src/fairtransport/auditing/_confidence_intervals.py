@@ -323,7 +323,7 @@ RANK_METRICS = ("rank_disparity", "kolmogorov_smirnov_disparity")
 Kind = Literal["pairs", "median", "everyone", "group", "fixed", "mean", "largest"]
 
 _N_LEVELS = 128  # of the quantile functions
-_MAX_COMPARED = 8
+_MAX_COMPARED = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,11 +402,15 @@ def _sort_curves(curves: Floats) -> list[Floats]:
     """Sort curves pointwise; few of them by comparing whole curves, which is several times faster."""
     if len(curves) > _MAX_COMPARED:
         return list(np.sort(curves, axis=0))
-    ordered = list(curves)
-    for last in range(len(ordered) - 1, 0, -1):
-        for index in range(last):
-            one, other = ordered[index], ordered[index + 1]
-            ordered[index], ordered[index + 1] = np.minimum(one, other), np.maximum(one, other)
+    ordered, span = list(curves), 1
+    while span < len(ordered):  # Batcher's odd-even merge of runs of this length
+        for step in (span >> shift for shift in range(span.bit_length())):
+            for low in range(step % span, len(ordered) - step):
+                high = low + step
+                if (low - step % span) // step % 2 == 0 and low // (2 * span) == high // (2 * span):
+                    one, other = ordered[low], ordered[high]
+                    ordered[low], ordered[high] = np.minimum(one, other), np.maximum(one, other)
+        span *= 2
     return ordered
 
 
