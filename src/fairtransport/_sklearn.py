@@ -488,9 +488,6 @@ class RowScoring:
 
 # Groups of estimators, and of batches in ``partial_fit``.
 
-#: Weight, in rows, of the prior of a new group.
-NEW_GROUP_ROWS = 10.0
-
 
 def policy_of(estimator: Any) -> GroupPolicy:
     """Return how an estimator, or the last step of a pipeline, makes groups of sensitive columns."""

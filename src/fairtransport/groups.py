@@ -134,6 +134,8 @@ def pool_of(label: Any, pools: Sequence[Any], grouping: str) -> Any:
 
 MIN_GROUP_SIZE = 30
 """The default size below which a group is small."""
+NEW_GROUP_ROWS = 10.0
+"""Weight, in rows, of the prior of a group that a stream has not seen before."""
 
 
 @dataclass(frozen=True)

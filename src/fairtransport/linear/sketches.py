@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairtransport._arrays import Floats, Ints
-from fairtransport._sklearn import NEW_GROUP_ROWS
+from fairtransport.groups import NEW_GROUP_ROWS
 from fairtransport.linear._constants import SHORT_HALF_LIFE, SIGNIFICANT
 from fairtransport.training.responses import Loss
 

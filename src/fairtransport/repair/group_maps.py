@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 
 from fairtransport._arrays import Bools, Floats, Ints
-from fairtransport._sklearn import NEW_GROUP_ROWS
 from fairtransport._validation import check_flag, check_vector
-from fairtransport.groups import Groups
+from fairtransport.groups import NEW_GROUP_ROWS, Groups
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.repair._score_counts import ScoreCounts, tie_starts
 from fairtransport.repair.group_checks import MapSources, with_dropped_labels

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from fairtransport._arrays import Floats
 from fairtransport._labels import is_positive
-from fairtransport._sklearn import NEW_GROUP_ROWS, encode_batch_groups
+from fairtransport._sklearn import encode_batch_groups
 from fairtransport._validation import check_length, check_vector, check_weights
 from fairtransport.criteria.criterion import needs_labels
-from fairtransport.groups import Groups
+from fairtransport.groups import NEW_GROUP_ROWS, Groups
 from fairtransport.histograms import Grid, GroupHistograms, count_scores
 from fairtransport.repair.group_checks import check_compared_counts, require_labels
 from fairtransport.repair.group_maps import GroupMaps, positives_of

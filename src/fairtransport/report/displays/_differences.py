@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,6 @@ from fairtransport._text import one_line, shorten
 from fairtransport.auditing import Audit, AuditSeries
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.tables import pair_distances
-from fairtransport.causal import CounterfactualAudit, GroupEffects
 from fairtransport.groups import make_groups
 from fairtransport.histograms import display_points
 from fairtransport.metrics import pairwise_distances
@@ -33,6 +32,9 @@ from fairtransport.report.displays._base import (
 )
 from fairtransport.report.displays._distributions import ScoreDisplay
 from fairtransport.report.style.figures import MOST_NAMED
+
+if TYPE_CHECKING:
+    from fairtransport.causal import CounterfactualAudit, GroupEffects
 
 _DARK, _LIGHT = "#0b5cad", "#ffffff"
 _NUMBER_WIDTH = 0.34  # inches of a cell that has room for a number of 9 points

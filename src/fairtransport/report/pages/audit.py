@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -36,10 +36,12 @@ from fairtransport.auditing.tables import (
 )
 from fairtransport.auditing.text import AUDIT_TABLES, reliability_rows
 from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
-from fairtransport.causal import CounterfactualAudit, GroupEffects
 from fairtransport.report._what_if import NodeMasses, Outcome, WhatIf, score_title
 from fairtransport.report.pages.rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.style.figures import MOST_NAMED, GroupStyle, figure_bytes, group_styles, image_address
+
+if TYPE_CHECKING:
+    from fairtransport.causal import CounterfactualAudit, GroupEffects
 
 # Small charts, 100 by 100 with the origin at the top left: reliability curves, and distributions by outcome.
 
