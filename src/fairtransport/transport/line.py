@@ -25,7 +25,6 @@ from fairtransport.transport.kernels.line import (
     MapIndex,
     area_between,
     count_buckets,
-    fill_guide,
     join_buckets,
     level_positions,
     map_points,
@@ -246,9 +245,16 @@ class QuantileMap:
         array = np.asarray(points, dtype=np.float64)
         if not np.all(np.isfinite(array)):
             raise ValueError("points must be finite; remove or impute NaN and infinite values first.")
-        images = array.flatten()
-        self.move(images)
-        return images.reshape(array.shape)
+        if array.size > FEW_ROWS:
+            images = array.flatten()
+            self.move(images)
+            return images.reshape(array.shape)
+        left = np.maximum(np.searchsorted(self.knots, array, side="right") - 1, 0)
+        right = np.minimum(left + 1, self.knots.size - 1)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            share = np.maximum(array - self.knots[left], 0.0) / (self.knots[right] - self.knots[left])
+            between = self.images[left] + share * (self.images[right] - self.images[left])
+        return np.where(right > left, np.minimum(between, self.images[right]), self.images[left])
 
     def move(self, points: Floats, amount: float = 1.0) -> None:
         """Replace finite points by (1 - amount) * point + amount * image, in place."""
@@ -272,8 +278,11 @@ class QuantileMap:
             scale = float(n_cells / (self.knots[-1] - self.knots[0]))
         if not 0 < scale < np.inf:  # one knot, or a range that floats cannot divide: one cell
             n_cells, scale = 1, 0.0
-        guide = np.empty(n_cells, dtype=np.int32)
-        fill_guide(read_only(self.knots), scale, guide)
+        # For each cell the last knot of the cells before it, or the first.
+        offsets = (self.knots - self.knots[0]) * scale if scale > 0 else np.zeros(1)
+        cells = np.minimum(offsets, n_cells - 1).astype(np.int64)
+        n_before = np.cumsum(np.bincount(cells, minlength=n_cells)[:-1])
+        guide = np.append(0, np.maximum(n_before - 1, 0)).astype(np.int32)
         knots, images = np.append(self.knots, [np.inf] * 4), np.append(self.images, [self.images[-1]] * 4)
         return MapIndex(knots, images, guide, scale)
 
@@ -407,8 +416,19 @@ def quantile_map(
     x = as_sample(source, source_weights, name="source")
     y = as_sample(target, target_weights, name="target")
     last_of_tie = np.append(np.flatnonzero(x.values[1:] != x.values[:-1]), len(x) - 1)
-    images = mean_quantiles(read_only(x.levels[last_of_tie]), read_only(y.levels), read_only(y.values))
-    return QuantileMap(x.values[last_of_tie], images)
+    return QuantileMap(x.values[last_of_tie], _mean_quantiles(x.levels[last_of_tie], y))
+
+
+def _mean_quantiles(tops: Floats, sample: Sample) -> Floats:
+    """Return the means of a quantile function between neighbours of 0 and ``tops``."""
+    if tops.size + len(sample) > FEW_ROWS:
+        return np.asarray(mean_quantiles(read_only(tops), read_only(sample.levels), read_only(sample.values)))
+    grid = _merge(tops, sample.levels)
+    mass, values = np.diff(grid, prepend=0.0), sample.values[np.searchsorted(sample.levels, grid)]
+    ends = np.searchsorted(grid, tops)
+    starts = np.append(0, ends[:-1] + 1)
+    rises = np.add.reduceat(mass * (values - np.repeat(values[starts], np.diff(starts, append=grid.size))), starts)
+    return np.minimum(values[starts] + rises / np.add.reduceat(mass, starts), values[ends])
 
 
 def as_sample(values: ArrayLike | Sample, weights: ArrayLike | None = None, *, name: str) -> Sample:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fairtransport._columns.compilation import read_only
+from fairtransport.transport import line
 from fairtransport.transport.kernels.line import (
     areas_between_groups,
     group_areas,
@@ -91,11 +92,13 @@ KNOTS = {
 }
 
 
+@pytest.mark.parametrize("few", [0, 10_000], ids=["compiled", "NumPy"])
 @pytest.mark.parametrize("name", KNOTS)
-def test_a_map_is_the_formula_to_the_last_bit(name):
+def test_a_map_is_the_formula_to_the_last_bit(name, few, monkeypatch):
     knots, rng = KNOTS[name], np.random.default_rng(1)
     images, points = np.sort(rng.random(knots.size)), points_around(KNOTS[name], rng)
     carry = QuantileMap(knots, images)
+    monkeypatch.setattr(line, "FEW_ROWS", few)
     with np.errstate(over="ignore"):
         expected = plain_map(knots, images, points)
         assert np.array_equal(carry(points), expected)
@@ -125,6 +128,10 @@ def test_read_only_and_strided_input_is_one_kind():
     locked.flags.writeable = False
     assert np.array_equal(carry(locked), carry(points))
     assert np.array_equal(carry(points[::3]), carry(points)[::3])
+    for each in (points, locked, points[::3]):
+        moved = each.flatten()
+        carry.move(moved)
+        assert np.array_equal(moved, carry(each))  # by NumPy
     assert len(map_points.signatures) == 1
 
 
@@ -165,7 +172,9 @@ def test_mean_quantiles(seed):
     tops, levels = (np.append(np.unique(rng.integers(1, 99, n - 1)), 99) / 99 for n in (n_tops, n_levels))
     values = np.sort(rng.random(levels.size))
     result = mean_quantiles(read_only(tops), read_only(levels), read_only(values))
+    assert line._mean_quantiles(tops, line.Sample(values, levels)) == pytest.approx(result, abs=1e-14)
     assert result == pytest.approx(plain_image(tops, levels, values), abs=1e-14)
     assert np.all(np.diff(result) >= 0)
     # A mass that meets one value gets it to the last bit.
     assert np.array_equal(mean_quantiles(read_only(levels), read_only(levels), read_only(values)), values)
+    assert np.array_equal(line._mean_quantiles(levels, line.Sample(values, levels)), values)

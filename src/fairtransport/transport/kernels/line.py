@@ -123,19 +123,6 @@ class MapIndex(NamedTuple):
 
 
 @cached_njit(nogil=True, error_model="numpy")
-def fill_guide(knots, scale, guide):
-    """Write for each cell, ``int((point - knots[0]) * scale)``, the last knot of the cells before it, or the first."""
-    last_cell = guide.shape[0] - 1
-    cell = 0
-    for i in range(knots.shape[0]):
-        end = min(int((knots[i] - knots[0]) * scale), last_cell) if scale > 0.0 else 0
-        while cell <= end:
-            guide[cell] = max(i - 1, 0)
-            cell += 1
-    guide[cell:] = knots.shape[0] - 1
-
-
-@cached_njit(nogil=True, error_model="numpy")
 def _last_below(knots, low, point):
     # The last knot at or below the point, searched from one that is: steps double, then halve.
     size, step = np.uint64(knots.shape[0]), _ONE
