@@ -9,8 +9,8 @@ from fairtransport.transport.kernels.binned import (
     count_shared,
     logit_derivatives,
     logit_derivatives_shared,
+    slopes_between_edges,
 )
-from fairtransport.transport.line import quantiles
 
 CELLS = 16
 NONE = np.zeros(0)
@@ -78,9 +78,18 @@ def test_derivatives_are_those_of_the_cell_of_each_score(weighted):
         np.testing.assert_allclose(curvature, expected[1], atol=1e-12)
 
 
-def test_quantiles_of_binned_scores_are_those_of_the_scores():
-    scores = np.random.default_rng(3).beta(2, 5, 20_000)
-    masses = np.zeros((1, 257))
-    count_masses(scores, np.zeros(len(scores), np.uint8), NONE, masses)
-    levels = (np.arange(64) + 0.5) / 64
-    np.testing.assert_allclose(quantiles(masses[0], levels), np.quantile(scores, levels), atol=1 / 256)
+def shares_below(masses):
+    return np.hstack((np.zeros((len(masses), 1)), np.cumsum(masses, axis=1))) / masses.sum(axis=1, keepdims=True)
+
+
+def test_slopes_between_edges_weight_slices_by_the_triangle_around_both_edges():
+    rng = np.random.default_rng(4)
+    masses = rng.exponential(size=(3, CELLS + 1)) * (rng.random((3, CELLS + 1)) < 0.7)
+    slopes, levels, result = rng.normal(size=(3, 7)), shares_below(masses), np.zeros((3, CELLS))
+    slopes_between_edges(slopes, levels, result)
+    height = (np.arange(5000) + 0.5) / 5000
+    for sample in range(3):
+        low, high = levels[sample, :-1, None], levels[sample, 1:, None]
+        rise = slopes[sample][np.minimum((7 * (low + height * (high - low))).astype(int), 6)]
+        upward, downward = (rise * height).mean(axis=1), (rise * (1.0 - height)).mean(axis=1)
+        np.testing.assert_allclose(result[sample], upward[:-1] + downward[1:], atol=2e-3)

@@ -55,34 +55,24 @@ def ascending_order(values: Floats) -> Ints:
 
 def histogram_slices(masses: Floats, edges: Floats, n_slices: int) -> Floats:
     """Return the slice means of samples that were counted in cells, each cell's mass spread evenly over it."""
-    means = np.empty((len(masses), n_slices))
-    for sample, mass in enumerate(masses):
-        kept = np.flatnonzero(mass > 0.0)
-        cumulative = np.concatenate(([0.0], np.cumsum(mass[kept])))
-        low, high = edges[kept], edges[kept + 1]
-        area = np.concatenate(([0.0], np.cumsum(mass[kept] * 0.5 * (low + high))))
-        levels = np.linspace(0.0, cumulative[-1], n_slices + 1)
-        cell = np.clip(np.searchsorted(cumulative, levels, side="right") - 1, 0, len(kept) - 1)
-        inside = levels - cumulative[cell]
-        slope = (high - low)[cell] / mass[kept][cell]
-        reached = area[cell] + inside * (low[cell] + 0.5 * inside * slope)
-        means[sample] = np.diff(reached) * n_slices / cumulative[-1]
-    return means
+    shares = masses / masses.sum(axis=1, keepdims=True)
+    levels, area = np.zeros((2, *shares.shape))
+    np.cumsum(shares[:, :-1], axis=1, out=levels[:, 1:])
+    middles = shares * 0.5 * (edges[1:] + edges[:-1])
+    np.cumsum(middles[:, :-1], axis=1, out=area[:, 1:])
+    sample, inner = np.arange(len(masses))[:, None], np.arange(1, n_slices) / n_slices
+    at = np.searchsorted((levels + sample).ravel(), (inner + sample).ravel(), side="right").reshape(-1, n_slices - 1)
+    cell = at - 1 - sample * masses.shape[1]
+    inside = inner - levels[sample, cell]
+    slope = (edges[cell + 1] - edges[cell]) / shares[sample, cell]
+    reached = np.zeros((len(masses), n_slices + 1))
+    reached[:, 1:-1] = area[sample, cell] + inside * (edges[cell] + 0.5 * inside * slope)
+    reached[:, -1] = middles.sum(axis=1)
+    return np.asarray(np.diff(reached, axis=1) * n_slices)
 
-
-# Scores counted in cells of [0, 1].
 
 #: Cells of [0, 1]. Distances of binned scores are exact to half a cell.
 CELLS = 1024
-
-
-def quantiles(masses: Floats, levels: Floats) -> Floats:
-    """Return quantiles of masses on the edges of equal cells of [0, 1], each spread over half a cell on both sides."""
-    cells = len(masses) - 1
-    reached = np.append(0.0, np.cumsum(masses))
-    edges = np.clip((np.arange(cells + 2) - 0.5) / cells, 0.0, 1.0)
-    # The level 1 is reached at the last mass, not at the end of the last empty cell.
-    return np.interp(np.minimum(levels, 1.0 - 1e-12), reached / reached[-1], edges)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

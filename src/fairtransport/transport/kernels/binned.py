@@ -1,4 +1,4 @@
-"""Scores counted in cells of [0, 1], and derivatives looked up there; the plain twins are in ``tests/transport``.
+"""Scores counted in cells of [0, 1], derivatives for each cell, and for each row; plain twins: ``tests/transport``.
 
 Each row belongs to one cell of rows, by its code, or to every group of its stratum by a share.
 """
@@ -82,3 +82,33 @@ def logit_derivatives_shared(scores, labels, shares, strata, weights, cell_deriv
             bend += shares[i, a] * second[stratum, cell, a]
         gradient[i] = weight * (score - labels[i] + slope * variance)
         curvature[i] = weight * max(variance + bend * variance * variance, 1e-16)
+
+
+@cached_njit(nogil=True, error_model="numpy")
+def slopes_between_edges(slopes, levels, result):
+    """Write the change by moving unit mass from each edge to the next, in the unit of a cell, for each sample.
+
+    ``slopes`` are those of slices of equal mass, ``levels`` the shares below each edge. The distribution function falls
+    by a triangle around both edges, so the slope is weighted with it.
+    """
+    n = slopes.shape[1]
+    for sample in range(result.shape[0]):
+        for edge in range(result.shape[1] + 1):
+            low, high = n * levels[sample, edge], n * levels[sample, edge + 1]
+            part = int(low) if low < n - 1 else n - 1
+            upward = downward = 0.5 * slopes[sample, part]
+            if high > low:
+                upward = downward = 0.0
+                start = low
+                while start < high:
+                    end = high if part >= n - 1 else min(high, part + 1.0)
+                    mass = slopes[sample, part] * (end - start) / (high - low)
+                    height = (0.5 * (start + end) - low) / (high - low)
+                    upward += mass * height
+                    downward += mass * (1.0 - height)
+                    start = end
+                    part += 1
+            if edge < result.shape[1]:
+                result[sample, edge] += upward
+            if edge > 0:
+                result[sample, edge - 1] += downward
