@@ -6,9 +6,9 @@ from scipy.special import expit
 
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.boosting._libraries import library_of
-from fairtransport.boosting._settings import estimate_group_probabilities
+from fairtransport.boosting._settings import GroupModels, PenaltySettings
 from fairtransport.boosting._training_data import TrainingData
-from fairtransport.criteria.criterion import weigh_by_reliability
+from fairtransport.criteria.criterion import as_criterion, weigh_by_reliability
 from fairtransport.groups import make_groups
 from fairtransport.transport.line import wasserstein
 
@@ -78,7 +78,9 @@ def test_early_stopping_is_on_the_distances_within_labels(trees):
 
 def probabilities_of(trees, X, codes, *, criterion="demographic_parity", labels=None):
     rows = TrainingData(X, np.zeros(len(X), int) if labels is None else labels, make_groups(codes))
-    return estimate_group_probabilities(library_of(trees, "classification"), rows, rows.compare(criterion))
+    penalty = PenaltySettings(as_criterion(criterion), "each_other", "auto", "standardized", smooth_groups=True)
+    models = GroupModels(library_of(trees, "classification"), rows, penalty, np.full(len(X), -1))
+    return models.probabilities(rows, np.arange(len(X)))
 
 
 @BOTH

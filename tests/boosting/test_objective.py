@@ -103,7 +103,7 @@ def test_the_penalty_is_that_on_rows(kind, case):
     scores, terms = logistic(margins), objective.value_and_gradient(margins, labels)
     penalty = DiscretePenalty(scale="score")
     if kind == "continuous":
-        penalty = ContinuousPenalty(objective._distance.problem, scale="score")
+        penalty = ContinuousPenalty(objective._distance.problem, n_slices=objective._distance.n_slices, scale="score")
     expected, factor = penalty.value_and_gradient(scores, pairs), 1.3 * 0.7 * len(scores)
     close = 0.01 if case in {"parity", "target"} else 0.02
     losses = np.logaddexp(0.0, margins) - labels * margins

@@ -26,7 +26,7 @@ from fairtransport._warnings import warn_caller
 from fairtransport.boosting._libraries import default_estimator, library_of
 from fairtransport.boosting._objective import learner_distance, make_loss
 from fairtransport.boosting._search import HeldOutRows, RoundSearch, train
-from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
+from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, GroupModels, PenaltySettings
 from fairtransport.boosting._training_data import (
     TrainingData,
     check_eval_set,
@@ -157,11 +157,12 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         with few_threads(rows.X), config_context(enable_metadata_routing=False):
             held_out = self._held_out_rows(library, rows, eval_rows)
             weight = None if isinstance(self.parity_weight, str) else float(self.parity_weight)
-            choice = None
+            choice, parts = None, np.full(rows.groups.n_rows, -1) if held_out is None else held_out.part_of_rows
+            group_models = GroupModels(library, rows, penalty, parts)
             if held_out is not None:
-                search = RoundSearch(library, penalty, held_out, response)
+                search = RoundSearch(library, penalty, held_out, response, group_models)
                 choice = search.choose(weight, self.max_disparity, check_policy(self.groups).min_size)
-            training = train(library, penalty, rows, choice, parity_weight=weight, response=response)
+            training = train(library, penalty, rows, choice, group_models, parity_weight=weight, response=response)
         self.__dict__.update(response.attributes | training.attributes)
         self.groups_, self.group_sizes_ = Groups.from_spec(rows.groups.to_spec()), rows.groups.counts
         self.strata_ = known_strata

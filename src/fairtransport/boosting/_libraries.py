@@ -20,19 +20,22 @@ from sklearn.utils.class_weight import compute_sample_weight
 from fairtransport._arrays import Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
-from fairtransport._sklearn import MANY_NUMBERS, n_rows
+from fairtransport._sklearn import MANY_NUMBERS, n_rows, take_rows
 from fairtransport._validation import check_real
 from fairtransport.boosting._constants import (
     COLUMN_SHARE,
     FEW_COLUMNS,
     FEWEST_LEAVES,
+    GROUP_BINS,
     GROUP_LEARNING_RATE,
+    GROUP_LEAVES,
     GROUP_ROUNDS,
     LEAF_ROWS,
     MOST_LEAVES,
     PATIENCE,
     POISSON_STEP,
     ROUNDS,
+    ROWS_OF_GROUP_LEAVES,
     ROWS_OF_LEAVES,
     TWEEDIE_POWER,
 )
@@ -64,7 +67,7 @@ class _Library:
 
     module: ClassVar[str]
     class_names: ClassVar[dict[str, str]]
-    tree_size: ClassVar[tuple[str, int]]
+    tree_size: ClassVar[str]
     size_params: ClassVar[set[str]]
     default_rate: ClassVar[float]
     neutral_params: ClassVar[dict[str, Any]]
@@ -129,16 +132,27 @@ class _Library:
             )
         return self.losses[objective]
 
-    def group_model(self) -> Any:
-        """Return an unfitted classifier with the settings of the estimator, few rounds and small trees."""
-        name, size = self.tree_size
-        given = self.param(name)
+    def group_params(self, n_rows: int, n_groups: int) -> dict[str, Any]:
+        """Return settings of a model of the groups: few rounds, and trees that grow with the rows of a group."""
+        leaves = min(max(round(math.sqrt(n_rows / n_groups / ROWS_OF_GROUP_LEAVES)), FEWEST_LEAVES), GROUP_LEAVES)
+        size, given = self._size(leaves), self.param(self.tree_size)
         size = min(size, given) if isinstance(given, int) and given > 0 else size
-        rounds = {"n_estimators": GROUP_ROUNDS, "learning_rate": GROUP_LEARNING_RATE}
-        model = clone(self.estimator)
-        if self.is_regression:
-            model = self.estimator_class("classification")(**model.get_params())
-        return _with_params(model, {**self.neutral_params, **rounds, name: size})
+        return {"n_estimators": GROUP_ROUNDS, "learning_rate": GROUP_LEARNING_RATE, self.tree_size: size}
+
+    def open_groups(self, X: Any, codes: Ints, weights: Floats | None) -> Callable[[Ints, Ints], tuple[Ints, Floats]]:
+        """Return a function that trains a model of the groups on some rows: codes, and their shares in other rows."""
+
+        def predict(training: Ints, others: Ints) -> tuple[Ints, Floats]:
+            known, labels = np.unique(codes[training], return_inverse=True)
+            model = clone(self.estimator)
+            if self.is_regression:
+                model = self.estimator_class("classification")(**model.get_params())
+            model = _with_params(model, self.neutral_params | self.group_params(len(training), len(known)))
+            sample_weight = None if weights is None else weights[training]
+            model.fit(take_rows(X, training), labels, sample_weight=sample_weight)
+            return known, model.predict_proba(take_rows(X, others))
+
+        return predict
 
     def unset_params(self) -> set[str]:
         """Return the names of settings that the estimator has at the library's default."""
@@ -174,10 +188,12 @@ class _Library:
         ``balance`` is the variance of the labels, 1 for equally frequent ones: what a row shows about a rate.
         """
         leaves = min(max(round(math.sqrt(balance * n_rows / ROWS_OF_LEAVES)), FEWEST_LEAVES), MOST_LEAVES)
-        name = self.tree_size[0]
-        size = leaves if name == "num_leaves" else round(math.log2(leaves))
-        chosen = {**ROUNDS, name: size, "colsample_bytree": COLUMN_SHARE if n_columns > FEW_COLUMNS else 1.0}
-        return chosen | ({"min_child_samples": round(LEAF_ROWS / balance)} if name == "num_leaves" else {})
+        share = COLUMN_SHARE if n_columns > FEW_COLUMNS else 1.0
+        chosen = {**ROUNDS, self.tree_size: self._size(leaves), "colsample_bytree": share}
+        return chosen | ({"min_child_samples": round(LEAF_ROWS / balance)} if self.tree_size == "num_leaves" else {})
+
+    def _size(self, leaves: int) -> int:
+        return leaves if self.tree_size == "num_leaves" else round(math.log2(leaves))
 
     def check_features(self, X: Any) -> None:
         """Raise TypeError for features that the library cannot read and does not refuse."""
@@ -202,12 +218,11 @@ class _Library:
         ones = np.ones(len(labels)) if weights is None else weights
         return np.asarray(ones * np.where(labels > 0, check_real(scale, name="scale_pos_weight", strict=True), 1.0))
 
-    def fit_plain(self, rows: TrainingData, n_rounds: int) -> Any:
-        """Fit an estimator with the library's built-in objective; the result predicts as that of `fit_objective`."""
+    def _plain(self, n_rounds: int) -> Any:
         params = dict(self.logistic_params)
         if self.is_regression:
             del params["objective"]
-        return _with_params(self.with_rounds(n_rounds), params).fit(rows.X, rows.labels, sample_weight=rows.weights)
+        return _with_params(self.with_rounds(n_rounds), params)
 
 
 def _with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
@@ -232,7 +247,7 @@ class LightGBM(_Library):
 
     module = "lightgbm"
     class_names: ClassVar = {"classification": "LGBMClassifier", "regression": "LGBMRegressor"}
-    tree_size: ClassVar = ("num_leaves", 15)
+    tree_size = "num_leaves"
     size_params: ClassVar = {"num_leaves", "max_depth"}
     default_rate = 0.1
     neutral_params: ClassVar = {"objective": None, "class_weight": None}
@@ -281,27 +296,26 @@ class LightGBM(_Library):
             self.estimator.set_params(class_weight=None)
         return super().absorb_class_weights(classes, labels, weights)
 
-    def fit_plain(self, rows: TrainingData, n_rounds: int) -> Any:
-        """Fit with LightGBM's own objective; a model of real numbers then predicts margins."""
-        model = super().fit_plain(rows, n_rounds)
+    def fit_plain(self, rows: TrainingData, n_rounds: int) -> tuple[Any, Floats]:
+        """Fit with LightGBM's own objective; a model of real numbers then predicts margins. Return it and these."""
+        model = self._plain(n_rounds)
+        margins = self.loss.margins(_fit(model, rows))
         if self.is_regression:
             text = model.booster_.model_to_string()
             model.booster_.model_from_string(re.sub(r"\nobjective=[^\n]*\n", "\nobjective=regression\n", text, count=1))
             model.set_params(objective="regression")
-        return model
+        return model, margins
 
-    def fit_objective(self, rows: TrainingData, n_rounds: int, objective: Callable[..., Any]) -> Any:
+    def fit_objective(self, rows: TrainingData, n_rounds: int, objective: Callable[..., Any]) -> tuple[Any, Floats]:
         """Fit; then add the initial margin to the booster and give it LightGBM's objective of the task.
 
-        With a logarithmic link the booster predicts margins.
+        With a logarithmic link the booster predicts margins. Return the model, and the margins of the rows.
         """
         estimator, callback = self.with_rounds(n_rounds), DetachableCallback(objective)
         estimator.set_params(objective=callback)
         margin = self.initial_margin(rows)
-        init_score = np.full(len(rows.labels), margin)
         try:
-            with _column_errors(len(rows.labels)):
-                estimator.fit(rows.X, rows.labels, sample_weight=rows.weights, init_score=init_score)
+            margins = _fit(estimator, rows, init_score=np.full(len(rows.labels), margin))
         finally:
             callback.function = None
         booster = estimator.booster_
@@ -310,18 +324,40 @@ class LightGBM(_Library):
         name, line = ("regression", "regression") if self.is_regression else ("binary", "binary sigmoid:1")
         text = booster.model_to_string()
         booster.model_from_string(text.replace("\nfeature_names=", f"\nobjective={line}\nfeature_names=", 1))
-        return estimator.set_params(objective=name)
+        return estimator.set_params(objective=name), margins
 
-    def open_table(self, rows: TrainingData, held_out: Any) -> Callable[[], BoosterRun]:
-        """Bin training and held-out rows once; return a function that starts a booster on them."""
-        lightgbm = load_extra("lightgbm")
+    def _params(self) -> dict[str, Any]:
         params = {name: value for name, value in self.estimator.get_params().items() if value is not None}
         for name in ("n_estimators", "class_weight", "importance_type", "objective", "n_jobs"):
             params.pop(name, None)
         if isinstance(params.get("random_state"), np.random.RandomState):
             params["random_state"] = int(params["random_state"].randint(np.iinfo(np.int32).max))
-        params = {"verbose": -1, **params, "num_threads": self.param("n_jobs", 0), "metric": "none"}
+        return {"verbose": -1, **params, "num_threads": self.param("n_jobs", 0), "metric": "none"}
 
+    def open_groups(self, X: Any, codes: Ints, weights: Floats | None) -> Callable[[Ints, Ints], tuple[Ints, Floats]]:
+        """Bin the rows once, in few bins, and read the predictions that LightGBM keeps of rows beside its own."""
+        lightgbm, params = load_extra("lightgbm"), self._params()
+        params |= {"max_bin": min(GROUP_BINS, self.param("max_bin", GROUP_BINS)), "linear_tree": False}
+        known, labels = np.unique(codes, return_inverse=True)
+        params |= {"objective": "multiclass", "num_class": len(known)} if len(known) > 2 else {"objective": "binary"}
+        with _column_errors(len(codes)):
+            table = lightgbm.Dataset(X, labels, weight=weights, params=params).construct()
+
+        def predict(training: Ints, others: Ints) -> tuple[Ints, Floats]:
+            settings = params | self.group_params(len(training), len(np.unique(codes[training])))
+            with _column_errors(len(training)):
+                booster = lightgbm.Booster(settings, table.subset(training, settings).construct())
+                booster.add_valid(table.subset(others, settings).construct(), "others")
+                for _ in range(settings["n_estimators"]):
+                    booster.update()
+            shares = _kept_predictions(booster.eval_valid)
+            return known, shares if len(known) > 2 else np.column_stack((1.0 - shares, shares))
+
+        return predict
+
+    def open_table(self, rows: TrainingData, held_out: Any) -> Callable[[], BoosterRun]:
+        """Bin training and held-out rows once; return a function that starts a booster on them."""
+        lightgbm, params = load_extra("lightgbm"), self._params()
         margin = self.initial_margin(rows)
 
         def data_set(X: Any, y: NDArray[Any], **options: Any) -> Any:
@@ -355,23 +391,36 @@ class _LightGBMRun:
 
     def training_margins(self) -> Floats:
         """Return the margins of the training rows."""
-        return self._read(self._booster.eval_train)
+        return _kept_predictions(self._booster.eval_train)
 
     def held_out_margins(self) -> Floats:
         """Return the margins of the held-out rows."""
-        return self._read(self._booster.eval_valid)
+        return _kept_predictions(self._booster.eval_valid)
 
-    @staticmethod
-    def _read(evaluate: Callable[..., Any]) -> Floats:
-        """Return what a metric is passed: LightGBM keeps the margins of these rows, and predicts nothing anew."""
-        seen: list[Floats] = []
 
-        def metric(margins: Any, _: Any) -> tuple[str, float, bool]:
-            seen.append(np.array(margins, dtype=np.float64))
-            return "margins", 0.0, False
+def _fit(estimator: Any, rows: TrainingData, **options: Any) -> Floats:
+    """Fit an estimator of LightGBM; return the predictions of its training rows."""
+    kept: list[Floats] = []
 
-        evaluate(feval=metric)
-        return seen[0]
+    def keep(step: Any) -> None:
+        if step.iteration + 1 == step.end_iteration:
+            kept.append(_kept_predictions(step.model.eval_train))
+
+    with _column_errors(len(rows.labels)):
+        estimator.fit(rows.X, rows.labels, sample_weight=rows.weights, callbacks=[keep], **options)
+    return kept[0]
+
+
+def _kept_predictions(evaluate: Callable[..., Any]) -> Floats:
+    """Return what a metric is passed: LightGBM keeps the predictions of these rows, and makes none anew."""
+    seen: list[Floats] = []
+
+    def metric(predictions: Any, _: Any) -> tuple[str, float, bool]:
+        seen.append(np.array(predictions, dtype=np.float64))
+        return "kept", 0.0, False
+
+    evaluate(feval=metric)
+    return seen[0]
 
 
 @contextmanager
@@ -405,7 +454,7 @@ class XGBoost(_Library):
         "count:poisson": "poisson",
         "reg:tweedie": "tweedie",
     }
-    tree_size: ClassVar = ("max_depth", 4)
+    tree_size = "max_depth"
     size_params: ClassVar = {"max_depth", "max_leaves"}
     default_rate = 0.3
     logistic_params: ClassVar = {"objective": "binary:logistic", "early_stopping_rounds": None}
@@ -414,20 +463,20 @@ class XGBoost(_Library):
         **dict.fromkeys(("scale_pos_weight", "base_score", "eval_metric", "callbacks", "monotone_constraints")),
     }
 
-    def fit_plain(self, rows: TrainingData, n_rounds: int) -> Any:
-        """Fit with XGBoost's own objective; a model of real numbers then predicts margins."""
+    def fit_plain(self, rows: TrainingData, n_rounds: int) -> tuple[Any, Floats]:
+        """Fit with XGBoost's own objective; a model of real numbers then predicts margins. Return it and these."""
         if self.loss.link == "log":  # the same derivatives, and margins instead of their exponentials
             return self.fit_objective(rows, n_rounds, self.loss.objective)
-        model = super().fit_plain(rows, n_rounds)
+        model = self._plain(n_rounds).fit(rows.X, rows.labels, sample_weight=rows.weights)
         if self.loss_name == "absolute_error":
             base_score = model.get_params()["base_score"]
             content = json.loads(bytes(model.get_booster().save_raw("json")))
             content["learner"]["objective"] = {"name": _SQUARED_ERROR, "reg_loss_param": {"scale_pos_weight": "1"}}
             model.load_model(bytearray(json.dumps(content).encode()))
             model.set_params(objective=_SQUARED_ERROR, base_score=base_score)
-        return model
+        return model, self.margins(model, rows.X)
 
-    def fit_objective(self, rows: TrainingData, n_rounds: int, objective: Callable[..., Any]) -> Any:
+    def fit_objective(self, rows: TrainingData, n_rounds: int, objective: Callable[..., Any]) -> tuple[Any, Floats]:
         """Fit; the booster keeps the initial margin as its base score. With a logarithmic link it predicts margins."""
         estimator, callback = self.with_rounds(n_rounds), DetachableCallback(objective)
         replaced = ("eval_metric", "early_stopping_rounds")
@@ -441,7 +490,8 @@ class XGBoost(_Library):
         finally:
             callback.function = None
             estimator.set_params(**original)
-        return estimator.set_params(objective=_SQUARED_ERROR if self.is_regression else "binary:logistic")
+        estimator.set_params(objective=_SQUARED_ERROR if self.is_regression else "binary:logistic")
+        return estimator, self.margins(estimator, rows.X)
 
     def _loss_params(self) -> dict[str, Any]:
         if self.loss_name == "poisson" and self.param("max_delta_step") is None:

@@ -85,6 +85,10 @@ class Loss(ABC):
         """Return the predictions at these margins."""
         return margins
 
+    def margins(self, predictions: Floats) -> Floats:
+        """Return the margins of these predictions."""
+        return predictions
+
     def prediction_slopes(self, predictions: Floats) -> Floats:
         """Return the derivative of each prediction with respect to its margin."""
         return np.ones_like(predictions)
@@ -126,6 +130,10 @@ class LogLoss(Loss):
         scores = np.empty_like(margins)
         logistic(margins, scores)
         return scores
+
+    def margins(self, predictions: Floats) -> Floats:
+        inside = np.clip(predictions, 1e-15, 1.0 - 1e-15)
+        return np.asarray(np.log(inside) - np.log1p(-inside))
 
     def prediction_slopes(self, predictions: Floats) -> Floats:
         return predictions * (1.0 - predictions)
@@ -175,6 +183,9 @@ class _LogLink(Loss):
 
     def predictions(self, margins: Floats) -> Floats:
         return np.exp(margins)
+
+    def margins(self, predictions: Floats) -> Floats:
+        return np.log(np.maximum(predictions, 1e-300))
 
     def prediction_slopes(self, predictions: Floats) -> Floats:
         return predictions

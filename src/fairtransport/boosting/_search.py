@@ -33,7 +33,7 @@ from fairtransport.training.weight_path import AutomaticWeight, WeightPath
 
 if TYPE_CHECKING:
     from fairtransport.boosting._libraries import BoosterRun, Library
-    from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, PenaltySettings
+    from fairtransport.boosting._settings import BoostedClasses, BoostedNumbers, GroupModels, PenaltySettings
 
 # Early stopping on the objective: the loss plus the penalty at its full weight, on held-out rows.
 
@@ -120,9 +120,10 @@ class RoundSearch:
         penalty: PenaltySettings,
         held_out: HeldOutRows,
         response: BoostedClasses | BoostedNumbers,
+        group_models: GroupModels,
     ) -> None:
         self._library, self._penalty, self._held_out, self._response = library, penalty, held_out, response
-        self._n_rows = held_out.n_rows
+        self._n_rows, self._group_models = len(held_out.part_of_rows), group_models
         self._tables = [library.open_table(training, validation.X) for training, validation in held_out.parts]
         self._train_plain()
 
@@ -184,9 +185,10 @@ class RoundSearch:
 
     @cached_property
     def _probabilities(self) -> list[NDArray[np.float32] | None]:
+        part_of_rows = self._held_out.part_of_rows
         return [
-            self._penalty.group_probabilities(self._library, rows, reference)
-            for (rows, _), reference in zip(self._held_out.parts, self._references, strict=True)
+            self._group_models.probabilities(rows, np.flatnonzero(part_of_rows != part), part)
+            for part, (rows, _) in enumerate(self._held_out.parts)
         ]
 
     @cached_property
@@ -299,7 +301,7 @@ class HeldOutRows:
 
     parts: tuple[tuple[TrainingData, TrainingData], ...]
     rows: TrainingData
-    n_rows: int
+    part_of_rows: Ints  # that holds a row out, or -1
     name: str = "held-out rows"
 
     @property
@@ -320,14 +322,18 @@ class HeldOutRows:
             _has_all(rows, training, len(rows.groups)) and _has_all(rows, held_out, 2) for training, held_out in splits
         )
         if n_rows < FEWEST_ROWS or not enough:
-            return cls(((rows, rows),), rows, n_rows, "training rows")
+            return cls(((rows, rows),), rows, np.full(n_rows, -1), "training rows")
         parts = tuple((rows.select(training), rows.select(held_out)) for training, held_out in splits)
-        return cls(parts, rows.select(np.concatenate([held_out for _, held_out in splits])), n_rows)
+        return cls(
+            parts,
+            rows.select(np.concatenate([held_out for _, held_out in splits])),
+            np.where(folds < len(splits), folds, -1),
+        )
 
     @classmethod
     def given(cls, rows: TrainingData, held_out: TrainingData) -> HeldOutRows:
         """Return one part, with validation rows of the user."""
-        return cls(((rows, held_out),), held_out, rows.groups.n_rows)
+        return cls(((rows, held_out),), held_out, np.full(rows.groups.n_rows, -1))
 
 
 def _folds(rows: TrainingData, n_folds: int) -> Ints:
@@ -369,6 +375,7 @@ def train(
     penalty: PenaltySettings,
     rows: TrainingData,
     choice: Choice | None,
+    group_models: GroupModels,
     *,
     parity_weight: float | None,
     response: BoostedClasses | BoostedNumbers,
@@ -378,8 +385,7 @@ def train(
         schedule = RoundSchedule.of(library.n_rounds, rows.groups.n_rows)
         rounds = FairRounds(schedule, schedule.n_rounds, {})
         choice = Choice(library.n_rounds, parity_weight or 0.0, rounds)
-    plain = library.fit_plain(rows, choice.plain_rounds)
-    plain_margins = library.margins(plain, rows.X)
+    plain, plain_margins = library.fit_plain(rows, choice.plain_rounds)
     reference = penalty.refer_to(library, rows, plain_margins)
     weight = choice.parity_weight if reference.factor > 0.0 else 0.0
     model, margins, n_rounds = plain, plain_margins, choice.plain_rounds
@@ -389,10 +395,9 @@ def train(
             library, rows, reference,
             parity_weight=weight,
             schedule=choice.rounds.schedule,
-            group_probabilities=penalty.group_probabilities(library, rows, reference),
+            group_probabilities=group_models.probabilities(rows, np.arange(rows.groups.n_rows)),
         )  # fmt: skip
-        model = library.fit_objective(rows, n_rounds, objective)
-        margins = library.margins(model, rows.X)
+        model, margins = library.fit_objective(rows, n_rounds, objective)
     predict = library.loss.predictions
     if choice.path is None:
         evaluator = make_evaluator(response, penalty, rows, predict(plain_margins))

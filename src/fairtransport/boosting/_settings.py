@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairtransport._arrays import Floats, Ints
 from fairtransport._labels import real_targets, two_classes
-from fairtransport._sklearn import take_rows
+from fairtransport._sklearn import group_cells
 from fairtransport._validation import check_weights
 from fairtransport.boosting._constants import (
     GROUP_FOLDS,
@@ -95,14 +96,6 @@ class PenaltySettings:
         factor, weighed = measure_unit(penalty, loss, rows.labels, margins, pairs, divisor=divisor)
         return PlainReference(factor, divisor, weighed, compared, targets)
 
-    def group_probabilities(
-        self, library: Library, rows: TrainingData, reference: PlainReference
-    ) -> NDArray[np.float32] | None:
-        """Return the probabilities of the groups given the features, or None where rows count for their group."""
-        if not self.smooth_groups:
-            return None
-        return estimate_group_probabilities(library, rows, reference.compared)
-
     def objective(
         self,
         library: Library,
@@ -136,39 +129,61 @@ class PenaltySettings:
 # cross-fitting: no model predicts rows that it was trained on.
 
 
-def estimate_group_probabilities(library: Library, rows: TrainingData, compared: ComparedRows) -> NDArray[np.float32]:
-    """Estimate the probability of each group given a row's features and, where they matter, its label and stratum."""
-    parts = compared.resolved.compared
-    labels = sorted({part.label for part in parts if part.label is not None})
-    if not labels:
-        probabilities = _cross_fitted(library, rows)
-    else:
-        probabilities = np.zeros((rows.groups.n_rows, len(rows.groups)), dtype=np.float32)
-        for label in labels:
-            of_label = np.flatnonzero(rows.labels == label)
-            probabilities[of_label] = _cross_fitted(library, rows.select(of_label))
-    if labels or parts[0].stratum is not None:
-        _match_totals(probabilities, rows, compared)
-    return probabilities
+class GroupModels:
+    """Models of the groups, trained once for all parts of a table, where ``held_out`` is a row's part or -1.
 
+    A row's probabilities are by models that have seen neither its block nor the rows that its part holds out. Each of
+    several parts is a block with a model of its own; else the rows that no part holds out are dealt into blocks, and a
+    model is trained on all of these but one.
+    """
 
-def _cross_fitted(library: Library, rows: TrainingData) -> NDArray[np.float32]:
-    groups, weights = rows.groups, rows.weights
-    if groups.counts.max() < GROUP_FOLDS:  # too few rows for the folds
-        return hard_probabilities(groups)
-    probabilities = np.zeros((groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last column is "in no group"
-    for codes in groups.memberships:
-        folds = deal(codes, GROUP_FOLDS)
-        for fold in range(GROUP_FOLDS):
-            training, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-            known, labels = np.unique(codes[training], return_inverse=True)
-            if len(known) == 1:
-                probabilities[held_out, known[0]] = 1.0
+    def __init__(self, library: Library, rows: TrainingData, penalty: PenaltySettings, held_out: Ints) -> None:
+        self._library, self._rows, self._penalty, self._held_out = library, rows, penalty, held_out
+
+    def probabilities(self, rows: TrainingData, positions: Ints, part: int = -1) -> NDArray[np.float32] | None:
+        """Return those of rows at these positions that train in a part; None where rows count for their group."""
+        if not self._penalty.smooth_groups:
+            return None
+        groups, compared = rows.groups, rows.compare(self._penalty.criterion)
+        total = np.zeros((self._rows.groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last is "in no group"
+        for blocks, others, known, shares in self._predictions:
+            if part not in blocks:
+                total[np.ix_(others, known)] += shares
+        probabilities = total[positions]
+        n_models = probabilities.sum(axis=1, keepdims=True) / len(groups.memberships)
+        probabilities = probabilities[:, :-1] / np.maximum(n_models, 0.5)
+        own, unknown = hard_probabilities(groups), ~probabilities.any(axis=0)
+        probabilities = np.where(unknown | (n_models < 0.5), own, probabilities)
+        if any(part.label is not None or part.stratum is not None for part in compared.resolved.compared):
+            _match_totals(probabilities, rows, compared)
+        return probabilities
+
+    @cached_property
+    def _predictions(self) -> list[tuple[Ints, Ints, Ints, NDArray[np.float32]]]:
+        """Of each model: the blocks that it was trained on, other rows, the groups that it knows, and their shares."""
+        rows, blocks, result = self._rows, self._held_out.copy(), []
+        n_parts, everywhere = int(blocks.max()) + 1, np.arange(len(blocks))
+        cells, rest = 2 * group_cells(rows.groups) + (rows.labels > np.mean(rows.labels)), np.flatnonzero(blocks < 0)
+        numbers = np.arange(n_parts) if n_parts > 1 else 1 + np.arange(GROUP_FOLDS)
+        blocks[rest] = numbers[deal(cells[rest], len(numbers))]
+        compared = rows.compare(self._penalty.criterion).resolved.compared
+        labels = sorted({part.label for part in compared if part.label is not None})
+        for inside in [np.flatnonzero(rows.labels == label) for label in labels] or [everywhere]:
+            chosen = rows.select(inside) if labels else rows
+            if chosen.groups.counts.max() < GROUP_FOLDS:
                 continue
-            model, sample_weight = library.group_model(), None if weights is None else weights[training]
-            model.fit(take_rows(rows.X, training), labels, sample_weight=sample_weight)
-            probabilities[np.ix_(held_out, known)] = model.predict_proba(take_rows(rows.X, held_out))
-    return probabilities[:, :-1]
+            for codes in chosen.groups.memberships:
+                predict = self._library.open_groups(chosen.X, codes, chosen.weights)
+                for number in numbers:
+                    seen = numbers[(numbers == number) == (n_parts > 1)]
+                    is_seen = np.isin(blocks[inside], seen)
+                    training, others = np.flatnonzero(is_seen), np.flatnonzero(~is_seen)
+                    known = np.unique(codes[training])
+                    shares = np.ones((len(others), len(known)))
+                    if len(known) > 1:
+                        known, shares = predict(training, others)
+                    result.append((seen, inside[others], known, shares.astype(np.float32)))
+        return result
 
 
 def _match_totals(probabilities: NDArray[np.float32], rows: TrainingData, compared: ComparedRows) -> None:
@@ -208,12 +223,9 @@ class BoostedResponse(ScoredResponse):
 
     loss: Loss
 
-    def _margins(self, scores: Floats) -> Floats:
-        return scores
-
     def mean_loss(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the mean loss of predictions."""
-        return float(shares @ self.loss.values(self._margins(scores), outcomes))
+        return float(shares @ self.loss.values(self.loss.margins(scores), outcomes))
 
     def constant_loss(self, outcomes: Floats, shares: Floats) -> float:
         """Return the mean loss of the best constant."""
@@ -251,10 +263,6 @@ class BoostedClasses(ScoredClasses, BoostedResponse):
         if rows.weights is not None and not all(rows.weights[rows.labels == label].any() for label in (0, 1)):
             raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
         return library.absorb_class_weights(self.classes, rows.labels, rows.weights)
-
-    def _margins(self, scores: Floats) -> Floats:
-        inside = np.clip(scores, 1e-15, 1.0 - 1e-15)
-        return np.asarray(np.log(inside) - np.log1p(-inside))
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,9 +307,6 @@ class BoostedNumbers(ScoredNumbers, BoostedResponse):
     def score_unit(self) -> float:
         """A prediction of 1, in units of y."""
         return self.scale
-
-    def _margins(self, scores: Floats) -> Floats:
-        return scores if self.loss.link == "identity" else np.log(np.maximum(scores, 1e-300))
 
 
 def _checked_numbers(y: Any, owner: str, loss: Loss) -> Floats:
