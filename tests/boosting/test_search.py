@@ -1,5 +1,6 @@
 """Rounds, weight and settings that are chosen: on held-out rows, and by the size of the table."""
 
+import re
 import warnings
 
 import lightgbm
@@ -37,7 +38,7 @@ def fair(request, small):
 
 def test_the_automatic_weight_reaches_the_noise_floor(fair, new_data):
     assert fair.outcome_.startswith("the rank disparity is near its noise floor (parity_weight ")
-    assert "; held-out rows cannot exclude a difference of 12." in fair.outcome_
+    assert re.search(r"; held-out rows cannot exclude a difference of 1[12]\.\d percentage points", fair.outcome_)
     assert fair.parity_weight_ in fair.path_["weight"]
     assert 0.5 <= fair.information_kept_ < 1.0
     known = {"sensitive_features": new_data.group}

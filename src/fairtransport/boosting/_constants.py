@@ -10,7 +10,7 @@ import math
 
 # The distance (docs/boosting.md has the errors at equal disparity).
 PROBABILITY_DUALS, REAL_DUALS = (3.2, 0.02), (0.1, 0.1)  # strength and kernel variance
-CONTINUOUS_SLICES = 32  # of a sample, as in linear models
+CONTINUOUS_SLICES, FEW_GROUPS = 64, 8  # of a sample; half as many for more groups, whose pairs cost more than trees
 CURVATURE_SHARE = 0.2  # of the penalty's bound: rows of a leaf move together, the full one would make steps too short
 PREDICTION_REACH = 16.0  # standard deviations from the mean beyond which real predictions count as if they were there
 

@@ -15,6 +15,7 @@ from fairtransport._validation import check_choice, check_count, check_length, c
 from fairtransport.boosting._constants import (
     CONTINUOUS_SLICES,
     CURVATURE_SHARE,
+    FEW_GROUPS,
     LOG_LINK_CURVATURE,
     PREDICTION_REACH,
     PROBABILITY_DUALS,
@@ -250,11 +251,11 @@ def learner_distance(distance: Any, *, within: bool, is_logistic: bool) -> Dista
     return made.with_defaults(*(PROBABILITY_DUALS if is_logistic else REAL_DUALS))
 
 
-def make_penalty(distance: Distance, scale: str) -> TransportPenalty:
+def make_penalty(distance: Distance, scale: str, n_groups: int) -> TransportPenalty:
     """Return the penalty of a distance; ``scale`` says whether predictions are standardized in each round."""
     if isinstance(distance, DiscreteDistance):
         return distance.penalty(scale)
-    return distance.penalty(scale, n_slices=CONTINUOUS_SLICES)
+    return distance.penalty(scale, n_slices=CONTINUOUS_SLICES // (1 if n_groups <= FEW_GROUPS else 2))
 
 
 def prediction_divisor(loss: Loss, predictions: Floats, weights: Floats | None) -> float:
@@ -433,7 +434,7 @@ class TransportObjective:
             check_target(target, self.groups)
         within = needs_labels(self.criterion) or self.strata is not None
         self.distance = learner_distance(distance, within=within, is_logistic=self.loss.is_logistic)
-        self._distance = make_penalty(self.distance, self.scale)
+        self._distance = make_penalty(self.distance, self.scale, len(self.groups))
         self._probabilities = None
         if group_probabilities is not None:
             self._probabilities = _check_group_probabilities(group_probabilities, self.groups)

@@ -95,7 +95,7 @@ def slopes_between_edges(slopes, levels, result):
     for sample in range(result.shape[0]):
         for edge in range(result.shape[1] + 1):
             low, high = n * levels[sample, edge], n * levels[sample, edge + 1]
-            part = int(low) if low < n - 1 else n - 1
+            part = int(low + 1e-9) if low < n - 1 else n - 1  # rounding does not decide
             upward = downward = 0.5 * slopes[sample, part]
             if high > low:
                 upward = downward = 0.0
