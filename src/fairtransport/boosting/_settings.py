@@ -150,10 +150,10 @@ class GroupModels:
             if part not in blocks:
                 total[np.ix_(others, known)] += shares
         probabilities = total[positions]
-        n_models = probabilities.sum(axis=1, keepdims=True) / len(groups.memberships)
-        probabilities = probabilities[:, :-1] / np.maximum(n_models, 0.5)
+        n_models = np.rint(probabilities.sum(axis=1, keepdims=True) / len(groups.memberships))
+        probabilities = probabilities[:, :-1] / np.maximum(n_models, 1.0)
         own, unknown = hard_probabilities(groups), ~probabilities.any(axis=0)
-        probabilities = np.where(unknown | (n_models < 0.5), own, probabilities)
+        probabilities = np.where(unknown | (n_models == 0.0), own, probabilities)
         if any(part.label is not None or part.stratum is not None for part in compared.resolved.compared):
             _match_totals(probabilities, rows, compared)
         return probabilities
