@@ -6,6 +6,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import wasserstein_distance
 
+from fairtransport.repair.blind import potentials
 from fairtransport.repair.blind.potentials import Potentials, make_cells, score_nodes, solve_potentials
 
 
@@ -102,6 +103,27 @@ def test_the_map_minimises_loss_and_potentials(loss):
     moved = potentials.move(eta, d)[:, None]
     reached = np.array([np.interp(moved[:, 0], nodes, row) for row in potentials.values])
     np.testing.assert_allclose(total(moved, (d * reached.T).sum(axis=1)[:, None])[:, 0], least, atol=1e-6)
+
+
+@pytest.mark.parametrize("certain", [0.9999, 0.9])
+def test_many_rows_are_merged_and_solved_in_single_precision(certain, monkeypatch):
+    """Against double precision and all rows; of probabilities that nearly tell the groups, few differ."""
+    rng = np.random.default_rng(4)
+    eta = np.clip(rng.beta(2, 3, 6000), 0.01, 0.99)
+    group = (rng.random(6000) < 0.3 + 0.4 * eta).astype(int)
+    sure = certain if certain > 0.99 else rng.uniform(certain, 1.0, 6000)
+    cells, contrasts = contrasts_of(np.where(group == 1, sure, 1.0 - sure))
+    merged = potentials._merge_rows(eta, contrasts, np.full(6000, 1 / 6000))
+    assert (merged[0].size < 2500) == (certain > 0.99)
+    np.testing.assert_allclose(merged[2] @ merged[1], contrasts.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(merged[2] @ merged[0], eta.mean())
+    options = {"slack": np.full(2, 0.002), "centering": cells.centering}
+    nodes = score_nodes(eta, low=0.0, high=1.0)
+    exact = solve_potentials(eta, contrasts, nodes, **options).move(eta, contrasts)
+    monkeypatch.setattr(potentials, "_MANY_ROWS", 1000)
+    quick = solve_potentials(eta, contrasts, nodes, **options).move(eta, contrasts)
+    assert np.abs(quick - exact).mean() < 5e-4
+    assert np.std(exact - eta) > 0.02  # and something was moved
 
 
 def test_predictions_beyond_the_nodes_keep_their_distance():

@@ -58,7 +58,7 @@ from fairtransport.transport.line import Sample
 # The dual problem of blind repair: out-of-fold predictions, the slack of a limit, and held-out disparities.
 
 _MOST_SOLUTIONS = 7  # of the search for a slack
-_HALVES_TOL = 1e-7  # of the dual of half of the rows, which is solved to see what new rows show
+_HALVES_TOL = 3e-7  # of the dual of half of the rows, which is solved to see what new rows show
 _NO_LIMIT = 0.5  # a slack at which hardly anything is moved
 _WIDER, _MOST_WIDER = 2.0, 6  # steps of an automatic slack to where half of what the model explains is kept
 _EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")

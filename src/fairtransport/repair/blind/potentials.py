@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -19,7 +20,7 @@ _TEMPERATURE = {"squared": 1e-3, "log": 1e-3, "zero_one": 1e-2}  # relative to t
 _SMOOTHING = 0.02  # slopes below it cost quadratically, relative to their unit
 _RIDGE = 1e-6
 _CHUNK = 1024  # rows at a time: their costs stay in the processor's cache
-_TOL, _MANY_ROWS = (1e-10, 3e-9), 10_000  # relative change of the dual that ends it; with fewer rows each counts more
+_TOL, _MANY_ROWS = (1e-10, 3e-8), 10_000  # relative change of the dual that ends it; with fewer rows each counts more
 _NEGLIGIBLE = -36.0  # logarithm of a share that rounding would lose beside the largest
 _EDGE = 1e-3  # nearest a node comes to 0 or 1 where the loss is logarithmic
 
@@ -104,6 +105,10 @@ def solve_potentials(
     """
     masses = np.full(predictions.size, 1.0 / predictions.size) if weights is None else weights / weights.sum()
     score = np.clip(predictions, nodes[0], nodes[-1])
+    has_many_rows = predictions.size > _MANY_ROWS
+    if has_many_rows:
+        score, contrasts, masses = _merge_rows(score, contrasts, masses)
+    kind: Any = np.float32 if has_many_rows else np.float64  # of exponents, whose rounding many rows average out
     widths = np.diff(nodes)
     mean = float(masses @ score)
     spread = max(float(np.sqrt(masses @ (score - mean) ** 2)), 1e-12)
@@ -123,25 +128,26 @@ def solve_potentials(
     shape = (contrasts.shape[1], widths.size)
     step = 1.0 / np.sqrt(lengths.mean())  # of the unknowns, so that their curvature is about 1
     chunks = [
-        (np.vstack((contrasts[part].T, score[part] - center, np.ones(score[part].size))), contrasts[part], masses[part])
+        (np.vstack((of_cells.T, level, np.ones(level.size))).astype(kind), of_cells.astype(kind), masses[part])
         for part in _chunks(score.size)
+        for of_cells, level in ((contrasts[part], score[part] - center),)
     ]
 
     def negative_dual(unknowns: Floats) -> tuple[float, Floats]:
         slopes = centering @ (step * unknowns.reshape(shape))
-        table = np.vstack((_integrate(slopes, lengths), costs)).T / -temperature
+        table = (np.vstack((_integrate(slopes, lengths), costs)).T / -temperature).astype(kind)
         value, gradient = constant / unit, np.zeros((shape[0], nodes.size))
         for columns, of_cells, mass in chunks:
             total = table @ columns
             most = total.max(axis=0)
             total -= most
             near = np.flatnonzero(total > _NEGLIGIBLE)
-            shares = np.zeros(total.size)
+            shares = np.zeros(total.size, dtype=kind)
             shares[near] = np.exp(total.ravel()[near])
             total = shares.reshape(total.shape)
             sums = total.sum(axis=0)
             value -= temperature * float(mass @ (most + np.log(sums)))
-            gradient += (total @ (of_cells * (mass / sums)[:, None])).T
+            gradient += (total @ (of_cells * (mass / sums).astype(kind)[:, None])).T
         above = np.cumsum(gradient[:, ::-1], axis=1)[:, -2::-1]  # differences between shares above each node
         rounded = np.sqrt(slopes**2 + _SMOOTHING**2)
         left = slack[:, None] * lengths
@@ -152,9 +158,23 @@ def solve_potentials(
     first = np.zeros(shape) if start is None else start.slopes * (spread / unit)
     found = minimize(
         negative_dual, first.ravel() / step, jac=True, method="L-BFGS-B",
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": tol or _TOL[predictions.size > _MANY_ROWS], "gtol": 1e-6},
+        options={"maxiter": max_iter, "maxcor": 20, "ftol": tol or _TOL[has_many_rows], "gtol": 1e-6},
     )  # fmt: skip
     return Potentials(nodes, centering @ (step * found.x.reshape(shape)) * (unit / spread), loss)
+
+
+def _merge_rows(score: Floats, contrasts: Floats, masses: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the means of rows that are nearly equal, where these are most: of groups that features tell."""
+    table = np.column_stack((score, contrasts))
+    steps = np.append(np.ptp(score) / 1024.0, 0.02 * np.sqrt(masses @ contrasts**2))
+    # Rounded rows are equal where their sums with random coefficients are.
+    keys = np.round(table / np.maximum(steps, 1e-300)) @ np.random.default_rng(0).random(table.shape[1])
+    _, rows = np.unique(keys, return_inverse=True)
+    mass = np.bincount(rows, masses).astype(np.float64)
+    if mass.size > 0.5 * score.size:
+        return score, contrasts, masses
+    means = np.column_stack([np.bincount(rows, masses * column) / mass for column in table.T])
+    return means[:, 0], means[:, 1:], mass
 
 
 def _integrate(slopes: Floats, widths: Floats) -> Floats:
