@@ -229,6 +229,22 @@ def test_a_small_arrow_stream_of_large_texts_is_refused_before_it_is_decoded(cli
     assert pa.default_memory_pool().max_memory() - before < 2**27  # 2.5 GB as texts
 
 
+FORGED = {
+    "offsets": pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(np.array([0, 2**30, 2**30, 3], np.int32)), pa.py_buffer(b"abc")]
+    ),
+    "indices": pa.DictionaryArray.from_arrays(pa.array(np.array([0, 7, 0], np.int8)), pa.array(["F"]), safe=False),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_arrow_streams_that_point_outside_their_buffers_are_refused(client, rows, name):
+    """Compiled code would read there, and end the process."""
+    table = pa.table({**{one: [1.0] * 3 for one in ("hours", "age", "grade")}, "sex": FORGED[name]})
+    response = ask(client(), arrow_body(table), ARROW)
+    assert (response.status_code, "can be read" in response.text) == (400, True)
+
+
 ARROW_TYPES = {
     "decimal": (pa.array([Decimal("1.5")]), 200),
     "large integer": (pa.array([2**63], pa.uint64()), 200),

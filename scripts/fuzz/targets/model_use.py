@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 from changes import Source, change_array, change_json
+from sklearn.linear_model import LogisticRegression
 
-from fairtransport import QuantileRepair, TransportClassifier
+from fairtransport import BlindRepairClassifier, QuantileRepair, TransportClassifier
 from fairtransport.auditing import Inference, audit
 from fairtransport.persistence import ModelFileError, pack_model, unpack_model
 from fairtransport.persistence._files import _model_of
@@ -45,7 +46,8 @@ def _with_criteria() -> list[tuple[Any, Any, Any]]:
     odds = QuantileRepair(criterion="equalized_odds", randomize=True).fit(scores, _Y == "yes", **columns)
     strata = QuantileRepair().fit(scores, **columns, strata=_STRATA)
     linear = TransportClassifier(criterion="equalized_odds").fit(_X, _Y, **columns, strata=_STRATA)
-    return [(odds, scores, _GROUP), (strata, scores, _GROUP), (linear, _X, _GROUP)]
+    blind = BlindRepairClassifier(LogisticRegression(), cv=2).fit(_X, _Y, **columns)
+    return [(odds, scores, _GROUP), (strata, scores, _GROUP), (linear, _X, _GROUP), (blind, _X, _GROUP)]
 
 
 _BASES = [
@@ -91,7 +93,8 @@ def _use(model: Any, X: Any, group: Any, *, also: int) -> None:
     if also == 1:
         unpack_model(pack_model(model)[0])
     if isinstance(model, TableModel):
-        _check_scores(model.score_rows(X).scores)
+        result = model.score_rows(X)
+        _check_scores(np.where(np.isin(np.arange(_ROWS), [*result.reasons]), 0.5, result.scores))
     elif isinstance(model, QuantileRepair):
         strata = {"strata": _STRATA[:_ROWS]} if getattr(model, "strata_", None) is not None else {}
         _check_scores(model.transform(X, sensitive_features=group, **strata))
@@ -124,8 +127,8 @@ def _needs_groups(model: Any) -> bool:
 
 
 def _check_scores(scores: Any) -> None:
-    known = scores[~np.isnan(scores)] if type(scores) is np.ndarray else np.asarray(scores)
-    if len(scores) != _ROWS or not ((known >= -1e-12) & (known <= 1.0 + 1e-12)).all():
+    known = np.asarray(scores)
+    if len(known) != _ROWS or not ((known >= -1e-12) & (known <= 1.0 + 1e-12)).all():
         raise RuntimeError("A loaded model gives scores that are none.")
 
 

@@ -9,7 +9,8 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -240,15 +241,9 @@ class Metrics:
         """Yield the metrics, as a registry of prometheus-client asks for them."""
         yield from self._request_metrics()
         model, scores = self._scoring.served
-        versions = {model.version: 1.0}
-        yield _labelled(
-            GaugeMetricFamily, "fairtransport_model", "Version of the model that is served.", "version", versions
-        )
-        yield GaugeMetricFamily(
-            "fairtransport_model_file_loaded",
-            "1 if the latest version of the model file is served, 0 if it could not be loaded.",
-            value=float(self._scoring.loaded),
-        )
+        yield _gauge("fairtransport_model", "Version of the model that is served.", {model.version: 1.0}, "version")
+        text = "1 if the latest version of the model file is served, 0 if it could not be loaded."
+        yield _gauge("fairtransport_model_file_loaded", text, self._scoring.loaded)
         if scores is not None:
             yield from self._score_metrics(scores, bounded=model.scorer.task == "classification")
         if self._scoring.report is not None:
@@ -258,25 +253,23 @@ class Metrics:
         counts = self._requests.total()
         statuses = zip(STATUSES, counts["statuses"], strict=True)
         requests = {str(status) if status else "other": number for status, number in statuses if number}
-        yield _labelled(
-            CounterMetricFamily,
-            "fairtransport_requests",
-            "Requests for scores, by the status of the response.",
-            "status",
-            requests,
+        yield _counter(
+            "fairtransport_requests", "Requests for scores, by the status of the response.", requests, "status"
         )
         latency = HistogramMetricFamily("fairtransport_request_seconds", "Time from a request to its response.")
         bounds = [*map(str, LATENCY_BOUNDS), "+Inf"]
         cumulated = [*zip(bounds, np.cumsum(counts["latencies"]), strict=True)]
         latency.add_metric([], cumulated, sum_value=counts["sums"][0])
         yield latency
-        yield CounterMetricFamily("fairtransport_rows", "Rows that were received.", value=counts["sums"][1])
+        yield _counter("fairtransport_rows", "Rows that were received.", counts["sums"][1])
         rejected = dict(zip(REASONS, counts["reasons"], strict=True))
         replaced = dict(zip(REPLACED, counts["replaced"], strict=True))
-        text = "Rows that have no score, by the kind of the reason."
-        yield _labelled(CounterMetricFamily, "fairtransport_rejected_rows", text, "reason", rejected)
-        text = "Cells treated as missing or as a rare category."
-        yield _labelled(CounterMetricFamily, "fairtransport_replaced_cells", text, "kind", replaced)
+        yield _counter(
+            "fairtransport_rejected_rows", "Rows that have no score, by the kind of the reason.", rejected, "reason"
+        )
+        yield _counter(
+            "fairtransport_replaced_cells", "Cells treated as missing or as a rare category.", replaced, "kind"
+        )
 
     def _score_metrics(self, scores: ScoreCounts, *, bounded: bool) -> Iterator[Any]:
         """Yield the distribution of each group's scores; groups with few rows are left out."""
@@ -286,9 +279,8 @@ class Metrics:
         if bounded:
             wide = histograms.reshape(len(names), _MARKS, -1).sum(axis=2).cumsum(axis=1)
             bounds = [*map(str, ((np.arange(_MARKS - 1) + 1) / _MARKS).round(6)), "+Inf"]
-            sketch = HistogramMetricFamily(
-                "fairtransport_scores", "Scores of each group that the requests name.", labels=["group"]
-            )
+            text = "Scores of each group that the requests name."
+            sketch = HistogramMetricFamily("fairtransport_scores", text, labels=["group"])
             for group in shown.tolist():
                 marks = [*zip(bounds, wide[group], strict=True)]
                 sketch.add_metric([names[group]], marks, sum_value=sums[group])
@@ -296,22 +288,25 @@ class Metrics:
             if len(shown) > 1:
                 found, floor = _disparity(histograms[shown])
                 text = "Mean distance between two groups' scores, over all pairs, since the start of this version."
-                yield GaugeMetricFamily("fairtransport_disparity", text, value=found)
+                yield _gauge("fairtransport_disparity", text, found)
                 text = "Disparity that chance alone shows between groups of these sizes."
-                yield GaugeMetricFamily("fairtransport_disparity_noise_floor", text, value=floor)
+                yield _gauge("fairtransport_disparity_noise_floor", text, floor)
             return
         rows = {names[group]: sizes[group] for group in shown.tolist()}
         means = {names[group]: sums[group] / sizes[group] for group in shown.tolist()}
-        yield _labelled(CounterMetricFamily, "fairtransport_group_rows", "Scored rows of each group.", "group", rows)
-        yield _labelled(GaugeMetricFamily, "fairtransport_group_mean", "Mean score of each group.", "group", means)
+        yield _counter("fairtransport_group_rows", "Scored rows of each group.", rows, "group")
+        yield _gauge("fairtransport_group_mean", "Mean score of each group.", means, "group")
 
 
-def _labelled(kind: Any, name: str, text: str, label: str, values: Mapping[str, float]) -> Any:
-    """Return a metric with a value for each value of a label."""
-    family = kind(name, text, labels=[label])
-    for one, value in values.items():
-        family.add_metric([one], value)
+def _metric(kind: Any, name: str, text: str, values: Any, label: str = "") -> Any:
+    """Return a metric of one value, or with one for each value of a label."""
+    family = kind(name, text, labels=[label] if label else [])
+    for one, value in values.items() if label else [("", values)]:
+        family.add_metric([one] if label else [], float(value))
     return family
+
+
+_counter, _gauge = partial(_metric, CounterMetricFamily), partial(_metric, GaugeMetricFamily)
 
 
 def _disparity(histograms: Floats) -> tuple[float, float]:
@@ -332,40 +327,30 @@ def _disparity(histograms: Floats) -> tuple[float, float]:
 
 def _stream_metrics(report: Any) -> Iterator[Any]:
     """Yield the state of a server that adjusts its model, after the latest batch."""
-    gauges = {
-        "disparity_before": (report.disparity_before, "Mean distance between two groups, original model, recent rows."),
-        "disparity_after": (report.disparity_after, "Mean distance between two groups, returned scores, recent rows."),
-        "noise_floor": (report.noise_floor, "Expected disparity of groups of these sizes with equal distributions."),
-        "alarm": (float(report.alarm), "1 if the latest batch raised an alarm."),
-        "alarm_evidence": (report.evidence, "Evidence that scores have changed; an alarm is raised at 1."),
-        "moved": (report.moved, "Distance of the model from the last accepted one."),
-        "frozen": (float(report.frozen), "1 if adjusting is suspended."),
+    texts = {
+        "disparity_before": "Mean distance between two groups, original model, recent rows.",
+        "disparity_after": "Mean distance between two groups, returned scores, recent rows.",
+        "noise_floor": "Expected disparity of groups of these sizes with equal distributions.",
+        "alarm": "1 if the latest batch raised an alarm.",
+        "alarm_evidence": "Evidence that scores have changed; an alarm is raised at 1.",
+        "moved": "Distance of the model from the last accepted one.",
+        "frozen": "1 if adjusting is suspended.",
+        "batches": "Batches that the model was adjusted to.",
+        "skipped_updates": "Updates for which no step brought the groups closer.",
+        "rows_without_group": "Rows of no known group: scored, but neither monitored nor learned from.",
     }
-    for name, (value, text) in gauges.items():
-        yield GaugeMetricFamily(f"fairtransport_stream_{name}", text, value=value)
-    yield CounterMetricFamily("fairtransport_stream_batches", "Batches that the model was adjusted to.", report.batch)
-    yield CounterMetricFamily(
-        "fairtransport_stream_skipped_updates",
-        "Updates for which no step brought the groups closer.",
-        report.skipped_updates,
-    )
-    yield CounterMetricFamily(
-        "fairtransport_stream_rows_without_group",
-        "Rows that belong to no known group: scored, but neither monitored nor learned from.",
-        report.rows_without_group,
-    )
+    values = {**vars(report), "alarm_evidence": report.evidence, "batches": report.batch}
+    for name, text in texts.items():
+        make = _counter if name in {"batches", "skipped_updates", "rows_without_group"} else _gauge
+        yield make(f"fairtransport_stream_{name}", text, values[name])
 
 
 _OPEN_PATHS = ("/healthz", "/readyz")
 _LOG = logging.getLogger("fairtransport.serving")
 _MAX_HELD = 8  # bodies of the largest size whose memory bodies and unread answers may take
 _MAX_KEY = 200  # characters of an Idempotency-Key
-_ERROR_HEADERS = {
-    405: {"Allow": "POST"},
-    408: {"Connection": "close"},
-    413: {"Connection": "close"},
-    503: {"Connection": "close"},
-}
+_CLOSE = {"Connection": "close"}
+_ERROR_HEADERS = {405: {"Allow": "POST"}, 408: _CLOSE, 413: _CLOSE, 503: _CLOSE}
 
 
 def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> Starlette:

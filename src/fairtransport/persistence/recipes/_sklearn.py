@@ -10,6 +10,8 @@ from the categories is computed again here, and compared.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -392,150 +394,97 @@ _CHECKS = {
 _recipe = partial(named_recipe, _CHECKS)
 
 
-def _on_columns(name: str, params: str, fitted: str = "", optional: str = "", **others: Any) -> Recipe:
-    """Return the recipe of a class that is fitted on columns; its vectors have one number for each, or are None."""
-    vectors = [one for one in f"{fitted} {optional}".split() if _CHECKS[one] is _VECTOR]
-    others = {"is_consistent": lambda made: _one_per_column(made, *vectors), **others}
-    return _recipe(f"sklearn.{name}", f"n_features_in_ {fitted}", f"feature_names_in_ {optional}", params, **others)
-
-
 VALUE_TYPES: tuple[ValueType, ...] = ()
 
-_REGRESSION = {"is_consistent": _is_consistent_regression}
-_DESCENT = "alpha copy_X fit_intercept max_iter positive precompute random_state selection tol warm_start"
 _SELECTION = {"not_stored": ("score_func",)}  # `transform` does not need the function
-_RARE = "_default_to_infrequent_mappings _infrequent_indices"
-_SVD = "n_components n_oversamples power_iteration_normalizer random_state tol"
-_EXPLAINED = "explained_variance_ratio_ singular_values_"
+
+# Class: parameters | attributes that a fitted one has | and those that it may have. LogisticRegression has multi_class
+# until scikit-learn 1.7; a ColumnTransformer fits a FunctionTransformer for "passthrough".
+_TABLE = """
+linear_model.LogisticRegression: C class_weight dual fit_intercept intercept_scaling l1_ratio max_iter multi_class
+    penalty random_state solver tol warm_start | classes_ coef_ intercept_ | n_iter_
+linear_model.LinearRegression: copy_X fit_intercept positive tol | coef_ intercept_ | rank_ singular_
+linear_model.Ridge: alpha copy_X fit_intercept max_iter positive random_state solver tol | coef_ intercept_
+    | n_iter_ solver_
+linear_model.Lasso: alpha copy_X fit_intercept max_iter positive precompute random_state selection tol warm_start
+    | coef_ intercept_ | dual_gap_ l1_ratio n_iter_
+linear_model.ElasticNet: l1_ratio alpha copy_X fit_intercept max_iter positive precompute random_state selection tol
+    warm_start | coef_ intercept_ | dual_gap_ n_iter_
+preprocessing.StandardScaler: copy with_mean with_std | mean_ scale_ | var_ n_samples_seen_
+preprocessing.MinMaxScaler: clip copy feature_range | scale_ | data_max_ data_min_ data_range_ min_ n_samples_seen_
+preprocessing.MaxAbsScaler: clip copy | scale_ | max_abs_ n_samples_seen_
+preprocessing.RobustScaler: copy quantile_range unit_variance with_centering with_scaling | scale_ | center_
+preprocessing.Normalizer: copy norm
+preprocessing.Binarizer: copy threshold
+preprocessing.FunctionTransformer: accept_sparse check_inverse feature_names_out validate
+preprocessing.OneHotEncoder: categories drop dtype feature_name_combiner handle_unknown max_categories min_frequency
+    sparse_output | _infrequent_enabled categories_ _n_features_outs drop_idx_
+    | _drop_idx_after_grouping _default_to_infrequent_mappings _infrequent_indices
+preprocessing.OrdinalEncoder: categories dtype encoded_missing_value handle_unknown max_categories min_frequency
+    unknown_value | _infrequent_enabled categories_ _missing_indices
+    | _default_to_infrequent_mappings _infrequent_indices
+preprocessing.PolynomialFeatures: degree include_bias interaction_only order
+    | _max_degree _min_degree _n_out_full n_output_features_
+preprocessing.PowerTransformer: copy method standardize | lambdas_ | _scaler
+preprocessing.QuantileTransformer: copy ignore_implicit_zeros n_quantiles output_distribution random_state subsample
+    | n_quantiles_ quantiles_ references_
+preprocessing.TargetEncoder: categories cv random_state shuffle smooth target_type
+    | categories_ encodings_ target_mean_ target_type_ | _infrequent_enabled classes_
+impute.SimpleImputer: add_indicator copy fill_value keep_empty_features missing_values strategy
+    | _fit_dtype statistics_ | _fill_dtype indicator_
+feature_selection.SelectKBest: k | scores_ | pvalues_
+feature_selection.SelectPercentile: percentile | scores_ | pvalues_
+feature_selection.VarianceThreshold: threshold | variances_
+decomposition.PCA: n_components n_oversamples power_iteration_normalizer random_state tol copy iterated_power svd_solver
+    whiten | components_ explained_variance_ mean_ | explained_variance_ratio_ singular_values_ _fit_svd_solver
+    n_components_ n_samples_ noise_variance_
+decomposition.TruncatedSVD: n_components n_oversamples power_iteration_normalizer random_state tol algorithm n_iter
+    | components_ | explained_variance_ratio_ singular_values_ explained_variance_
+"""
+_CONSISTENT: dict[str, Callable[[Any], bool]] = {
+    "LogisticRegression": _is_consistent_logistic,
+    **dict.fromkeys(("LinearRegression", "Ridge", "Lasso", "ElasticNet"), _is_consistent_regression),
+    "OneHotEncoder": _is_consistent_one_hot,
+    "OrdinalEncoder": _is_consistent_ordinal,
+    "PolynomialFeatures": _is_consistent_polynomial,
+    "PowerTransformer": _is_consistent_power,
+    "QuantileTransformer": _is_consistent_quantiles,
+    "TargetEncoder": _is_consistent_target_encoder,
+    "SimpleImputer": _is_consistent_imputer,
+    **dict.fromkeys(("PCA", "TruncatedSVD"), _is_consistent_projection),
+}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "LogisticRegression": {
+        "not_stored": ("n_jobs", "verbose"),
+        "other": {"coef_": check.array(2), "intercept_": check.array(1), "n_iter_": check.array(1)},
+    },
+    "LinearRegression": {"not_stored": ("n_jobs",)},
+    "Ridge": {"other": {"n_iter_": check.reals_or_none}},
+    "Lasso": {"other": {"l1_ratio": check.instance_of(float)}},
+    "PCA": {"other": {"mean_": check.array(1)}},
+    **dict.fromkeys(("SelectKBest", "SelectPercentile"), _SELECTION),
+}
+
+
+def _of_table(entry: str) -> Recipe:
+    """Return the recipe of a class that is fitted on columns; its vectors have one number for each, or are None."""
+    name, _, rest = entry.partition(":")
+    params, fitted, optional = (*rest.split("|"), "", "")[:3]
+    vectors = [one for one in f"{fitted} {optional}".split() if _CHECKS[one] is _VECTOR]
+    kind = name.rpartition(".")[2]
+    is_consistent = _CONSISTENT.get(kind, lambda made: _one_per_column(made, *vectors))
+    parts = (f"sklearn.{name}", f"n_features_in_ {fitted}", f"feature_names_in_ {optional}", params)
+    return _recipe(*parts, is_consistent=is_consistent, **_OPTIONS.get(kind, {}))
+
 
 RECIPES = (
-    _on_columns(
-        "linear_model.LogisticRegression",
-        "C class_weight dual fit_intercept intercept_scaling l1_ratio max_iter multi_class penalty random_state solver"
-        " tol warm_start",  # multi_class until scikit-learn 1.7
-        "classes_ coef_ intercept_",
-        "n_iter_",
-        is_consistent=_is_consistent_logistic,
-        not_stored=("n_jobs", "verbose"),
-        other={"coef_": check.array(2), "intercept_": check.array(1), "n_iter_": check.array(1)},
-    ),
-    _on_columns(
-        "linear_model.LinearRegression",
-        "copy_X fit_intercept positive tol",
-        "coef_ intercept_",
-        "rank_ singular_",
-        not_stored=("n_jobs",),
-        **_REGRESSION,
-    ),
-    _on_columns(
-        "linear_model.Ridge",
-        "alpha copy_X fit_intercept max_iter positive random_state solver tol",
-        "coef_ intercept_",
-        "n_iter_ solver_",
-        other={"n_iter_": check.reals_or_none},
-        **_REGRESSION,
-    ),
-    _on_columns(
-        "linear_model.Lasso",
-        _DESCENT,
-        "coef_ intercept_",
-        "dual_gap_ l1_ratio n_iter_",
-        other={"l1_ratio": check.instance_of(float)},
-        **_REGRESSION,
-    ),
-    _on_columns(
-        "linear_model.ElasticNet", f"l1_ratio {_DESCENT}", "coef_ intercept_", "dual_gap_ n_iter_", **_REGRESSION
-    ),
-    _on_columns("preprocessing.StandardScaler", "copy with_mean with_std", "mean_ scale_", "var_ n_samples_seen_"),
-    _on_columns(
-        "preprocessing.MinMaxScaler",
-        "clip copy feature_range",
-        "scale_",
-        "data_max_ data_min_ data_range_ min_ n_samples_seen_",
-    ),
-    _on_columns("preprocessing.MaxAbsScaler", "clip copy", "scale_", "max_abs_ n_samples_seen_"),
-    _on_columns(
-        "preprocessing.RobustScaler",
-        "copy quantile_range unit_variance with_centering with_scaling",
-        "scale_",
-        "center_",
-    ),
-    _on_columns("preprocessing.Normalizer", "copy norm"),
-    _on_columns("preprocessing.Binarizer", "copy threshold"),
-    _on_columns(  # a ColumnTransformer fits one for "passthrough"
-        "preprocessing.FunctionTransformer", "accept_sparse check_inverse feature_names_out validate"
-    ),
-    _on_columns(
-        "preprocessing.OneHotEncoder",
-        "categories drop dtype feature_name_combiner handle_unknown max_categories min_frequency sparse_output",
-        "_infrequent_enabled categories_ _n_features_outs drop_idx_",
-        f"_drop_idx_after_grouping {_RARE}",
-        is_consistent=_is_consistent_one_hot,
-    ),
-    _on_columns(
-        "preprocessing.OrdinalEncoder",
-        "categories dtype encoded_missing_value handle_unknown max_categories min_frequency unknown_value",
-        "_infrequent_enabled categories_ _missing_indices",
-        _RARE,
-        is_consistent=_is_consistent_ordinal,
-    ),
-    _on_columns(
-        "preprocessing.PolynomialFeatures",
-        "degree include_bias interaction_only order",
-        "_max_degree _min_degree _n_out_full n_output_features_",
-        is_consistent=_is_consistent_polynomial,
-    ),
-    _on_columns(
-        "preprocessing.PowerTransformer",
-        "copy method standardize",
-        "lambdas_",
-        "_scaler",
-        is_consistent=_is_consistent_power,
-    ),
-    _on_columns(
-        "preprocessing.QuantileTransformer",
-        "copy ignore_implicit_zeros n_quantiles output_distribution random_state subsample",
-        "n_quantiles_ quantiles_ references_",
-        is_consistent=_is_consistent_quantiles,
-    ),
-    _on_columns(
-        "preprocessing.TargetEncoder",
-        "categories cv random_state shuffle smooth target_type",
-        "categories_ encodings_ target_mean_ target_type_",
-        "_infrequent_enabled classes_",
-        is_consistent=_is_consistent_target_encoder,
-    ),
-    _on_columns(
-        "impute.SimpleImputer",
-        "add_indicator copy fill_value keep_empty_features missing_values strategy",
-        "_fit_dtype statistics_",
-        "_fill_dtype indicator_",
-        is_consistent=_is_consistent_imputer,
-    ),
+    *map(_of_table, re.split(r"\n(?=\S)", _TABLE.strip())),
     _recipe(
         "sklearn.impute.MissingIndicator",
         "_n_features features_",
         "n_features_in_ feature_names_in_ _precomputed",
         "error_on_new features missing_values sparse",
         is_consistent=lambda made: _is_ascending_indices(made.features_, made._n_features),  # noqa: SLF001
-    ),
-    _on_columns("feature_selection.SelectKBest", "k", "scores_", "pvalues_", **_SELECTION),
-    _on_columns("feature_selection.SelectPercentile", "percentile", "scores_", "pvalues_", **_SELECTION),
-    _on_columns("feature_selection.VarianceThreshold", "threshold", "variances_"),
-    _on_columns(
-        "decomposition.PCA",
-        f"{_SVD} copy iterated_power svd_solver whiten",
-        "components_ explained_variance_ mean_",
-        f"{_EXPLAINED} _fit_svd_solver n_components_ n_samples_ noise_variance_",
-        is_consistent=_is_consistent_projection,
-        other={"mean_": check.array(1)},
-    ),
-    _on_columns(
-        "decomposition.TruncatedSVD",
-        f"{_SVD} algorithm n_iter",
-        "components_",
-        f"{_EXPLAINED} explained_variance_",
-        is_consistent=_is_consistent_projection,
     ),
     _recipe(
         "sklearn.compose.ColumnTransformer",
