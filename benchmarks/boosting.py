@@ -10,7 +10,7 @@ import xgboost
 
 from benchmarks import _report
 from fairtransport.boosting import TransportObjective
-from fairtransport.criteria.criterion import demographic_parity
+from fairtransport.criteria.criterion import resolve_criterion
 from fairtransport.groups import make_groups
 
 CLAIM = (
@@ -33,7 +33,8 @@ def objectives(groups, n_rows):
     """Return objectives that are at full weight from the second round on."""
     rng = np.random.default_rng(1)
     probabilities = rng.dirichlet(np.full(N_GROUPS, 0.5), size=n_rows)
-    settings = {"unit": 0.3, "comparisons": demographic_parity(make_groups(groups)), "ramp": 1}
+    pairs = resolve_criterion("demographic_parity", make_groups(groups)).comparisons()
+    settings = {"unit": 0.3, "comparisons": pairs, "ramp": 1}
     return {
         "continuous": TransportObjective(groups, distance="continuous", **settings),
         "discrete": TransportObjective(groups, distance="discrete", **settings),

@@ -20,6 +20,7 @@ from fairtransport.boosting._constants import (
     LARGE_TABLE,
     N_FOLDS,
     N_PARTS_OF_LARGE,
+    TOO_FAR,
     WEIGHTS,
 )
 from fairtransport.boosting._settings import RoundSchedule
@@ -29,7 +30,7 @@ from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.strata import make_strata
 from fairtransport.training.evaluation import GroupComparisons, ScoreEvaluator, ScoreMetrics, metrics_before_and_after
 from fairtransport.training.outcome import HeldOutChange, held_out_change
-from fairtransport.training.weight_path import AutomaticWeight, WeightPath
+from fairtransport.training.weight_path import UNDONE, AutomaticWeight, WeightPath
 
 if TYPE_CHECKING:
     from fairtransport.boosting._libraries import BoosterRun, Library
@@ -220,7 +221,7 @@ class RoundSearch:
         fewest = min(library.n_rounds, int(np.ceil(FEWEST_STEPS / rate)))
         return RoundSchedule.of(max(self.plain_rounds, fewest), self._n_rows)
 
-    def _train(self, weight: float, _: Any) -> tuple[FairRounds, Floats]:
+    def _train(self, weight: float) -> tuple[FairRounds, Floats]:
         """Train with a weight; return the rounds, and the scores of the held-out rows."""
         library, schedule = self._library, self.schedule()
         if weight == 0.0:
@@ -261,8 +262,8 @@ class RoundSearch:
         """
         scores: dict[float, Floats] = {}
 
-        def fit(weight: float, previous: Any) -> tuple[FairRounds, Floats]:
-            rounds, scores[weight] = self._train(weight, previous)
+        def fit(weight: float, _: Any) -> tuple[FairRounds, Floats]:
+            rounds, scores[weight] = self._train(weight)
             return rounds, scores[weight]
 
         path = WeightPath(fit, self.evaluator)
@@ -271,12 +272,16 @@ class RoundSearch:
         elif not self.has_differences:
             point, reason, reached = path.at(0.0), "", True
         else:
-            point, reason, reached = AutomaticWeight(max_disparity, WEIGHTS).choose(path)
+            rule = AutomaticWeight(max_disparity, WEIGHTS)
+            far = sum(path.at(0.0).metrics.excess > limit for limit in TOO_FAR) if max_disparity is None else 0
+            if far and rule.is_reached(path.at(WEIGHTS[far])):
+                far -= 1
+            point, reason, reached = replace(rule, weights=WEIGHTS[far:]).choose(path)
         change = self._change(scores[point.weight], min_size)
         is_open = parity_weight is max_disparity is None and point.weight > 0.0
         if change is not None and is_open and not change.helps:
             point, change = path.at(0.0), change.undone()
-            reason, reached = "training for parity does not help: the plain model is kept", False
+            reason, reached = UNDONE, False
         return Choice(
             self.plain_rounds, point.weight, point.result, scores[point.weight], path, self.has_differences, reason,
             reached, change,
