@@ -19,7 +19,12 @@ from tests import worlds
 import fairtransport as ft
 from fairtransport.metrics import conditional_disparity, strong_pairwise_disparity
 from fairtransport.repair import BlindRepair
-from fairtransport.repair.blind.group_model import calibrate, describe_probabilities, linear_scale
+from fairtransport.repair.blind.group_model import (
+    DenseBoostingClassifier,
+    calibrate,
+    describe_probabilities,
+    linear_scale,
+)
 
 LOGISTIC = LogisticRegression()
 
@@ -151,6 +156,18 @@ def test_warns_where_features_tell_nothing_or_everything():
     told = np.column_stack((X, by_chance + 0.01 * rng.normal(size=3000)))
     with pytest.warns(ft.FairnessWarning, match="as if their group were known"):
         blind(group_estimator=LogisticRegression(C=1e4)).fit(told, y, sensitive_features=by_chance)
+
+
+def test_a_spread_that_differs_is_seen_by_trees_where_a_linear_model_sees_nothing():
+    """Groups with the same mean, whose predictions have twice the spread in one of them."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(2, size=3000)
+    X = rng.normal(size=(3000, 2)) * (1 + group)[:, None]
+    y = (X[:, 0] + rng.logistic(size=3000) > 0).astype(int)
+    model = ft.BlindRepairClassifier(LogisticRegression(), cv=2).fit(X, y, sensitive_features=group)
+    assert isinstance(model.group_estimator_, DenseBoostingClassifier)
+    assert model.report_.is_predictable
+    assert model.report_.disparity < 0.6 * model.report_.disparity_before
 
 
 def test_what_the_group_model_misses_is_learned_from_the_predictions():

@@ -42,7 +42,7 @@ from fairtransport.repair.blind.group_model import (
     Calibration,
     GroupModelReport,
     calibrate,
-    default_group_estimator,
+    default_group_estimators,
     describe_probabilities,
     linear_scale,
     without_information,
@@ -268,6 +268,7 @@ def _name(value: Any) -> str:
 MAX_ROWS = 100_000  # rows that potentials are computed from
 _MOST_BINS = 5  # ranges of a real-valued label
 _KNOWN = 0.95  # share of the groups' entropy above which features as good as contain the groups
+_MOST_ERROR = 0.05  # of the probabilities of a linear model, beyond chance; those of a wrong form were off by .12 or more
 _LEAST_GAIN = 2.0  # of the group model's log-loss over a constant, in standard errors
 
 
@@ -507,29 +508,32 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
             "others (small='pool'), or drop them (small='drop')."
         )
     base, predicted = cross_fit(model.estimator, rows.X, rows.target, folds, predictions, weights=rows.weights)
-    group_estimator = model.group_estimator
-    if group_estimator is None:
-        group_estimator = default_group_estimator(base, rows.X, repair.random_state)
-    group_model, shown = cross_fit(
-        group_estimator, rows.X, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
-        rows=rows.known, weights=rows.weights,
-    )  # fmt: skip
-
-    _check_seen(shown[rows.known], n_labels)
-
     used = np.flatnonzero(rows.known & np.isfinite(predicted))
     if used.size > MAX_ROWS:
         used = np.sort(rng.choice(used, MAX_ROWS, replace=False))
     weights = None if rows.weights is None else rows.weights[used]
     if weights is not None:  # counts of copies, unless they are smaller
         weights = weights * max(used.size / weights.sum(), 1.0)
-    shown, predicted = shown[used], predicted[used]
+    predicted = predicted[used]
     linear = linear_scale(predicted, are_probabilities=classifies)
-    calibration = calibrate(shown, classes[used], linear, weights)
-    calibrated = calibration.apply(shown, linear)
     labels = None if rows.labels is None else rows.labels[used]
     groups = rows.groups.codes[used].astype(np.int64)
-    information, gain, error = _describe(calibrated, groups, labels, weights)
+    candidates = [model.group_estimator]
+    if model.group_estimator is None:
+        candidates = default_group_estimators(base, rows.X, repair.random_state)
+    size = used.size if weights is None else float(weights.sum())
+    for group_estimator in candidates:  # the next one where the form of this one is wrong
+        group_model, shown = cross_fit(
+            group_estimator, rows.X, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
+            rows=rows.known, weights=rows.weights,
+        )  # fmt: skip
+        _check_seen(shown[rows.known], n_labels)
+        shown = shown[used]
+        calibration = calibrate(shown, classes[used], linear, weights)
+        calibrated = calibration.apply(shown, linear)
+        information, gain, error = _describe(calibrated, groups, labels, weights)
+        if gain >= _LEAST_GAIN and error <= _MOST_ERROR + size**-0.5:
+            break
     if gain < _LEAST_GAIN:
         calibration = without_information(classes[used], n_classes, weights)
         calibrated = calibration.apply(shown, linear)

@@ -60,21 +60,21 @@ _MOST_DEVIATIONS = 3.0  # of a prediction from the mean, in standard deviations
 _MANY_ROWS = 10_000  # with fewer, trees of more than a few leaves tell less about the groups of new rows
 
 
-def default_group_estimator(base: Any, X: Any, random_state: int | None) -> Any:
-    """Return logistic regression beside a linear model and gradient boosting beside others, after its preprocessing."""
-    steps = []
-    if isinstance(base, Pipeline) and len(base.steps) > 1:
-        steps = [(name, clone(step)) for name, step in base.steps[:-1]]
-    if hasattr(last_step(base)[1], "coef_"):
-        shown = take_rows(X, np.arange(1))
-        shown = base[:-1].transform(as_features(shown)) if steps else shown
-        scaler = StandardScaler(with_mean=not sparse.issparse(shown))
-        return Pipeline([*steps, ("scale", scaler), ("groups", LogisticRegression(C=0.1, tol=1e-3, max_iter=1000))])
+def default_group_estimators(base: Any, X: Any, random_state: int | None) -> list[Any]:
+    """Return gradient boosting, beside a linear model after logistic regression; both after its preprocessing."""
     trees = DenseBoostingClassifier(
         max_iter=100, max_leaf_nodes=15 if n_rows(X) >= _MANY_ROWS else 4, max_features=0.5, max_bins=64,
         l2_regularization=1.0, early_stopping=False, random_state=random_state,
     )  # fmt: skip
-    return Pipeline([*steps, ("groups", trees)]) if steps else trees
+    steps, shown = [], take_rows(X, np.arange(1))
+    if isinstance(base, Pipeline) and len(base.steps) > 1:
+        steps, shown = base.steps[:-1], base[:-1].transform(as_features(shown))
+    models = [clone(Pipeline([*steps, ("groups", trees)])) if steps else trees]
+    if hasattr(last_step(base)[1], "coef_"):
+        scaler = StandardScaler(with_mean=not sparse.issparse(shown))
+        linear = LogisticRegression(C=0.1, tol=1e-3, max_iter=1000)
+        models.insert(0, clone(Pipeline([*steps, ("scaled for groups", scaler), ("groups", linear)])))
+    return models
 
 
 @dataclass(frozen=True, eq=False)

@@ -152,8 +152,8 @@ class BlindRepairClassifier(BinaryClassifierMixin, _BlindRepairModel):
         :class:`sklearn.frozen.FrozenEstimator` to keep it, and fit the repair on rows that it has not seen.
     group_estimator : classifier, optional
         A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
-        default logistic regression of scaled columns where ``estimator`` is linear (has ``coef_``), else gradient
-        boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the same preprocessing.
+        default logistic regression of scaled columns where ``estimator`` is linear (has ``coef_``); else, or where that
+        is wrong for held-out rows, gradient boosting of scikit-learn. Either follows the preprocessing of a pipeline.
     repair : BlindRepair, optional
         Criterion, loss, limit on the disparity, groups and seed; the default ones when omitted.
     slack : "auto" or float, default="auto"
