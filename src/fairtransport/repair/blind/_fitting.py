@@ -268,7 +268,7 @@ def _name(value: Any) -> str:
 MAX_ROWS = 100_000  # rows that potentials are computed from
 _MOST_BINS = 5  # ranges of a real-valued label
 _KNOWN = 0.95  # share of the groups' entropy above which features as good as contain the groups
-_MOST_ERROR = 0.05  # of the probabilities of a linear model, beyond chance; those of a wrong form were off by .12 or more
+_MOST_ERROR = 0.05  # of the probabilities of a linear model, beyond chance; one of the wrong form was off by .12
 _LEAST_GAIN = 2.0  # of the group model's log-loss over a constant, in standard errors
 
 
