@@ -28,7 +28,7 @@ def rows(estimator, n=400):
 @every
 def test_amount_is_a_mixture_with_the_plain_model_and_may_be_set_after_fit(name):
     model = clone(ESTIMATORS[name])
-    X, y, group = rows(model).values()
+    X, y, group = rows(model, 2000).values()
     model.fit(X, y, sensitive_features=group)
     full = scores(model, X, group)
     plain = getattr(model, "initial_estimator_", model.estimator_ if hasattr(model, "estimator_") else None)
