@@ -11,6 +11,7 @@ from fairtransport.auditing._confidence_intervals import (
     METRICS,
     DisparityNorm,
     Stratum,
+    _sort_curves,
     confidence_distributions,
     joint_noise_floors,
     make_norms,
@@ -218,3 +219,18 @@ def test_areas_at_the_edge():
     assert area_under_curve(low, high, (2, 1), 0.95).low < 0.5
     assert area_under_curve(high, low, (1, 2), 0.95).value == 0.0
     assert area_under_curve(None, high, (0, 1), 0.95) is None
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3, 5, 10, 16, 17])
+def test_curves_are_sorted_at_every_point(n_groups):
+    curves = np.random.default_rng(0).integers(2, size=(n_groups, 1, 5000))  # a network that sorts 0 and 1 sorts all
+    assert np.array_equal(_sort_curves(curves), np.sort(curves, axis=0))
+
+
+def test_figures_of_the_same_rows_share_their_draws():
+    rng = np.random.default_rng(0)
+    scores, groups = rng.random(400), np.repeat(["a", "b"], 200)
+    histograms = coarsen(count_scores(scores, sensitive_features=groups))
+    first = histograms.replicates(rng, 50)
+    assert histograms.replicates(rng, 50) is first
+    assert not np.array_equal(histograms.bootstrap(rng, 50)[0], first[0])

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 
 from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._validation import check_flag, check_vector
@@ -248,6 +247,8 @@ def best_partial_repair(
     -----
     The quantile functions of a partial repair are linear in its amount, so the separation is convex in it.
     """
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - pages of audits do not need it, and it takes a while
+
     best = [one.values for one in counts]
     least = separation(counts, best, label_weights)
     for maps in repairs:

@@ -23,7 +23,6 @@ from fairtransport.transport.kernels.line import (
     INDEX_BITS,
     Cells,
     MapIndex,
-    area_between,
     count_buckets,
     join_buckets,
     level_positions,
@@ -156,7 +155,7 @@ class Sample:
         queries = np.asarray(levels, dtype=np.float64)
         if not np.all((queries >= 0) & (queries <= 1)):
             raise ValueError("levels must lie within [0, 1].")
-        return self.values[positions(self.levels, queries.ravel()).reshape(queries.shape)]
+        return self.values[positions(self.levels, queries)]
 
     def cdf(self, points: ArrayLike, side: Literal["left", "right"] = "right") -> Floats:
         """Return the share of the mass at or below each point (``side="left"``: strictly below)."""
@@ -164,7 +163,7 @@ class Sample:
         queries = np.asarray(points, dtype=np.float64)
         if np.any(np.isnan(queries)):
             raise ValueError("points must be numbers; remove or impute NaN first.")
-        index = np.searchsorted(self.values, queries, side=side)
+        index = positions(self.values, queries if side == "left" else np.nextafter(queries, np.inf))
         return np.where(index > 0, self.levels[np.maximum(index, 1) - 1], 0.0)
 
     def equal_mass(self, n: int) -> Floats:
@@ -316,8 +315,6 @@ def wasserstein(
     power = check_real(p, name="p", least=1.0)
     source = as_sample(x, x_weights, name="x")
     target = as_sample(y, y_weights, name="y")
-    if power == 1.0 and len(source) + len(target) > FEW_ROWS:
-        return area_between(*map(read_only, (source.values, source.levels, target.values, target.levels)))
     if power == 1.0:
         points = _merge(source.values, target.values)
         return float((np.abs(source.cdf(points) - target.cdf(points))[:-1] * np.diff(points)).sum())
@@ -440,7 +437,7 @@ def positions(ascending: Floats, queries: Floats) -> Ints:
     """Return ``np.searchsorted(ascending, queries)``, faster for many queries that ascend."""
     if queries.size <= FEW_ROWS:
         return np.searchsorted(ascending, queries)
-    return np.asarray(level_positions(read_only(ascending), read_only(queries)))
+    return np.asarray(level_positions(read_only(ascending), read_only(queries.ravel()))).reshape(queries.shape)
 
 
 def _check_same_length(first: NDArray[Any], second: NDArray[Any], *, names: str) -> None:

@@ -87,26 +87,6 @@ def areas_between_groups(values, codes, masses, totals):
     return areas
 
 
-@cached_njit(nogil=True, error_model="numpy")
-def area_between(values, levels, other_values, other_levels):
-    """Return the area between two distribution functions, given by ascending values and the levels reached there."""
-    i = j = 0
-    level = other_level = area = 0.0
-    at = min(values[0], other_values[0])
-    while i < values.shape[0] or j < other_values.shape[0]:
-        first = j == other_values.shape[0] or (i < values.shape[0] and values[i] <= other_values[j])
-        point = values[i] if first else other_values[j]
-        area += (point - at) * abs(level - other_level)
-        at = point
-        if first:
-            level = levels[i]
-            i += 1
-        else:
-            other_level = other_levels[j]
-            j += 1
-    return area
-
-
 # Monotone maps of the line, at many points.
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
