@@ -130,7 +130,7 @@ def main():
         port = taken.getsockname()[1]
     settings = ServerSettings(model, store=store, batch=40)
     warm = AdjustedScoring(ServerSettings(model, store=home / "warm"), RequestCounts())  # compiles before any fork
-    asyncio.run(warm.score(next(bodies()), "json", None))
+    asyncio.run(warm.score(next(bodies()), "json", "json", None))
     warm.close()
     asking = forked(run_clients, port, home)
     kills, unasked = 0, []
