@@ -5,7 +5,7 @@ import pkgutil
 import dask.dataframe as dd
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 from tests.worlds import people
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -29,7 +29,10 @@ def two():
     [
         (TransportClassifier(), "fairtransport.linear.base.train_lbfgs"),
         (TransportBoostingClassifier(parity_weight=1.0), "fairtransport.boosting._estimators.train"),
-        (BlindRepairClassifier(LogisticRegression()), "sklearn.ensemble.HistGradientBoostingClassifier.fit"),
+        (
+            BlindRepairClassifier(DecisionTreeClassifier(max_depth=3)),
+            "sklearn.ensemble.HistGradientBoostingClassifier.fit",
+        ),
     ],
 )
 def test_a_small_table_is_trained_by_one_thread(two, monkeypatch, model, part):

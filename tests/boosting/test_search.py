@@ -142,9 +142,9 @@ def test_neither_row_order_nor_seed_changes_a_score(kind):
 
 
 def test_no_warning_where_held_out_rows_show_parity():
-    many = make_data(4_000, seed=5)
+    many = make_data(60_000, seed=5)
     trees = lightgbm.LGBMClassifier(n_estimators=20, num_leaves=4, verbose=-1)
-    unrelated = np.random.default_rng(0).integers(2, size=4_000)
+    unrelated = np.random.default_rng(0).integers(2, size=60_000)
     model = TransportBoostingClassifier(trees, random_state=0).fit(many.X, many.y, sensitive_features=unrelated)
     assert "; groups differ by at most " in model.outcome_
     assert model.outcome_.endswith(" percentage points (95 % confidence)")

@@ -85,6 +85,7 @@ def test_the_best_method_at_a_limit_is_chosen(run, here, aware):
     "options", [("--base", "linear"), pytest.param(("--strata", "job"), marks=pytest.mark.trust)], ids=" ".join
 )
 def test_blind_repair_scores_without_the_groups(run, here, raw_people, options):
+    raw_people(2400).write_csv("people.csv")  # of 600 rows in strata, too few are left to show that it helps
     summary = summary_of(call(run, *options, "--json", method="blind-repair"))
     figures = summary["held_out"]["figures"]
     before = figures["lr" if "linear" in options else "unrepaired"]

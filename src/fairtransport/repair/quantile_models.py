@@ -139,7 +139,8 @@ class _QuantileRepairModel(RepairedModel):
             rows="rows that its maps have not seen" if self.cv is None else "rows that it was not fitted to",
             min_size=policy.min_size, parts=half, excess_noise=FITTED_NOISE,
         )  # fmt: skip
-        if not change.helps and self.amount == 1.0:  # a smaller amount is one that was chosen
+        # A smaller amount, and scores that are given as the target, were chosen.
+        if not change.helps and self.amount == 1.0 and isinstance(repair.target, str):
             change = change.undone()
             self.repair_.use_maps(self.repair_.group_maps().identities(*self.repair_.range_))
         self.information_kept_ = change.information_kept
