@@ -144,7 +144,7 @@ USAGE = [
     (f"{REPAIR.format('scores.csv')} --randomize", "--randomize is for --criterion equalized_odds"),
     (f"{REPAIR.format('scores.csv')} --randomize --criterion equalized_odds --label y --strata region", "--strata"),
     (f"{REPAIR.format('scores.csv')} --randomize --criterion equalized_odds --label y --sql x.sql", "--sql"),
-    (f"{TRAIN.format('people.csv')} --method svm", "--method must be cot, dot, trees, dpp, blind-repair or lr"),
+    (f"{TRAIN.format('people.csv')} --method svm", "--method must be cot, dot, trees, dpp, blind-repair, lr or auto"),
     (f"{TRAIN.format('people.csv')} --method lr --amount .5", "--amount cannot be combined with --method lr"),
     (f"{TRAIN.format('people.csv')} --parity-weight 2", "--parity-weight cannot be combined with --method dpp"),
     (f"{TRAIN.format('people.csv')} --amount .5 --max-disparity .1", "--max-disparity and --amount cannot be combined"),

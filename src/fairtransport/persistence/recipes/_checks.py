@@ -129,7 +129,9 @@ def array(
             return False
         if value.dtype.itemsize < 4 or (dtype is not None and value.dtype != dtype):
             return False
-        return bool((not finite or (np.abs(value) <= MOST).all()) and (least is None or (value >= least).all()))
+        return bool(
+            (not finite or (np.abs(value) <= np.float64(MOST)).all()) and (least is None or (value >= least).all())
+        )
 
     return check
 
