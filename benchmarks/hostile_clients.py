@@ -145,16 +145,18 @@ def run(report):
             alone, _ = asyncio.run(_ask(server.port, measured, 0.01))
             command = [sys.executable, "-c", PROGRAM, str(server.port)]
             with subprocess.Popen(command, stderr=subprocess.DEVNULL) as hostile:
-                time.sleep(10.0)
-                beside, errors = asyncio.run(_ask(server.port, measured, 0.01))
-                while answered(server.port) < n_requests:
-                    asyncio.run(_ask_all(server.port, asked))
-                total, most = answered(server.port), largest(server.pid)
-                began = time.perf_counter()
-                server.send_signal(signal.SIGTERM)
-                server.wait(2 * GRACE)
-                ended = time.perf_counter() - began
-                hostile.kill()
+                try:
+                    time.sleep(10.0)
+                    beside, errors = asyncio.run(_ask(server.port, measured, 0.01))
+                    while answered(server.port) < n_requests:
+                        asyncio.run(_ask_all(server.port, asked))
+                    total, most = answered(server.port), largest(server.pid)
+                    began = time.perf_counter()
+                    server.send_signal(signal.SIGTERM)
+                    server.wait(2 * GRACE)
+                    ended = time.perf_counter() - began
+                finally:
+                    hostile.kill()
     (middle, high), (busy, slow) = (1e3 * np.quantile(one, [0.5, 0.99]) for one in (alone, beside))
     report.note(
         f"A normal client, {len(alone):,} requests of 10 rows: median {middle:.1f} ms, 99 % below {high:.1f} ms; "

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tests import worlds
 
@@ -240,6 +240,24 @@ def test_tables_pipelines_and_sparse_features():
     matrix = sparse.csr_array(X)
     scores = ft.BlindRepairClassifier(LOGISTIC, cv=3).fit(matrix, y, sensitive_features=group).predict_proba(matrix)
     assert np.isfinite(scores).all()
+
+
+def test_models_of_folds_may_have_other_columns_and_steps_any_name():
+    """Models of folds start from that of all rows, unless a category is only in the fold that is left out."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(2, size=1500)
+    X = np.column_stack((rng.integers(4, size=1500) + group, rng.integers(4, size=1500))).astype(float)
+    y = (X[:, 0] + rng.logistic(size=1500) > 2).astype(int)
+    rare = X.copy()
+    rare[7, 1] = 99.0
+    one_hot = OneHotEncoder(handle_unknown="ignore")
+    for base, features in (
+        (make_pipeline(one_hot, LogisticRegression()), rare),
+        (LogisticRegression(solver="liblinear", fit_intercept=False), X),
+        (Pipeline([("groups", StandardScaler()), ("scaled groups", LogisticRegression())]), X),
+    ):
+        model = ft.BlindRepairClassifier(base).fit(features, y, sensitive_features=group)
+        assert np.isfinite(model.predict_proba(features)).all()
 
 
 @pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])

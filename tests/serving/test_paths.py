@@ -3,6 +3,7 @@
 import re
 import shutil
 import socket
+import threading
 
 import numpy as np
 import pytest
@@ -197,3 +198,13 @@ def test_an_unsigned_new_version_is_not_served(client, files, rows, tmp_path):
     shutil.copy(files / "n.ft", path)
     until(lambda: served.get("/healthz").json()["status"] == "degraded")
     assert ask(served, rows[1]).json()["model"] == version
+
+
+def test_scores_that_threads_count_at_once_are_all_counted():
+    counts, rows = ScoreCounts(["a", "b"]), (np.linspace(0.0, 1.0, 2000), np.zeros((2000, 1), dtype=np.int64))
+    threads = [threading.Thread(target=lambda: [counts.add(*rows) for _ in range(300)]) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts.total()[0].sum() == 3 * 300 * 2000

@@ -88,6 +88,10 @@ def test_an_update_for_which_there_is_no_step_is_counted_and_shown(made, monkeyp
         assert sum("not adjusted" in line for line in said) == 3
     with ContinualAdjuster.resume(tmp_path / "store") as again:
         assert again.snapshot()["spent"]["skipped_updates"] == 3
+        monkeypatch.undo()
+        X, sex = next(batches(1, 1))
+        report = again.adjust(X, sensitive_features=sex)
+        assert (report.skipped_updates, report.stalled) == (3, False)  # those of earlier batches are no alarm now
 
 
 def test_scores_are_those_of_the_model_before_the_batch(made):

@@ -113,7 +113,17 @@ def test_the_journal_has_no_scores_and_no_time(store):
     entry = json.loads(text.splitlines()[0])
     assert set(entry) == {
         *("batch", "rows", "rows_without_group", "disparity_before", "disparity_after", "noise_floor", "alarm"),
-        *("evidence", "updates", "skipped_updates", "moved", "at_border", "mean_change", "agreement", "frozen"),
+        *(
+            "evidence",
+            "updates",
+            "skipped_updates",
+            "stalled",
+            "moved",
+            "at_border",
+            "mean_change",
+            "agreement",
+            "frozen",
+        ),
         *("sizes", "check"),
     }
 

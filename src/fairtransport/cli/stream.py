@@ -139,15 +139,14 @@ class StreamReporter:
     ) -> None:
         self._seconds, self._show, self._say = seconds, show, say
         self._due = time.monotonic() + seconds
-        self._since, self._rows, self._skipped = time.monotonic(), 0, 0
+        self._since, self._rows = time.monotonic(), 0
 
     def report_batch(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
         """Report a batch."""
         self._rows += len(report.scores)
         if report.alarm:
             self._say(f"alarm: batch {report.batch}: a group's scores have changed; adjusting")
-        if report.skipped_updates > self._skipped:
-            self._skipped = report.skipped_updates
+        if report.stalled:
             self._say(f"alarm: batch {report.batch}: not adjusted; no step brings the groups closer")
         if time.monotonic() < self._due and self._show is None and not report.alarm:
             return

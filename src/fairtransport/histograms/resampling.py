@@ -50,7 +50,7 @@ def shuffle_cells(counts: Floats, rng: np.random.Generator, size: int) -> Floats
     whole = np.rint(counts).astype(np.int64)
     if whole.sum() >= MOST_SHUFFLED:
         raise ValueError(f"{whole.sum()} rows are too many to permute; at most {MOST_SHUFFLED - 1} are allowed.")
-    if whole.sum() <= _ROWS_PER_DRAW * (whole.shape[0] - 1) * whole.shape[1]:
+    if len(whole) == 1 or whole.sum() <= _ROWS_PER_DRAW * (len(whole) - 1) * whole.shape[1]:
         return _shuffle_rows(whole, rng, size)
     first, *others = np.argsort(whole.sum(axis=1), kind="stable").tolist()
     drawn = np.zeros((size, *counts.shape))

@@ -316,8 +316,7 @@ class AdjustedScoring:
             if report is None:
                 continue
             scores[numbers[batch.accepted]] = report.scores
-            self._stalled = report.skipped_updates > (0 if self.report is None else self.report.skipped_updates)
-            self.report = report
+            self._stalled, self.report = report.stalled, report
             absent = [name for name in self._schema.sensitive if name not in columns]
             warning = self._missing_groups.check_first_batch(report, absent)
             if warning is not None:

@@ -1,14 +1,15 @@
 """Counts of requests, rows and scores, of one process or of several that share a folder.
 
-Each process adds to a part of its own, so that no lock is needed; whoever is asked for the figures adds the parts up.
-With a folder the parts are memory-mapped files: what a process has counted remains when it is killed, and the process
-that replaces it goes on.
+Each process adds to a part of its own, so that they need no common lock; whoever is asked for the figures adds the
+parts up. With a folder the parts are memory-mapped files: what a process has counted remains when it is killed, and the
+process that replaces it goes on.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -99,22 +100,22 @@ class ScoreCounts:
         self._shape = (len(names), SCORE_BINS + 1)  # and the sum of the scores
         self._all, own = _parts(len(names) * (SCORE_BINS + 1), shared, f"scores-{version}")
         self._own = own.reshape(self._shape)
-        self._withheld = np.zeros(self._shape)
+        self._withheld, self._mutex = np.zeros(self._shape), threading.Lock()  # requests are scored in threads
 
     def add(self, scores: Floats, codes: Ints) -> None:
         """Count scores; ``codes`` has a column for each membership, where the number of groups means none."""
         n_groups = self._shape[0]
-        bins = np.clip((scores * SCORE_BINS).astype(np.int64), 0, SCORE_BINS - 1)
+        bins, added = np.clip((scores * SCORE_BINS).astype(np.int64), 0, SCORE_BINS - 1), np.zeros(self._shape)
         for column in codes.T:
             inside = column < n_groups
             index = column[inside] * (SCORE_BINS + 1) + bins[inside]
-            counts = np.bincount(index, minlength=self._own.size)
-            sums = np.bincount(column[inside], weights=scores[inside], minlength=n_groups)
-            self._withheld += counts.reshape(self._shape)
-            self._withheld[:, -1] += sums
-        shown = self._withheld[:, :-1].sum(axis=1) >= MIN_NEW_ROWS
-        self._own[shown] += self._withheld[shown]
-        self._withheld[shown] = 0.0
+            added += np.bincount(index, minlength=self._own.size).reshape(self._shape)
+            added[:, -1] += np.bincount(column[inside], weights=scores[inside], minlength=n_groups)
+        with self._mutex:
+            self._withheld += added
+            shown = self._withheld[:, :-1].sum(axis=1) >= MIN_NEW_ROWS
+            self._own[shown] += self._withheld[shown]
+            self._withheld[shown] = 0.0
 
     def total(self) -> tuple[Floats, Floats]:
         """Return the histograms of all processes, of shape (n_groups, n_bins), and the sums of the scores."""

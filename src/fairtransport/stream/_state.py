@@ -136,8 +136,9 @@ class AdjustmentReport:
     evidence : float
         Evidence for drift, as a share of what raises the alarm.
     updates, skipped_updates : int
-        Updates of the model for this batch, and those so far for which no step brought the groups closer: the model
-        did not follow these batches.
+        Updates of the model for this batch, and those so far for which no step brought the groups closer.
+    stalled : bool
+        Whether there was no such step for any update of this batch: the model did not follow it.
     moved : float
         Distance to the last accepted model, in the unit of ``trust_radius`` of `ContinualAdjuster`.
     at_border, frozen : bool
@@ -159,6 +160,7 @@ class AdjustmentReport:
     evidence: float
     updates: int
     skipped_updates: int
+    stalled: bool
     moved: float
     at_border: bool
     mean_change: float
@@ -324,7 +326,8 @@ class StreamState:
         self.updates, self.adjusted_batches = self.updates + updates, self.adjusted_batches + bool(updates)
         self.skipped_updates += skipped
         self.moved = self.current.distance(self.accepted)
-        return self._report(scores, groups, raised=raised, updates=updates, at_border=at_border)
+        stalled = skipped > 0 and updates == 0
+        return self._report(scores, groups, raised=raised, updates=updates, stalled=stalled, at_border=at_border)
 
     def _adopt_groups(self, X: Any, groups: Groups) -> bool:
         """Adopt groups that are new in this batch; return whether the model has learned the batch by that."""
@@ -338,7 +341,7 @@ class StreamState:
         return True
 
     def _report(
-        self, scores: Floats, groups: Groups, *, raised: bool, updates: int, at_border: bool
+        self, scores: Floats, groups: Groups, *, raised: bool, updates: int, stalled: bool, at_border: bool
     ) -> AdjustmentReport:
         monitor, target = self.monitor, self.target_cdf()
         distances = (monitor.distances(target, original=True), monitor.distances(target))
@@ -357,6 +360,7 @@ class StreamState:
             evidence=1.0 if raised else self.alarm.evidence,
             updates=updates,
             skipped_updates=self.skipped_updates,
+            stalled=stalled,
             moved=self.moved,
             at_border=at_border,
             mean_change=weighted_mean(monitor.change),

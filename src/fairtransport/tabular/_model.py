@@ -125,6 +125,8 @@ def check_parameters(model: Any, columns: dict[str, Any]) -> None:  # noqa: C901
             "there is nothing to compare."
         )
     check_flag(model.aware, name="aware")
+    if not model.candidates:
+        raise ValueError("estimator names no estimator.")
     if model.pos_label is not None and model.task == "regression":
         raise ValueError("pos_label is the label of a class; a regressor predicts numbers.")
     check_policy(model.groups)
@@ -133,7 +135,7 @@ def check_parameters(model: Any, columns: dict[str, Any]) -> None:  # noqa: C901
         for one in model.candidates.values():
             if not trains_for_parity(one):
                 raise ValueError(f"max_disparity needs a method with an amount; {type(one).__name__} is none.")
-    elif isinstance(model.estimator, dict):
+    elif isinstance(model.estimator, dict) and model.estimator:
         raise ValueError("Of several estimators, max_disparity chooses the one with the least error: give a limit.")
     for role in ("label", "sensitive_features", "strata", "drop", "categorical"):
         names = [model.label] if role == "label" else getattr(model, role)

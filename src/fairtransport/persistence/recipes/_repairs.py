@@ -152,11 +152,12 @@ def _is_consistent_blind(model: Any) -> bool:
     cells, n_classes = model.cells_, model.group_calibration_.offsets.size
     n_strata, n_labels, n_groups = cells.priors.shape
     coded = np.asarray(model.group_estimator_.classes_)
+    widths = {getattr(one, "n_features_in_", None) for one in (model.group_estimator_, model.estimator_)} - {None}
     return bool(
         n_strata == (1 if model.strata_ is None else len(model.strata_))
         and n_groups == len(model.groups_)
         and n_labels * n_groups == n_classes
-        and model.group_estimator_.n_features_in_ == model.estimator_.n_features_in_
+        and len(widths) < 2
         and len(model.potentials_.slopes) == len(cells)
         and (model.strata_ is not None or (cells.strata < 0).all())
         and (coded.dtype.kind in "iu" and coded.size and (coded >= 0).all() and (coded < n_classes).all())

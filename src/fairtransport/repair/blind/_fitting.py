@@ -199,8 +199,11 @@ def cross_fit(
     total, times = None, np.zeros(len(target))
     for fold in folds:
         training = fold.training[use[fold.training]]
-        part = _started(clone(estimator), model, target[training])
-        part = _fit(part, take_rows(X, training), target[training], _take(weights, training))
+        rest = take_rows(X, training), target[training], _take(weights, training)
+        try:
+            part = _fit(_started(clone(estimator), model, target[training]), *rest)
+        except ValueError:  # steps before it may leave other columns in this fold
+            part = _fit(clone(estimator), *rest)
         predicted = predict(part, take_rows(X, fold.held_out))
         total = np.zeros((len(target), *predicted.shape[1:])) if total is None else total
         total[fold.held_out] += predicted
@@ -215,8 +218,8 @@ def cross_fit(
 def _started(part: Any, model: Any, target: NDArray[Any]) -> Any:
     """Let the logistic regression of a fold start from that of all rows, where that cannot know single rows."""
     last, fitted = last_step(part)[1], last_step(model)[1]
-    few_weights = type(last) is LogisticRegression and cannot_memorise(model, target.size)
-    if few_weights and np.array_equal(np.unique(target), fitted.classes_):
+    starts = type(last) is LogisticRegression and last.solver != "liblinear"
+    if starts and cannot_memorise(model, target.size) and np.array_equal(np.unique(target), fitted.classes_):
         last.set_params(warm_start=True)
         last.coef_, last.intercept_ = fitted.coef_.copy(), fitted.intercept_.copy()
     return part

@@ -66,14 +66,15 @@ def default_group_estimators(base: Any, X: Any, random_state: int | None) -> lis
         max_iter=100, max_leaf_nodes=15 if n_rows(X) >= _MANY_ROWS else 4, max_features=0.5, max_bins=64,
         l2_regularization=1.0, early_stopping=False, random_state=random_state,
     )  # fmt: skip
-    steps, shown = [], take_rows(X, np.arange(1))
+    steps, shown, name = [], take_rows(X, np.arange(1)), "groups"
     if isinstance(base, Pipeline) and len(base.steps) > 1:
-        steps, shown = base.steps[:-1], base[:-1].transform(as_features(shown))
-    models = [clone(Pipeline([*steps, ("groups", trees)])) if steps else trees]
+        steps, shown, name = base.steps[:-1], base[:-1].transform(as_features(shown)), base.steps[-1][0]
+    models = [clone(Pipeline([*steps, (name, trees)])) if steps else trees]
     if hasattr(last_step(base)[1], "coef_"):
         scaler = StandardScaler(with_mean=not sparse.issparse(shown))
         linear = LogisticRegression(C=0.1, tol=1e-3, max_iter=1000)
-        models.insert(0, clone(Pipeline([*steps, ("scaled for groups", scaler), ("groups", linear)])))
+        scaled = " ".join(["scaled", *(own for own, _ in steps), name])  # longer than any of their names
+        models.insert(0, clone(Pipeline([*steps, (scaled, scaler), (name, linear)])))
     return models
 
 
