@@ -182,7 +182,7 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
     >>> seeded = ft.auditing.Inference(random_state=0)
     >>> before, after = (ft.audit(s, sensitive_features=group, inference=seeded) for s in (scores, repaired))
     >>> ft.compare(before, after)
-    AuditComparison(2 groups, pairwise disparity 0.328 to 0.000, beyond noise)
+    AuditComparison(2 groups, pairwise disparity 0.329 to 0.000, beyond noise)
     """
     for audit, name in ((before, "before"), (after, "after")):
         if not isinstance(audit, Audit):
