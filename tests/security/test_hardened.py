@@ -302,8 +302,12 @@ def test_help_says_nothing_of_a_cache(container, home):
 @pytest.mark.trust
 def test_nothing_is_writable_and_one_line_says_so(container):
     code = (
-        "import fairtransport as ft\n"
-        "print(round(ft.metrics.strong_pairwise_disparity([0.1, 0.2, 0.6], sensitive_features=[*'aab']), 9))"
+        "import numpy as np\n"
+        "from fairtransport.criteria.comparisons import Comparisons\n"
+        "from fairtransport.criteria.penalty import DiscretePenalty\n"
+        "pairs = Comparisons.of_cells(3, [np.array([0, 1]), np.array([2])], [(0, 1)])\n"
+        "exact = DiscretePenalty(huber_width=0.0, scale='score')\n"
+        "print(round(exact.value_and_gradient([0.1, 0.2, 0.6], pairs).value, 9))"
     )
     done = container.python("-c", code)
     assert (done.returncode, done.stdout) == (0, "0.45\n"), done.stderr

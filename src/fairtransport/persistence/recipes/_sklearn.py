@@ -309,6 +309,7 @@ _COLUMN_VALUES = check.any_of(check.labels(1), check.list_of(check.plain))
 _INDICES_OR_NONE = check.or_none(check.labels(1))
 _FINITE_OR_ZERO = check.any_of(check.finite, check.one_of(0))
 _VECTOR = check.reals_or_none
+_SCALES = check.or_none(check.array(1, least=1e-150))  # quotients of cells by smaller ones may not be finite
 #: Checks of parameters and attributes by name; those that have another meaning in one class are given there.
 _CHECKS = {
     **check.SHARED,
@@ -382,8 +383,8 @@ _CHECKS = {
             _INDICES_OR_NONE: "drop_idx_ _drop_idx_after_grouping",
             _MAX_DEGREE: "_max_degree _min_degree",
             _NUMBER: "encoded_missing_value",
-            _VECTOR: "center_ data_max_ data_min_ data_range_ max_abs_ mean_ min_ pvalues_ scale_ scores_"
-            " var_ variances_",
+            _SCALES: "scale_",
+            _VECTOR: "center_ data_max_ data_min_ data_range_ max_abs_ mean_ min_ pvalues_ scores_ var_ variances_",
             _is_cell_type: "_fit_dtype _fill_dtype",
             _is_fitted_transformer: "_remainder",
             _is_named_steps: "steps transformer_list",
@@ -470,7 +471,7 @@ def _of_table(entry: str) -> Recipe:
     """Return the recipe of a class that is fitted on columns; its vectors have one number for each, or are None."""
     name, _, rest = entry.partition(":")
     params, fitted, optional = (*rest.split("|"), "", "")[:3]
-    vectors = [one for one in f"{fitted} {optional}".split() if _CHECKS[one] is _VECTOR]
+    vectors = [one for one in f"{fitted} {optional}".split() if _CHECKS[one] in (_VECTOR, _SCALES)]
     kind = name.rpartition(".")[2]
     is_consistent = _CONSISTENT.get(kind, lambda made: _one_per_column(made, *vectors))
     parts = (f"sklearn.{name}", f"n_features_in_ {fitted}", f"feature_names_in_ {optional}", params)
