@@ -7,6 +7,7 @@ is the Wasserstein-1 distance; frames mark what each criterion equalizes: ``pyth
 """
 
 import sys
+import warnings
 
 import matplotlib as mpl
 
@@ -55,6 +56,7 @@ def shares_above(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def main(path: str) -> None:
     """Train, measure and plot."""
+    warnings.simplefilter("ignore", ft.FairnessWarning)  # of what so many rows cannot show; the plot has it
     adult = load_adult(as_frame=True)
     features = adult.data.drop(columns="sex")
     numeric = features.select_dtypes("number").columns

@@ -6,6 +6,7 @@ updated with ``partial_fit`` on each batch becomes fair again: ``python examples
 
 import copy
 import sys
+import warnings
 from typing import Any
 
 import matplotlib as mpl
@@ -40,6 +41,7 @@ def entry(model: Any, batch: int, rows: tuple[np.ndarray, np.ndarray, np.ndarray
 
 def main(path: str) -> None:
     """Train, update on the stream, and plot."""
+    warnings.simplefilter("ignore", ft.FairnessWarning)  # of what so many rows cannot show; the plot has it
     rng = np.random.default_rng(0)
     X, y, groups = make_rows(rng, 5000)
     model = ft.TransportClassifier().fit(X, y, sensitive_features=groups)
