@@ -31,9 +31,7 @@ SATURATED = 0.01  # least curvature of a row: saturated scores have none here, b
 LEAST_CURVATURE = 1e-4  # of the largest, for directions without information
 HESSIAN_ROWS = 5_000  # or ten for each column: enough for a preconditioner
 MAX_WHITENED = 1000  # columns; with more, a matrix costs more than it saves
-LEAST_DECREASE = (
-    1e-3  # the same of a final fit: 3e-7, a third of the evaluations of 3e-8, same error and disparity to .001
-)
+LEAST_DECREASE = 1e-3  # the same of a final fit; with a tenth of it, errors and disparities differ by about .001
 CORRECTIONS, LINE_SEARCHES = 20, 40  # of scipy's solver
 
 # The stochastic algorithm.
