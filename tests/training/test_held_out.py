@@ -97,6 +97,40 @@ def test_what_was_kept_is_that_of_new_rows():
     assert blind.information_kept_ < model.information_kept_ < 1.0
 
 
+@pytest.mark.parametrize("real", [False, True])
+def test_what_was_kept_is_that_of_the_amount(real):
+    X, y, group = world(2000, 0, real=real)
+    weights = np.random.default_rng(5).integers(0, 3, size=2000)
+    base = LinearRegression() if real else LogisticRegression()
+    model = (ft.QuantileRepairRegressor if real else ft.QuantileRepairClassifier)(base)
+    model.fit(X, y, sensitive_features=group, sample_weight=weights)
+    kept = {amount: model.set_params(amount=amount).information_kept_ for amount in (0.0, 0.3, 0.7, 1.0)}
+    assert kept[0.0] == 1.0 > kept[0.3] > kept[0.7] > kept[1.0]
+    for amount, share in kept.items():
+        model.set_params(amount=amount).fit(X, y, sensitive_features=group, sample_weight=weights)
+        assert model.information_kept_ == pytest.approx(share, rel=1e-12)
+    curve = ft.frontier(model, X, y, sensitive_features=group, cv=3, random_state=0)
+    chosen = curve.choose(max_disparity=0.6 * curve.mean("criterion_disparity")[0])
+    model.set_params(amount=chosen.amount).fit(X, y, sensitive_features=group)
+    assert chosen.information_kept_ == model.information_kept_ < 1.0
+
+
+def test_a_choice_on_a_curve_is_obeyed():
+    """A full repair that is not asked for would be undone here; the curve measured it, and the user chose it."""
+    X, y, group = people(1500, 7, groups=("a", "b", "c"), shift=(0.0, 0.0, 0.0, 0.0), coef=(1.0, 0.5, 0.5, 0.0))
+    model = ft.QuantileRepairClassifier(LogisticRegression())
+    curve = ft.frontier(model, X, y, sensitive_features=group, amounts=[0.0, 1.0], random_state=0)
+    curve.folds["criterion_disparity"][:] = [0.1, 0.0]
+    chosen = curve.choose(max_disparity=0.0)
+    scores = chosen.predict_proba(X, sensitive_features=group)
+    maps = ft.QuantileRepair().fit(chosen.estimator_.predict_proba(X)[:, 1], sensitive_features=group)
+    repaired = maps.transform(chosen.estimator_.predict_proba(X)[:, 1], sensitive_features=group)
+    np.testing.assert_array_equal(scores[:, 1], repaired)
+    assert chosen.information_kept_ < 1.0
+    with pytest.warns(ft.FairnessWarning, match="The plain model is kept"):
+        assert model.fit(X, y, sensitive_features=group).information_kept_ == 1.0
+
+
 @pytest.mark.parametrize(
     ("before", "after", "kept"), [(0.7, 0.7, 1.0), (0.7, 0.85, 0.5), (0.7, 1.3, -1.0), (1.2, 1.0, 1.0)]
 )

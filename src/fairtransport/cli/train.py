@@ -279,7 +279,8 @@ def _outcome(summary: dict[str, Any]) -> str:
     if summary["parity_weight"] is not None and "parity_weight" not in outcome:
         sentences.append(f"Parity weight {summary['parity_weight']:.3g}.")
     if kept is not None:
-        gain = "log-loss" if summary["task"] == "classification" else "squared error"
+        trained = summary["task"] == "classification" and summary["parity_weight"] is not None
+        gain = "log-loss" if trained else "squared error"
         sentences.append(f"{max(kept, 0.0):.0%} of the plain model's gain in {gain} over a constant is kept.")
     if amount not in {None, 1.0}:
         sentences.append(f"Amount {amount:.2f}{' of the way there' if kept is not None else ''}.")
