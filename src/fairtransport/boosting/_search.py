@@ -268,7 +268,8 @@ class RoundSearch:
 
         path = WeightPath(fit, self.evaluator)
         if parity_weight is not None:
-            point, reason, reached = path.at(parity_weight if self.has_differences else 0.0), "", True
+            obeyed = self.has_differences or self._library.patience is None
+            point, reason, reached = path.at(parity_weight if obeyed else 0.0), "", True
         elif not self.has_differences:
             point, reason, reached = path.at(0.0), "", True
         else:

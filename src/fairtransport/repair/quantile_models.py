@@ -27,11 +27,19 @@ from fairtransport._sklearn import (
     take_rows,
 )
 from fairtransport._validation import check_count, check_length, check_real, check_weights
-from fairtransport.criteria.criterion import criterion_name, needs_labels, resolve_criterion
+from fairtransport.criteria.criterion import (
+    DemographicParity,
+    as_criterion,
+    criterion_name,
+    needs_labels,
+    resolve_criterion,
+)
 from fairtransport.groups import Groups, check_policy
 from fairtransport.repair._repaired_model import RepairedModel, cannot_memorise, is_fitted, weight_options
+from fairtransport.repair.group_checks import TrainingLabels
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
+from fairtransport.strata import Strata, make_strata
 from fairtransport.training.evaluation import share_kept
 from fairtransport.training.outcome import FITTED_NOISE, held_out_change
 
@@ -91,7 +99,7 @@ class _QuantileRepairModel(RepairedModel):
         check_length(target, size=size, name="y")
         weights = check_weights(sample_weight, size=size)
         # Invalid groups raise before the model is fitted, which may take long.
-        groups, _, cells = repair.read_rows(labels, sensitive_features, strata, weights, n_rows=size)
+        groups, known, cells = repair.read_rows(labels, sensitive_features, strata, weights, n_rows=size)
         self._check_estimator(classes)
         model, scores, half = _fit_and_score(
             self.estimator, X, target, cv=self.cv, weights=weights, classifies=self._classifies
@@ -100,8 +108,9 @@ class _QuantileRepairModel(RepairedModel):
         self.estimator_ = model
         if classes is not None:
             self.classes_ = classes
-        if cells is None and not repair.randomize and (classes is not None or not needs_labels(repair.criterion)):
-            self._check_held_out(clone(repair), scores, labels, groups, weights, half=half)
+        self.__dict__.pop("unexplained_", None)  # of a fit before
+        rest: dict[str, Any] = {"strata": cells, "known": known, "weights": weights, "half": half}
+        self._check_held_out(clone(repair), scores, labels, groups, **rest)
         return self
 
     def _check_held_out(
@@ -110,8 +119,10 @@ class _QuantileRepairModel(RepairedModel):
         scores: Floats,
         labels: NDArray[Any],
         groups: Groups,
-        weights: Floats | None,
         *,
+        strata: Strata | None,
+        known: TrainingLabels | None,
+        weights: Floats | None,
         half: Ints | None,
     ) -> None:
         """Set ``unexplained_`` by repairs of rows whose scores their maps have not seen, and warn of harm.
@@ -121,7 +132,8 @@ class _QuantileRepairModel(RepairedModel):
         if weights is not None:  # weight 0 is no row
             rows = np.flatnonzero(weights > 0)
             scores, labels, groups, weights = scores[rows], labels[rows], groups.select(rows), weights[rows]
-            half = None if half is None else half[rows]
+            strata, half = None if strata is None else strata.select(rows), None if half is None else half[rows]
+            known = None if known is None else known._replace(codes=known.codes[rows])
         if half is None:
             classes = labels if self._classifies else np.zeros(scores.size)
             half = deal_rows(scores, classes, group_cells(groups), 2, np.random.default_rng(0))
@@ -130,18 +142,26 @@ class _QuantileRepairModel(RepairedModel):
         repair.set_params(amount=1.0, groups=replace(policy, min_size=max(policy.min_size // 2, 1)))
         for number in (0, 1):
             others, held_out = np.flatnonzero(half != number), np.flatnonzero(half == number)
-            part = None if weights is None else weights[others]
-            compared = [others[labels[others] == c] for c in (0, 1)] if needs_labels(repair.criterion) else [others]
-            too_few = any(np.count_nonzero(groups.select(rows).counts) < 2 for rows in compared)
-            if too_few or np.ptp(scores[others]) == 0 or np.ptp(labels) == 0:
+            if np.count_nonzero(groups.select(others).counts) < 2 or np.ptp(labels) == 0:
                 return
-            with warnings.catch_warnings(action="ignore"):  # of all rows, fit has said it
-                repair.fit(scores[others], labels[others], sensitive_features=groups.select(others), sample_weight=part)
-            full[held_out] = repair.transform(
-                scores[held_out], sensitive_features=groups.select(held_out), unknown_group="pooled"
+            columns, new_columns = (
+                dict[str, Any](sensitive_features=groups.select(part), strata=strata and strata.select(part))
+                for part in (others, held_out)
             )
+            try:
+                with warnings.catch_warnings(action="ignore"):  # of all rows, fit has said it
+                    part = None if weights is None else weights[others]
+                    repair.fit(scores[others], labels[others], sample_weight=part, **columns)
+            except ValueError:  # half of the rows are too few to compare within labels or strata
+                return
+            full[held_out] = repair.transform(scores[held_out], unknown_group="pooled", **new_columns)
+        criterion, cells = as_criterion(repair.criterion), strata
+        if known is not None and known.n_labels > 2:  # ranges of y are strata
+            codes = [known.codes, *([] if strata is None else [strata.codes])]
+            cells = make_strata({f"codes {number}": each.astype(str) for number, each in enumerate(codes)})
+            criterion = DemographicParity(criterion.stratum_weight)
         pairs = resolve_criterion(
-            repair.criterion, groups, labels=labels if needs_labels(repair.criterion) else None, row_weights=weights
+            criterion, groups, labels=None if known is None else known.codes, strata=cells, row_weights=weights
         ).comparisons()
         change = held_out_change(
             scores, scores + self.amount * (full - scores), outcomes, pairs, classifies=self._classifies,
@@ -152,7 +172,7 @@ class _QuantileRepairModel(RepairedModel):
         # A smaller amount, and scores that are given as the target, were chosen.
         if not change.helps and self.amount == 1.0 and isinstance(repair.target, str):
             change, full = change.undone(), scores
-            self.repair_.use_maps(self.repair_.group_maps().identities(*self.repair_.range_))
+            self.repair_.undo()
         variance = np.average((outcomes - np.average(outcomes, weights=weights)) ** 2, weights=weights)
         differences = (scores - outcomes, full - outcomes, full - scores)
         self.unexplained_ = tuple(float(np.average(d**2, weights=weights) / variance) for d in differences)
