@@ -1,7 +1,6 @@
 """Strata: people who are alike in what may explain a difference, so that groups are compared within them.
 
-Columns with many different numbers are cut at quantiles; all other columns are used as they are. Error messages never
-contain a value.
+Columns with many different numbers are cut at quantiles; all other columns are used as they are.
 """
 
 from __future__ import annotations

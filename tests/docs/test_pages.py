@@ -21,6 +21,10 @@ pytestmark = pytest.mark.docs
         ("which_method.md", 1),
         ("blind_repair.md", 2),
         ("criteria.md", 3),
+        ("torch.md", 1),
+        ("causal.md", 6),
+        ("regression.md", 1),
+        ("model_files.md", 4),
     ],
 )
 def test_page_runs_and_prints_what_it_says(page, least, tmp_path, monkeypatch):

@@ -179,7 +179,7 @@ class ComparedStrata:
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether all rows are compared: demographic parity without strata."""
+        """True if all rows are compared: demographic parity without strata."""
         return self.compared[0].label is None and self.compared[0].stratum is None
 
     @property

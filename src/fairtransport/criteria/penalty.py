@@ -196,7 +196,7 @@ class ContinuousPenalty(TransportPenalty):
 
     @property
     def debiased(self) -> bool:
-        """Whether the distance of a sample to itself is not zero by construction."""
+        """True if the distance of a sample to itself is not zero by construction."""
         return not (self.problem.opposite and self.problem.regularizer.name == "l2")
 
     @property

@@ -146,7 +146,7 @@ class LinearProblem:
 
     @cached_property
     def has_equal_shares(self) -> bool:
-        """Whether all rows count the same."""
+        """True if all rows count the same."""
         return bool((self.shares == self.shares[0]).all())
 
     def whitening(self, parameters: Floats) -> list[Floats]:

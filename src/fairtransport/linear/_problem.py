@@ -303,12 +303,12 @@ class ParityProblem:
 
     @property
     def is_flexible(self) -> bool:
-        """Whether metrics of the training rows are too good, so that the disparity is estimated out of fold."""
+        """True if metrics of the training rows are too good, so that the disparity is estimated out of fold."""
         return self.options.group_specific or self.loss.n_columns * FLEXIBLE_ROWS > len(self.loss.outcomes)
 
     @property
     def is_memorised(self) -> bool:
-        """Whether training rows are too few to say what a trained model does to new ones."""
+        """True if training rows are too few to say what a trained model does to new ones."""
         return self.is_flexible or self.loss.n_columns * CHECKED_ROWS > len(self.loss.outcomes)
 
     def in_given_order(self, values: NDArray[Any]) -> NDArray[Any]:

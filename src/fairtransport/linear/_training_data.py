@@ -45,7 +45,7 @@ class TrainingData:
 
     @cached_property
     def outcomes(self) -> Floats:
-        """What the loss compares predictions with: 1 for the second class and 0 for the first, or a standardised y."""
+        """The values that predictions are compared with: 1 and 0 (second and first class), or a standardised y."""
         return self.response.outcomes(self.y)
 
     @cached_property
@@ -218,7 +218,7 @@ class TrainingOptions:
 
     @property
     def each_other(self) -> bool:
-        """Whether groups are compared with each other, not with a fixed target."""
+        """True if groups are compared with each other, not with a fixed target."""
         return compares_each_other(self.target)
 
     @property

@@ -1,4 +1,4 @@
-"""What the linear classifier and the regressor share: parameters, fits, paths, streams and fitted attributes."""
+"""Base of the linear classifier and regressor: parameters, fits, paths, streams and fitted attributes."""
 
 from __future__ import annotations
 
@@ -390,7 +390,7 @@ class TransportModel(RowScoring, BaseEstimator):
 
     @property
     def compared_with_(self) -> str:
-        """What each group is compared with: ``"each_other"``, ``"everyone"`` (beyond 20 groups) or ``"target"``."""
+        """The other side of comparisons: ``"each_other"``, ``"everyone"`` (beyond 20 groups) or ``"target"``."""
         check_is_fitted(self)
         if not self._options().each_other:
             return "target"

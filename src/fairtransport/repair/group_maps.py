@@ -563,7 +563,7 @@ class MapOptions:
 
     @property
     def are_probabilities(self) -> bool:
-        """Whether scores lie within [0, 1]."""
+        """True if scores lie within [0, 1]."""
         return self.score_range == UNIT
 
     def check(self) -> None:

@@ -412,7 +412,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
 
     @property
     def needs_groups_(self) -> bool:
-        """Whether the group of a row is needed to repair its score: it is."""
+        """True: the group of a row is needed to repair its score."""
         return True
 
     @property
@@ -438,7 +438,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
 
     @property
     def extrapolates(self) -> bool:
-        """Whether any score can be repaired: those beyond the maps are shifted as far as the last score within."""
+        """True if any score can be repaired: those beyond the maps are shifted as far as the last score within."""
         return isinstance(self.range, str) and self.range == LEARNED
 
     def transform(

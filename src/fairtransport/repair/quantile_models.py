@@ -63,7 +63,7 @@ class _QuantileRepairModel(RepairedModel):
 
     @property
     def amount(self) -> float:
-        """How much to repair; setting it also changes a fitted repair."""
+        """The amount of repair; setting it also changes a fitted repair."""
         return self.__dict__["amount"]
 
     @amount.setter

@@ -149,12 +149,12 @@ class FileScoring:
 
     @property
     def loaded(self) -> bool:
-        """Whether the latest version of the file is served."""
+        """True if the latest version of the file is served."""
         return self._failure is None
 
     @property
     def problems(self) -> list[str]:
-        """What an operator should know; the server answers nevertheless."""
+        """Problems that an operator should know of; the server answers nevertheless."""
         text = f"The new model file could not be loaded; the old one is served. {self._failure}"
         return [] if self._failure is None else [text]
 

@@ -307,13 +307,13 @@ class TableModel(BaseEstimator):
 
     @property
     def needs_groups_(self) -> bool:
-        """Whether the model needs the group of a row to score it, apart from features."""
+        """True if the model needs the group of a row to score it, apart from features."""
         check_is_fitted(self)
         return needs_groups(self.estimator_)
 
     @property
     def needs_strata(self) -> bool:
-        """Whether the model needs the stratum of a row to score it, apart from features."""
+        """True if the model needs the stratum of a row to score it, apart from features."""
         check_is_fitted(self)
         return takes(self.estimator_, "strata") and self.known_strata is not None
 
@@ -332,7 +332,7 @@ class TableModel(BaseEstimator):
 
     @property
     def task(self) -> str:
-        """Whether labels are classes ("classification") or numbers ("regression"), as the estimator takes them."""
+        """The task of the estimator: "classification" (labels are classes) or "regression" (numbers)."""
         return "regression" if is_regressor(self._first) else "classification"
 
     @property

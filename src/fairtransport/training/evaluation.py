@@ -155,7 +155,7 @@ def metrics_before_and_after(evaluator: ScoreEvaluator, trained: Floats) -> dict
 
 @dataclass(frozen=True, eq=False)
 class GroupComparisons:
-    """What the penalty compares, and what disparities are measured on."""
+    """The comparisons of the penalty, and those that disparities are measured on."""
 
     strata: ComparedStrata
     criterion: Comparisons

@@ -177,12 +177,12 @@ class ParityEvidence:
 
     @property
     def shows_difference(self) -> bool:
-        """Whether groups differ by more than chance, and by an amount that may matter."""
+        """True if groups differ by more than chance, and by an amount that may matter."""
         return self.p_value <= _LEVEL and not self.shows_parity
 
     @property
     def shows_parity(self) -> bool:
-        """Whether these rows exclude that groups differ by an amount that audits call material."""
+        """True if these rows exclude that groups differ by an amount that audits call material."""
         return self.rate_limit <= MATERIALITY
 
 
@@ -225,7 +225,7 @@ def parity_evidence(
 
 
 def groups_differ(scores: Floats, comparisons: Comparisons) -> bool:
-    """Whether groups clearly differ by more than chance.
+    """Return whether groups clearly differ by more than chance.
 
     Pairs count by their precision, so that small groups do not hide what large ones show.
     """
@@ -306,24 +306,24 @@ class HeldOutChange:
 
     @property
     def _error_rose(self) -> bool:
-        """Whether the error rose by more than one standard error."""
+        """True if the error rose by more than one standard error."""
         return self.error[1] - self.error[0] > self.error_noise
 
     @property
     def is_harm(self) -> bool:
-        """Whether groups did not come closer, while the error rose or they parted."""
+        """True if groups did not come closer, while the error rose or they parted."""
         before, after = self.rank_disparity
         return after >= before and (self._error_rose or after - before > _NOTICED * self.evidence.noise)
 
     @property
     def helps(self) -> bool:
-        """Whether groups that differed came closer; where the error rose, by more than chance alone shows."""
+        """True if groups that differed came closer; where the error rose, by more than chance alone shows."""
         before, after = self.rank_disparity
         return self.differed and before - after > (_NOTICED * self.evidence.noise if self._error_rose else 0.0)
 
     @property
     def is_above_chance(self) -> bool:
-        """Whether the disparity is above 1.5 times its noise floor.
+        """True if the disparity is above 1.5 times its noise floor.
 
         Rows in n parts, each scored by a model of its own, show n times the squared noise of all rows.
         """

@@ -1,4 +1,4 @@
-"""What a model predicts, one of two classes or a real number: loss, units, and initial models."""
+"""Responses, one of two classes or a real number: loss, units, and initial models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairtransport.transport.regularizers import AFFINE, AFFINE_SLOPE, LOGISTIC,
 
 
 class ScoredResponse(ABC):
-    """What the evaluation of scores and the words about a training need to know of a response."""
+    """The properties of a response that the evaluation of scores and the outcome depend on."""
 
     loss_name: ClassVar[str]
     quality_name: ClassVar[str]
@@ -35,12 +35,12 @@ class ScoredResponse(ABC):
 
     @property
     def aware_remedies(self) -> tuple[str, ...]:
-        """What goes further with the group at hand."""
+        """The estimator that goes further with the group at hand."""
         return self.own_weights, f"repair with the group at hand ({self.repair})"
 
     @property
     def shrinkage_remedies(self) -> tuple[str, ...]:
-        """What equalises the order of people instead of shrinking scores."""
+        """The setting that equalises the order of people instead of shrinking scores."""
         return "scale='standardized'", *self.aware_remedies
 
     @property

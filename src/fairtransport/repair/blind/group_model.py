@@ -172,7 +172,7 @@ def without_information(classes: Ints, n_classes: int, weights: Floats | None = 
 
 @dataclass(frozen=True)
 class GroupModelReport:
-    """How well the features tell groups, and what blind repair leaves, on rows that no model was trained on."""
+    """Report of a blind repair: how well features tell groups, and what is left, on rows that no model has seen."""
 
     n_rows: int
     n_groups: int
