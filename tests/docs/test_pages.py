@@ -14,7 +14,7 @@ pytestmark = pytest.mark.docs
         ("concepts.md", 2),
         ("audit.md", 6),
         ("train.md", 6),
-        ("operate.md", 7),
+        ("operate.md", 6),
         ("pipelines.md", 5),
         ("tradeoff.md", 6),
         ("install.md", 2),
