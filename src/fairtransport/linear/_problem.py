@@ -355,7 +355,7 @@ class ParityProblem:
         if groups.overlapping:
             return rows, shares / shares.sum()
         codes, cells, kept, masses = groups.codes[rows], self._cells()[rows], [], []
-        limit = COARSE_ROWS * max(20, self.loss.n_columns)
+        limit = COARSE_ROWS * max(80, self.loss.n_columns)
         for code in range(len(groups) + 1):  # the last code marks rows of no group
             members = np.flatnonzero(codes == code)
             step = max(1, -(-members.size // limit))

@@ -16,7 +16,14 @@ from fairtransport._progress import progress
 from fairtransport.criteria.distance import ContinuousDistance
 from fairtransport.criteria.penalty import DiscretePenalty, Duals, duals_by_group
 from fairtransport.groups import Groups
-from fairtransport.linear._constants import CONTINUOUS_BATCH, DISCRETE_BATCH, N_FOLDS, PATH_KNOTS
+from fairtransport.linear._constants import (
+    CONTINUOUS_BATCH,
+    DISCRETE_BATCH,
+    HEAVY,
+    N_FOLDS,
+    PATH_KNOTS,
+    RIVAL_ITERATIONS,
+)
 from fairtransport.linear._lbfgs_solver import LbfgsResult
 from fairtransport.linear._problem import (
     InitialModel,
@@ -240,6 +247,8 @@ class _PathRun:
     def __init__(self, problem: ParityProblem, report: Report | None = None) -> None:
         self._problem, self._report = problem, report
         self._solver = problem.solver()
+        self._is_compared = False
+        self._rival: Floats | None = None
 
     @cached_property
     def cross_fit(self) -> _CrossFit:
@@ -266,7 +275,7 @@ class _PathRun:
         start = self._problem.start
         for smaller in PATH_WEIGHTS:
             if smaller < 0.5 * weight:
-                start = self._coarse_solver.run(smaller, start).parameters
+                start = self._coarse_run(smaller, start).parameters
         path = WeightPath(self._coarse_fit, self._problem.evaluator)
         return _Trained(self._final_fit(path, weight, start), path)
 
@@ -336,6 +345,8 @@ class _PathRun:
         return WeightPath(fit, self.cross_fit.evaluator)
 
     def _final_fit(self, path: WeightPath, weight: float, start: Floats) -> PathPoint:
+        if weight >= HEAVY and not self._is_compared:
+            start = self._coarse_run(weight, start).parameters
         result = self._solver.run(weight, start, self._report)
         point = PathPoint(
             weight, result, self._problem.evaluator.evaluate(self._problem.loss.scores(result.parameters))
@@ -343,12 +354,31 @@ class _PathRun:
         path.points.append(point)
         return point
 
+    def _coarse_run(self, weight: float, start: Floats) -> LbfgsResult:
+        """Train with few iterations, also from a model of equal means at the first weight that asks for much parity.
+
+        Where groups must become alike, the minimum that continues those of smaller weights may not be the lowest.
+        """
+        solver = self._coarse_solver
+        if self._rival is not None and weight < HEAVY:
+            start = min((start, self._rival), key=lambda one: solver.value_and_gradient(one, weight)[0])
+        result = solver.run(weight, start, self._report)
+        if weight < HEAVY or self._is_compared:
+            return result
+        self._is_compared, other = True, solver.equal_means(self._problem.start)
+        if other is not None:
+            rival = solver.run(weight, other, self._report, max_iter=max(RIVAL_ITERATIONS, result.n_iter))
+            if rival.value < result.value:
+                self._rival = rival.parameters
+                return rival
+        return result
+
     def _coarse_fit(self, weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, Floats]:
         start = self._problem.start if previous is None else previous.parameters
         if weight == 0.0:
             result = LbfgsResult(self._problem.without_penalty, True, 0, [])
         else:
-            result = self._coarse_solver.run(weight, start, self._report)
+            result = self._coarse_run(weight, start)
         return result, self._problem.loss.scores(result.parameters)
 
 

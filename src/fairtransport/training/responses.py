@@ -21,6 +21,7 @@ from fairtransport.criteria.penalty import Duals
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.strata import Strata, cross_strata, make_strata
 from fairtransport.transport.kernels.functions import logistic_loss
+from fairtransport.transport.line import FEW_SCORES
 from fairtransport.transport.regularizers import AFFINE, AFFINE_SLOPE, LOGISTIC, affine_score, sigmoid
 
 
@@ -202,6 +203,9 @@ class LogisticLoss:
         self, predictors: Floats, outcomes: Floats, shares: Floats, *, equal_shares: bool
     ) -> tuple[float, Floats, Floats]:
         """Return the mean loss, the scores, and the derivative of the former with respect to each predictor."""
+        if predictors.size <= FEW_SCORES:
+            scores = self.scores(predictors)
+            return float(shares @ self.losses(predictors, outcomes)), scores, shares * (scores - outcomes)
         scores, slopes = np.empty_like(predictors), np.empty_like(predictors)
         return logistic_loss(predictors, outcomes, shares, equal_shares, scores, slopes), scores, slopes
 
