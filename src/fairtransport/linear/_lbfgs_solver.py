@@ -117,6 +117,24 @@ class LinearProblem:
     def _transposed(self) -> tuple[Any, ...]:
         return tuple(part.T for part in self.parts)  # views
 
+    def terms(
+        self,
+        parameters: Floats,
+        *,
+        compared: bool,  # noqa: ARG002 - subclasses need scores only where they are compared
+    ) -> tuple[float, Floats, Callable[[Floats | None], Floats]]:
+        """Return the mean loss, the scores, and the gradient of the loss plus that of a function of the scores."""
+        loss, scores, slopes = self.loss.terms(
+            self.predictors(parameters), self.outcomes, self.shares, equal_shares=self.has_equal_shares
+        )
+
+        def gradient(score_gradient: Floats | None) -> Floats:
+            if score_gradient is not None:
+                np.add(slopes, score_gradient * self.loss.score_slopes(scores), out=slopes)
+            return self.gradient(slopes)
+
+        return loss, scores, gradient
+
     def ridge_terms(self, parameters: Floats) -> tuple[float, Floats]:
         """Return the ridge term and its gradient."""
         centered = parameters if self.center is None else parameters - self.center
@@ -350,17 +368,15 @@ class LbfgsSolver:
 
     def value_and_gradient(self, parameters: Floats, weight: float) -> tuple[float, Floats]:
         """Return the objective and its gradient with respect to the parameters."""
-        problem = self.problem
-        loss, scores, slopes = problem.loss.terms(
-            problem.predictors(parameters), problem.outcomes, problem.shares, equal_shares=problem.has_equal_shares
-        )
+        problem, compared = self.problem, weight > 0.0 and self.unit > 0.0
+        loss, scores, gradient_with = problem.terms(parameters, compared=compared)
         ridge, gradient = problem.ridge_terms(parameters)
-        penalty = 0.0
-        if weight > 0.0 and self.unit > 0.0:
-            penalty, score_gradient = penalty_net_of_chance(self.penalty, self.comparisons, self.chance, scores)
-            slopes += weight * self.unit * score_gradient * problem.loss.score_slopes(scores)
+        penalty, score_gradient = 0.0, None
+        if compared:
+            penalty, slopes = penalty_net_of_chance(self.penalty, self.comparisons, self.chance, scores)
+            score_gradient = weight * self.unit * slopes
         self._last = penalty, loss
-        return loss + ridge + weight * self.unit * penalty, gradient + problem.gradient(slopes)
+        return loss + ridge + weight * self.unit * penalty, gradient + gradient_with(score_gradient)
 
 
 def penalty_net_of_chance(

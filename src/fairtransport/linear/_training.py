@@ -185,12 +185,14 @@ def _make_result(
     if duals is not None:
         attributes["duals_"] = response.duals_as_given(duals)
     codes = None if data.strata is None else data.strata.codes
-    batch = Batch(data.X, data.groups, row_masses(weights, data.X.shape[0]), data.outcomes, codes)
-    memory = partial(
-        make_memory, batch, theta, initial_scores,
-        target=target, weights=weights, strata=data.strata, group_sizes=data.groups.counts, factors=factors,
-        has_intercept=initial.has_intercept, options=options, response=response,
-    )  # fmt: skip
+    deferred: dict[str, Callable[[], Any]] = {"path_": path}
+    if data.X is not None:  # of a table that stays where it is, the first batch of a stream makes the memory
+        batch = Batch(data.X, data.groups, row_masses(weights, data.X.shape[0]), data.outcomes, codes)
+        deferred["adjusting_"] = partial(
+            make_memory, batch, theta, initial_scores,
+            target=target, weights=weights, strata=data.strata, group_sizes=data.groups.counts, factors=factors,
+            has_intercept=initial.has_intercept, options=options, response=response,
+        )  # fmt: skip
     return FitResult(
         {
             **start_attributes(response, initial, target, data.groups, data.strata),
@@ -198,14 +200,19 @@ def _make_result(
             "spread_": response.scores_as_given(spread),
             **attributes,
         },
-        {"path_": path, "adjusting_": memory},
+        deferred,
         outcome,
     )
 
 
 def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
     """Train with the weight of the options, or with one that is chosen on a path."""
-    problem, data = build_problem(data, options), data.copy()
+    return train_problem(build_problem(data, options), data.copy())
+
+
+def train_problem(problem: ParityProblem, data: TrainingData) -> FitResult:
+    """Train on the rows of a problem; what is made later is made from ``data``."""
+    options = problem.options
     n_steps = options.max_iter if options.parity_weight is not None else 0
     with progress(f"{options.distance.name} training", n_steps, show=options.verbose) as bar:
 
@@ -257,14 +264,7 @@ class _PathRun:
 
     @cached_property
     def _coarse_solver(self) -> LbfgsSolver:
-        """A solver that stops early and uses some rows of large groups, for fits that others start from."""
-        problem = self._problem
-        n_rows = len(problem.loss.outcomes)
-        picked, shares = problem.subsample(np.arange(n_rows))
-        loss, comparisons = problem.loss, problem.comparisons.penalised
-        if picked.size < n_rows:
-            loss, comparisons = problem.loss_of(picked, shares), comparisons.restricted(picked, shares * picked.size)
-        return problem.solver((loss, comparisons, problem.start), self._solver.factors)
+        return self._problem.coarse_solver(self._solver.factors)
 
     def fit(self, weight: float) -> _Trained:
         """Train with one weight, started from coarse fits of smaller ones.
@@ -391,6 +391,7 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
     theta, common = problem.weights(run.parameters)
     figures = metrics_before_and_after(problem.evaluator, ordered_scores)
     models = np.array([np.vstack(problem.weights(one.result.parameters)) for one in trained.path.points])
+    scores = [problem.loss.scores(one.result.parameters) for one in trained.path.points] if data.X is None else None
     problem.penalty.value_and_gradient(ordered_scores, comparisons)  # whose duals are read below
     records = np.array(run.records, dtype=np.float64).reshape(-1, 2)
     return _make_result(
@@ -403,7 +404,7 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
         factors=(_stream_parity(trained, problem), 1.0),
         duals=duals_by_group(problem.penalty, comparisons, Groups.from_spec(data.groups.to_spec())),
         outcome=describe_criterion(_outcome(trained, problem, figures), options.criterion, problem.comparisons.strata),
-        path=partial(_path_table, trained.path.table(), models, initial_scores, data),
+        path=partial(_path_table, trained.path.table(), models, initial_scores, data, scores),
         parity_weight_=point.weight,
         # Evaluating the initial model, where it is the answer, counts as one iteration: scikit-learn requires it.
         n_iter_=max(1, run.n_iter),
@@ -423,12 +424,15 @@ def _stream_parity(trained: _Trained, problem: ParityProblem) -> float:
 
 
 def _path_table(
-    table: dict[str, Floats], models: Floats, initial_scores: Floats, data: TrainingData
+    table: dict[str, Floats], models: Floats, initial_scores: Floats, data: TrainingData, known: list[Floats] | None
 ) -> dict[str, Floats]:
     """Return a path's weights and metrics with the model and spread map of each point, in units of y."""
     response, levels, spreads = data.response, np.linspace(0.0, 1.0, PATH_KNOTS), []
-    for model in models:
-        scores = response.loss.scores(group_predictors(data.X, model[:-1], model[-1], data.groups))
+    for number, model in enumerate(models):
+        if known is not None:
+            scores = known[number]
+        else:
+            scores = response.loss.scores(group_predictors(data.X, model[:-1], model[-1], data.groups))
         points = spread_points(scores, initial_scores, data.groups.rows, data.weights, response.loss.bounds)
         knots = np.interp(levels, np.linspace(0.0, 1.0, points.shape[1]), points[0])
         spreads.append(np.vstack((knots, np.interp(knots, *points))))

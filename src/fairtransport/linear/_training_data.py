@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_count, check_flag, check_real, check_weights
 from fairtransport.criteria import Criterion
+from fairtransport.criteria.comparisons import Represented
 from fairtransport.criteria.criterion import (
     ComparedStrata,
     as_criterion,
@@ -42,6 +43,7 @@ class TrainingData:
     weights: Floats | None = None
     feature_names: NDArray[Any] | None = None
     strata: Strata | None = None
+    represented: Represented | None = None
 
     @cached_property
     def outcomes(self) -> Floats:
@@ -51,7 +53,7 @@ class TrainingData:
     @cached_property
     def shares(self) -> Floats:
         """Weights of the rows, which sum to 1."""
-        n = self.X.shape[0]
+        n = len(self.y)
         return np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
 
     def select(self, rows: Ints) -> TrainingData:
@@ -67,7 +69,7 @@ class TrainingData:
 
     def copy(self) -> TrainingData:
         """Return the same rows, which a change of the arrays as given does not reach."""
-        return self.select(np.arange(self.X.shape[0]))
+        return self.select(np.arange(len(self.y)))
 
     def resolve(self, options: TrainingOptions) -> ComparedStrata:
         """Return where the criterion compares groups."""

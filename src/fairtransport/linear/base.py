@@ -147,6 +147,28 @@ class TransportModel(RowScoring, BaseEstimator):
         self._store(result)
         return self
 
+    def fit_table(
+        self,
+        table: Any,
+        *,
+        label: str,
+        sensitive_features: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        strata: str | Sequence[str] | None = None,
+        weight: str | None = None,
+    ) -> Self:
+        """Train on a table by the names of its columns: files, also larger than memory, or a table of any engine."""
+        from fairtransport.linear._table_training import train_table  # noqa: PLC0415 - arrays do not need it
+
+        options = self._options()
+        names, result = train_table(
+            table, options, self._response_class, type(self).__name__,
+            label=label, sensitive_features=sensitive_features, features=features, strata=strata, weight=weight,
+        )  # fmt: skip
+        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        self._store(result)
+        return self
+
     def fit_path(
         self,
         X: Any,

@@ -220,7 +220,7 @@ def parity_evidence(
         p_value=(1 + int(np.count_nonzero(excess_noise * noise >= disparity))) / (1 + _SAMPLES),
         limit=disparity + margin * float(np.quantile(noise, 1.0 - _LEVEL)),
         rate_limit=rates if varies else 0.0,
-        n_rows=len(scores),
+        n_rows=comparisons.n_people,
     )
 
 
@@ -406,7 +406,9 @@ def held_out_change(
     pairs = pairs.reweighted(judged) if judged.any() else pairs
     within = pairs if parts is None else pairs.within(parts)
     shares = np.ones(outcomes.size) if pairs.row_weights is None else pairs.row_weights
-    shares = shares / shares.sum()
+    total = shares.sum()
+    shares = shares / total
+    squares = shares**2 if pairs.represented is None else pairs.represented.squares / total**2
     variance = float(shares @ (outcomes - shares @ outcomes) ** 2)
     squared = [float(shares @ (scores - outcomes) ** 2) / variance for scores in (before, after)]
     each = [(s > 0.5) != (outcomes > 0.5) if classifies else (s - outcomes) ** 2 / variance for s in (before, after)]
@@ -419,7 +421,7 @@ def held_out_change(
     changed = parity_evidence(ranks[1], within, excess_noise=excess_noise, fitted=rows == TRAINED_ON)
     return HeldOutChange(
         error=(float(shares @ each[0]), float(shares @ each[1])),
-        error_noise=float(np.sqrt(shares**2 @ (change - mean) ** 2)),
+        error_noise=float(np.sqrt(squares @ (change - mean) ** 2)),
         rank_disparity=(start.disparity, changed.disparity),
         differed=groups_differ(compared[0], pairs),
         plain=plain,
