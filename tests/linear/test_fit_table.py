@@ -1,6 +1,5 @@
 """Training on files and tables by the names of columns: the model of rows in memory, however the rows are divided."""
 
-import os
 import tempfile
 
 import duckdb
@@ -17,7 +16,7 @@ COLUMNS = {"label": "y", "sensitive_features": "g", "features": FEATURES}
 pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 
 
-def rows(n=20_000, seed=0):
+def rows(n=12_000, seed=0):
     """Five features: of group b one is higher, one is a year, one is mostly zero; two strata, weights, a real label."""
     rng = np.random.default_rng(seed)
     group = rng.choice(["a", "b", "c"], n, p=[0.5, 0.35, 0.15])
@@ -71,7 +70,7 @@ def in_memory(model, table, *, label="y", strata=None, weight=None, **_):
         ({}, {"weight": "w"}, 1e-3),
         ({}, {"weight": "k"}, 1e-3),
         # What chance adds to a sum over strata is drawn, of people here and of rows there.
-        ({}, {"strata": "s"}, 5e-3),
+        ({}, {"strata": "s"}, 1e-2),
     ],
     ids=str,
 )
@@ -83,7 +82,7 @@ def test_scores_are_those_of_rows_in_memory(table, tmp_path, options, columns, l
     model.fit_table(write(table, tmp_path), **COLUMNS, **columns)
     scores, expected = (one.predict_proba(table[FEATURES])[:, 1] for one in (model, whole))
     assert np.abs(scores - expected).max() < limit
-    assert np.abs(expected - whole.initial_estimator_.predict_proba(table[FEATURES].to_numpy())[:, 1]).max() > 0.1
+    assert np.abs(expected - whole.initial_estimator_.predict_proba(table[FEATURES])[:, 1]).max() > 0.05
     assert model.initial_estimator_.coef_ == pytest.approx(whole.initial_estimator_.coef_, abs=1e-4)
     for name, (before, after) in whole.before_after_.items():
         assert model.before_after_[name] == pytest.approx((before, after), abs=2e-3)
@@ -92,10 +91,11 @@ def test_scores_are_those_of_rows_in_memory(table, tmp_path, options, columns, l
 
 
 @pytest.mark.usefixtures("on_disk")
-@pytest.mark.parametrize(("criterion", "limit"), [("demographic_parity", 1e-3), ("equalized_odds", 4e-3)])
+@pytest.mark.parametrize(("criterion", "limit"), [("demographic_parity", 2e-3), ("equalized_odds", 1e-2)])
 def test_a_regressor_too(table, tmp_path, criterion, limit):
     """In units of scores, six standard deviations of y; ranges of y are strata."""
-    options = {"parity_weight": 0.5, "tol": 1e-6, "criterion": criterion}
+    options = {"parity_weight": 0.5, "tol": 1e-5, "criterion": criterion}
+    table = table[:6000]
     whole = in_memory(ft.TransportRegressor(**options), table, label="r")
     model = ft.TransportRegressor(**options).fit_table(write(table, tmp_path), **{**COLUMNS, "label": "r"})
     change = np.abs(model.predict(table[FEATURES]) - whole.predict(table[FEATURES])) / (6 * table["r"].std(ddof=0))
@@ -157,7 +157,7 @@ def test_small_files_and_tables_are_trained_on_in_memory(table, tmp_path):
 def test_csv_and_duckdb_give_the_model_of_parquet(table, tmp_path):
     model = ft.TransportClassifier(parity_weight=0.1).fit_table(write(table, tmp_path), **COLUMNS)
     table.to_csv(tmp_path / "rows.csv", index=False)
-    relation = duckdb.connect().sql(f"SELECT * FROM '{tmp_path}/000.parquet'")
+    relation = duckdb.connect().read_parquet(str(tmp_path / "000.parquet"))
     for given in (tmp_path / "rows.csv", relation):
         other = ft.TransportClassifier(parity_weight=0.1).fit_table(given, **COLUMNS)
         assert other.coef_ == pytest.approx(model.coef_, abs=1e-9)
@@ -172,7 +172,7 @@ def test_features_are_all_other_columns_by_default(table):
 
 @pytest.mark.usefixtures("on_disk")
 def test_a_fitted_model_is_the_initial_model(table, tmp_path):
-    given = LogisticRegression(C=0.3).fit(table[FEATURES], table["y"])
+    given = LogisticRegression(C=0.3, max_iter=10_000).fit(table[FEATURES], table["y"])
     options = {"parity_weight": 0.5, "tol": 1e-6}
     whole = in_memory(ft.TransportClassifier(given, **options), table)
     model = ft.TransportClassifier(given, **options).fit_table(write(table, tmp_path), **COLUMNS)
@@ -187,7 +187,7 @@ def test_quantiles_are_exact(table):
         def summaries(self, work, names):
             import pyarrow as pa  # noqa: PLC0415
 
-            return [work(pa.Table.from_pandas(part[list(names)])) for part in (table[:7000], table[7000:])]
+            return [work(pa.Table.from_pandas(part[list(names)])) for part in (table[:5000], table[5000:])]
 
     levels = np.array([0.001, 0.25, 0.5, 0.9])
     found = _table_reading.column_quantiles(Halves(), {"r": levels, "x1": levels})
@@ -201,14 +201,14 @@ def test_quantiles_are_exact(table):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.assign(y=t["y"].where(t.index != 15_000)), "'y' .label. is missing in 1 of 20,000 rows"),
-        (lambda t: t.assign(x0=t["x0"].where(t.index > 3)), "'x0' .features. is missing in 4 of 20,000"),
+        (lambda t: t.assign(y=t["y"].where(t.index != 9_000)), "'y' .label. is missing in 1 of 12,000 rows"),
+        (lambda t: t.assign(x0=t["x0"].where(t.index > 3)), "'x0' .features. is missing in 4 of 12,000"),
         (lambda t: t.assign(x0=t["x0"].where(t.index > 3, np.inf)), "'x0' .features. is infinite in 4"),
         (lambda t: t.assign(g=t["g"].where(t.index > 5)), "missing values in 6 rows of column 'g'"),
         (lambda t: t.assign(y=t["y"] + (t.index == 7)), "exactly two classes"),
         (lambda t: t.assign(w=-t["w"]), "'w' .weight. must be zero or more"),
         (lambda t: t.assign(x0="n"), "'x0'.*text where numbers are needed"),
-        (lambda t: t.assign(g=np.arange(len(t))), "combinations|identifier|groups"),
+        (lambda t: t.assign(g=np.arange(len(t))), "12000 groups"),
         (lambda t: t.assign(g="a"), "1 group"),
         (lambda t: t[:900], "fewer than 200 for each of 5 features"),
         (lambda t: t[:0], "no rows"),
@@ -218,7 +218,7 @@ def test_quantiles_are_exact(table):
 @pytest.mark.usefixtures("on_disk")
 def test_bad_columns_are_named(table, tmp_path, monkeypatch, change, message):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    os.mkdir(tmp_path / "temporary")
+    (tmp_path / "temporary").mkdir()
     path = write(change(table), tmp_path, 2)
     with pytest.raises((ValueError, TypeError), match=message):
         ft.TransportClassifier().fit_table(path, **COLUMNS, weight="w")
@@ -228,8 +228,8 @@ def test_bad_columns_are_named(table, tmp_path, monkeypatch, change, message):
 @pytest.mark.usefixtures("on_disk")
 def test_files_with_other_types_or_columns_are_refused(table, tmp_path):
     write(table, tmp_path, 2)
-    table[:5000].assign(x1="2020").to_parquet(tmp_path / "100.parquet")
-    with pytest.raises(ValueError, match="'x1' contains numbers in .* and text in"):
+    table[:3000].assign(x1="2020").to_parquet(tmp_path / "100.parquet")
+    with pytest.raises(ValueError, match=r"'x1' contains numbers in .* and text in"):
         ft.TransportClassifier().fit_table(str(tmp_path / "*.parquet"), **COLUMNS)
 
 
@@ -269,7 +269,7 @@ def test_what_needs_rows_in_memory_says_so(table, tmp_path):
 
 def test_an_interrupted_training_leaves_no_file(table, tmp_path, on_disk, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    os.mkdir(tmp_path / "temporary")
+    (tmp_path / "temporary").mkdir()
 
     def interrupt(*_):
         assert [*(tmp_path / "temporary").glob("fairtransport-*/rows")]

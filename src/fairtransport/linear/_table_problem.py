@@ -156,7 +156,7 @@ def build_table_problem(
 ) -> tuple[TableProblem, Partitions]:
     """Return the problem of a table, and its encoded rows, which the caller closes."""
     reading = read_cells(source, columns, options, response, owner)
-    cells, data, total = reading.cells, reading.data, reading.summary.weight
+    cells, data, total = reading.cells, reading.data, float(reading.cells.weights.sum())
     scaling = scaling_of(reading.summary, centred=bool(getattr(options.estimator, "fit_intercept", True)))
     numbers = {key: number for number, key in enumerate(cells.keys)}
     rows = source.encoded(RowEncoder(reading.keys, numbers, scaling, data.response), columns.names, reading.sizes)

@@ -28,7 +28,7 @@ from fairtransport.strata import MOST_VALUES, Strata, count_ranges, cross_strata
 from fairtransport.training.responses import Y_COLUMN, Response
 
 N_SLICES = 1600  # of a cell, a multiple of those that distances are computed from; at least 64
-_MOST_SLICES = 1 << 18  # of all cells together
+_MOST_SLICES = 1 << 17  # of all cells together
 _MOST_CELLS, _FEW_CELLS = 20_000, 100
 _Y_RANGES = 64  # of a real y, within which slices are taken: what scores explain of y is known from them
 _TAILS = 0.25 ** np.arange(1, 4) / _Y_RANGES  # further levels, at both ends
@@ -100,7 +100,7 @@ class Summary:
     def merged(self, other: Summary) -> Summary:
         """Return the summary of the rows of both."""
         for name, kind in self.kinds.items():
-            if self.n_rows and other.n_rows and kind != other.kinds[name]:
+            if self.n_rows and other.n_rows and kind != other.kinds[name] and "null" not in {kind, other.kinds[name]}:
                 raise ValueError(
                     f"Column {name!r} contains {kind} in one part of the table and {other.kinds[name]} in another."
                 )
@@ -111,14 +111,14 @@ class Summary:
         return Summary(
             self.n_rows + other.n_rows,
             total,
-            self.kinds,
+            {name: other.kinds[name] if kind == "null" else kind for name, kind in self.kinds.items()},
             {name: count + other.missing[name] for name, count in self.missing.items()},
-            {name: count + other.infinite[name] for name, count in self.infinite.items()},
+            {n: self.infinite.get(n, 0) + other.infinite.get(n, 0) for n in {*self.infinite, *other.infinite}},
             self.filled + other.filled,
             self.mean + part * shift,
             self.squares + other.squares + shift**2 * self.weight * part,
             np.maximum(self.peak, other.peak),
-            {name: _at_most(values | other.few[name]) for name, values in self.few.items()},
+            {name: _at_most(values | other.few.get(name, frozenset())) for name, values in self.few.items()},
             self.counted_weights and other.counted_weights,
             self.negative + other.negative,
         )
@@ -135,6 +135,7 @@ def summarise(rows: Any, columns: TableColumns) -> Summary:
     weights = np.ones(n_rows)
     if columns.weight in usable:
         weights = np.nan_to_num(to_floats(rows.column(columns.weight)), posinf=0.0, neginf=0.0)
+    negative, weights = int((weights < 0.0).sum()), np.maximum(weights, 0.0)
     total = float(weights.sum())
     shares = weights / max(total, 1e-300)
     missing = {name: rows.column(name).null_count for name in columns.names}
@@ -156,7 +157,6 @@ def summarise(rows: Any, columns: TableColumns) -> Summary:
             values = to_floats(rows.column(name))
             few[name] = _at_most(np.unique(values[np.isfinite(values)])[: MOST_VALUES + 1].tolist())
     whole = bool((weights == np.rint(weights)).all())
-    negative = int((weights < 0.0).sum())
     return Summary(n_rows, total, kinds, missing, infinite, filled, mean, squares, peak, few, whole, negative)
 
 
@@ -406,7 +406,9 @@ def read_cells(
     keys = _find_cuts(source, columns, summary, needs_labels(options.criterion))
     merged = merge_keys(source.summaries(partial(count_keys, keys=keys), replace(columns, features=()).names))
     n_slices = int(np.clip(_MOST_SLICES // len(merged), 64, N_SLICES)) // 2 * 2
-    cells = Cells(list(merged), np.array(list(merged.values())), n_slices)
+    # Rounded, so that the order in which parts were added does not matter.
+    sums = np.array([[float(f"{value:.13g}") for value in each] for each in merged.values()])
+    cells = Cells(list(merged), sums, n_slices)
     if summary.counted_weights:
         cells.sums[:, 3] = cells.weights  # weights that are counts of copies
     data = _slices_of(cells, keys, options, response, owner)

@@ -73,13 +73,21 @@ def _opened(table: Any) -> Iterator[Any]:
         frame = nw.from_native(table)
     except TypeError:
         raise TypeError(
-            "table must be a path, a list of paths, or a table of pandas, polars, pyarrow or DuckDB; got a "
-            f"{type(table).__name__}."
+            "table must be a path, a list of paths, or a table of pandas, polars, pyarrow, DuckDB, Dask or PySpark; "
+            f"got a {type(table).__name__}."
         ) from None
     if isinstance(frame, nw.DataFrame):
         yield frame.to_arrow()
     elif frame.implementation.is_duckdb():
         yield FileParts(_Relation(table))
+    elif frame.implementation.is_dask():
+        from fairtransport.linear._dask_partitions import DaskParts  # noqa: PLC0415 - loads Dask
+
+        yield DaskParts(table)
+    elif frame.implementation.is_pyspark():
+        from fairtransport.linear._spark_partitions import SparkParts  # noqa: PLC0415 - loads PySpark
+
+        yield SparkParts(table)
     else:
         raise TypeError(f"A lazy table of {frame.implementation} cannot be trained on: write it to Parquet files.")
 

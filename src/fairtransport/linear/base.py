@@ -157,7 +157,29 @@ class TransportModel(RowScoring, BaseEstimator):
         strata: str | Sequence[str] | None = None,
         weight: str | None = None,
     ) -> Self:
-        """Train on a table by the names of its columns: files, also larger than memory, or a table of any engine."""
+        """Train on a table by the names of its columns: files, also larger than memory, or a table of any engine.
+
+        Parameters
+        ----------
+        table : path, list of paths, or table
+            Parquet, CSV, Feather or JSON-lines files, or a table of pandas, polars, pyarrow, DuckDB, Dask or PySpark.
+            Tables in memory, and files of up to 50 million numbers, are trained on as ``fit`` does. Rows of larger
+            files are encoded once into a temporary file; those of Dask and Spark stay on the workers.
+        label : str
+            Column of the labels.
+        sensitive_features : str or list of str
+            Columns that define the groups.
+        features : list of str, optional
+            Columns of numbers, without missing values; by default all but label, sensitive features and weight.
+        strata, weight : str or list of str, str, optional
+            Columns within whose values groups are compared; column of the sample weights.
+
+        Returns
+        -------
+        self
+            Fitted as by ``fit``, from histograms of the scores in place of rows where these are not in memory (see
+            docs/clusters.md). ``partial_fit`` then starts from its first batch.
+        """
         from fairtransport.linear._table_training import train_table  # noqa: PLC0415 - arrays do not need it
 
         options = self._options()
