@@ -17,6 +17,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.serving import ServerSettings, create_app
+from fairtransport.serving.bodies import in_worker
 
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = {"json": "application/json", "jsonl": "application/x-ndjson", "csv": "text/csv", "arrow": ARROW}
@@ -404,3 +405,23 @@ def test_scoring_that_takes_too_long(client, rows, monkeypatch):
     monkeypatch.setattr("fairtransport.tabular.RowScorer.score_within", lambda *_: time.sleep(1.0))
     response = ask(served, json.dumps(rows[1] * 100).encode())
     assert (response.status_code, "0.2 seconds" in response.text) == (504, True)
+
+
+def test_of_large_requests_one_is_read_at_a_time_and_smaller_ones_do_not_wait_for_it():
+    at_once, most, read_small = [], [], threading.Event()
+
+    def read_large():
+        at_once.append(None)
+        most.append(len(at_once))
+        assert read_small.wait(60)
+        at_once.pop()
+
+    async def ask_all():
+        large = [asyncio.ensure_future(in_worker(2**20, read_large)) for _ in range(4)]
+        await asyncio.sleep(0.1)
+        await asyncio.gather(*(in_worker(2**14, time.sleep, 0.01) for _ in range(4)))
+        read_small.set()
+        await asyncio.gather(*large)
+
+    asyncio.run(ask_all())
+    assert most == [1] * 4

@@ -183,7 +183,7 @@ class FileScoring:
         if len(body) <= SMALL_BODY:
             with contextlib.suppress(TooManyFailuresError):  # rows that the model cannot score are searched in a thread
                 return await respond(self._score(body, file_format, search=False), wanted)
-        return await in_worker(lambda: make_response(self._score(body, file_format), wanted))
+        return await in_worker(len(body), lambda: make_response(self._score(body, file_format), wanted))
 
     def _score(self, body: bytes, file_format: str, *, search: bool = True) -> Answer:
         model, counts = self.served

@@ -34,6 +34,7 @@ from fairtransport.tabular.cells import (
 from fairtransport.tabular.rows import ReasonKind, RowReason
 
 SMALL_BODY = 2**13  # bytes up to which a body is read in the event loop; a thread costs more than it saves
+_LARGE = 2**16  # bytes from which one thread works: two keep the event loop waiting for twice as long
 _PIECE = 2**18  # characters of JSON that are decoded at once
 Result = TypeVar("Result")
 
@@ -190,14 +191,14 @@ def read_rows(body: bytes, file_format: str, wanted: WantedColumns, max_rows: in
     return _READERS[file_format](body, wanted, max_rows)
 
 
-async def in_worker(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Return ``function(*arguments)``, computed in one of few threads: each may need much memory."""
-    limiter = _WORKERS.setdefault(asyncio.get_running_loop(), CapacityLimiter(_MAX_WORKERS))
+async def in_worker(n_bytes: int, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Return ``function(*arguments)``, computed in one of few threads; only one of them takes what is large."""
+    limiters = _WORKERS.setdefault(asyncio.get_running_loop(), (CapacityLimiter(2), CapacityLimiter(1)))
+    limiter = limiters[n_bytes > _LARGE]
     return await to_thread.run_sync(function, *arguments, abandon_on_cancel=True, limiter=limiter)
 
 
-_MAX_WORKERS = 2
-_WORKERS: WeakKeyDictionary[Any, CapacityLimiter] = WeakKeyDictionary()
+_WORKERS: WeakKeyDictionary[Any, tuple[CapacityLimiter, CapacityLimiter]] = WeakKeyDictionary()
 
 
 def _refuse_constant(_: str) -> None:
