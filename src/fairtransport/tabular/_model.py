@@ -190,6 +190,8 @@ class TableModel(BaseEstimator):
         The `TableEncoder`, and the model fitted to the encoded rows; a classifier with labels 0 and 1.
     classes_ : ndarray of shape (2,)
         The two labels of a classifier as text, the positive one last.
+    chosen_ : str
+        Name of the estimator that ``max_disparity`` has chosen of several.
     set_aside_ : dict of str to int
         Training rows without label or group.
     numeric_strata_, leaking_columns_ : list of str
@@ -299,7 +301,9 @@ class TableModel(BaseEstimator):
                     weighs = getattr(one, "parity_weight", None) == "auto" or not hasattr(one, "amount")
                     path: Any = {"parity_weights": _PARITY_WEIGHTS} if weighs else {"amounts": _AMOUNTS}
                     curves[name] = frontier(one, X, labels, sensitive_features=sensitive, **options, **path)
-            return Frontiers(curves).choose(max_disparity=self.max_disparity)
+            found = Frontiers(curves)
+            self.chosen_ = found.best(max_disparity=self.max_disparity)
+            return found[self.chosen_].choose(max_disparity=self.max_disparity)
         model = clone(self._first)
         if not trains_for_parity(model):
             return model.fit(X, labels)
