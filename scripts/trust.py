@@ -31,7 +31,7 @@ GENERATED_AUDITS = ROOT / "benchmarks" / "results" / "generated_audits.json"
 SELECTED = "not (paper or engines or models or browser)"
 #: Tests that try to break something, by the beginning of their names, and what they try.
 FAMILIES = {
-    "tests/storage/test_container.py": "bytes of a file: cut, added, every bit flipped; arrays and JSON that are none",
+    "tests/storage/test_container.py": "bytes of a file: cut, added, every bit flipped; invalid arrays and JSON",
     "tests/storage/test_signatures.py": "signatures: every bit flipped, other keys, other purposes",
     "tests/storage/test_faults.py": "a call of the system fails once while a file is written",
     "tests/persistence/test_parameters.py": "models with correct checksums: parameters, encoders, references",

@@ -1,8 +1,12 @@
 """Every block and command of the tours, and of the pages that show code of their own, does what the page says."""
 
+import importlib
+import json
+import re
+
 import pytest
 
-from .pages import alike, blocks, run_page
+from .pages import DOCS, ROOT, alike, blocks, run_page
 
 pytestmark = pytest.mark.docs
 
@@ -41,3 +45,15 @@ def test_comparison_sees_differences():
     assert not alike(told, "disparity 0.27, 3 groups")
     assert not alike(told, "disparity 0.17, 4 groups")
     assert not alike(told, "")
+
+
+def test_notebooks_are_those_of_the_pages(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "docs"))
+    notebooks = importlib.import_module("notebooks")
+    for name, page in notebooks.TOURS.items():
+        stored = (ROOT / "examples" / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8")
+        assert stored == notebooks.notebook(DOCS / page), f"run scripts/docs/notebooks.py: {name}"
+        cells = json.loads(stored)["cells"]
+        assert sum(bool(cell.get("outputs")) for cell in cells) >= 4
+        for address in re.findall(r"\]\((\.\.[^)#]+)", stored):
+            assert (ROOT / "examples" / "notebooks" / address).exists(), address
