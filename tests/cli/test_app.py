@@ -31,11 +31,9 @@ def test_every_help_has_examples_that_parse_statuses_and_common_options(run, com
     if command:
         text = " ".join(result.stdout.split())
         assert re.search(r"Exit status:.* 130 .*Ctrl-C.*Add --debug to see where an error was raised", text)
-        assert "--force" in text or command in {
-            "serve",
-            "sign",
-        }  # which write no file, or change the one they are given
-        assert "--json [PATH]" in text or command in {"serve", "sign", "stream"}
+        # Which write no file, or change the one they are given.
+        assert "--force" in text or command in {"app", "serve", "sign"}
+        assert "--json [PATH]" in text or command in {"app", "serve", "sign", "stream"}
 
 
 def test_an_option_has_one_placeholder_on_all_commands():

@@ -23,7 +23,7 @@ FAVOURABLE = ("high", "low")
 
 @dataclass(frozen=True)
 class Inference:
-    """Settings of intervals, noise floors and p-values.
+    """How intervals, noise floors and p-values are computed.
 
     Parameters
     ----------

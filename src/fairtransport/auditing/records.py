@@ -209,7 +209,7 @@ class PairSummary:
 
 @dataclass(frozen=True)
 class SmallGroups:
-    """The treatment of small groups in an audit."""
+    """How an audit treated small groups."""
 
     policy: str = "keep"
     min_size: int = MIN_GROUP_SIZE
@@ -342,7 +342,7 @@ class ThresholdSummary:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings with which the figures of an audit were computed.
+    """How the figures of an audit were computed.
 
     Parameters
     ----------

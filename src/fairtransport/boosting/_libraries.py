@@ -63,7 +63,7 @@ class DetachableCallback:
 
 
 class _Library:
-    """The functions of both libraries that the estimators use."""
+    """What the estimators use alike of both libraries."""
 
     module: ClassVar[str]
     class_names: ClassVar[dict[str, str]]

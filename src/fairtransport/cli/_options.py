@@ -125,7 +125,7 @@ def described(**options: Any) -> Callable[[Described], Described]:
 )
 @dataclass(frozen=True)
 class ReadingOptions:
-    """The options of reading files."""
+    """How files are read."""
 
     file_format: str | None = None
     delimiter: str | None = None

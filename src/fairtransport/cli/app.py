@@ -19,6 +19,7 @@ from fairtransport.cli.serve import run_serve
 from fairtransport.cli.sign import run_sign
 from fairtransport.cli.stream import run_stream
 from fairtransport.cli.train import run_train
+from fairtransport.cli.workbench import run_app
 
 app = typer.Typer(
     name="fairtransport",
@@ -36,6 +37,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "train": run_train,
     "score": run_score,
     "serve": run_serve,
+    "app": run_app,
     "sign": run_sign,
     "repair": run_repair,
     "stream": run_stream,

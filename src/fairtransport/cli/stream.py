@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 )
 @dataclass(frozen=True)
 class KafkaOptions:
-    """The options of Kafka."""
+    """What the command line says about Kafka."""
 
     kafka: str | None = None
     topic: str | None = None

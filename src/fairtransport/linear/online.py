@@ -40,7 +40,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class UpdateRule:
-    """The parameters of the estimator by which a state is updated."""
+    """How a state is updated, as the parameters of the estimator say."""
 
     distance: Distance
     scale: str

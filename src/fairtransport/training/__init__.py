@@ -1,1 +1,1 @@
-"""Parts that learners share: training data, responses, the path of weights, evaluation, and the text of the outcome."""
+"""What learners share: training data, responses, the path of weights, evaluation, and the text of the outcome."""

@@ -1,4 +1,4 @@
-"""Settings of ``partial_fit``: how fast earlier rows are forgotten."""
+"""How fast ``partial_fit`` forgets earlier rows."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The state that an update changes."""
+    """What an update moves."""
 
     theta: Floats
     duals: tuple[DualState, ...]

@@ -203,7 +203,7 @@ def write_score_slopes(link, scores, slopes):
 
 
 class Batches(NamedTuple):
-    """The samples that batches are drawn from."""
+    """What batches are drawn from."""
 
     seed: int
     size: int
@@ -237,7 +237,7 @@ class Steps(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state that the algorithm changes in place."""
+    """What the algorithm moves, in place."""
 
     theta: NDArray[Any]
     theta_sum: Floats

@@ -1,0 +1,207 @@
+"""Projects: a folder with a reference to the data, settings and results; and the jobs that make the results."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairtransport.app.recipes import METHODS, audit_command
+from fairtransport.app.texts import TEXTS
+from fairtransport.storage import write_atomically
+
+#: Settings by step, with those of a new project.
+STEPS: dict[str, dict[str, Any]] = {
+    "data": {"score": "", "label": "", "pos_label": "", "sensitive": [], "drop": []},
+    "audit": {"criterion": "demographic_parity", "strata": [], "favourable": "high", "thresholds": "", "by": ""}
+    | {"small": "keep", "min_size": "30"},
+    "choose": {"action": "", "situation": "aware"},
+    "take": {},
+}
+_FILE = "project.json"
+
+
+def make_folder(home: Path, name: str) -> Path:
+    """Create the folder of a new project, with a name that is safe in an address."""
+    stem = re.sub(r"[^a-z0-9]+", "-", Path(name).name.split(".")[0].lower()).strip("-")[:40] or "project"
+    number = 1
+    while (folder := home / (stem if number == 1 else f"{stem}-{number}")).exists():
+        number += 1
+    folder.mkdir(parents=True)
+    return folder
+
+
+def split_thresholds(text: str) -> list[str]:
+    """Return thresholds that are separated by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+class Job:
+    """A process that works on one step of a project; it can be ended at any moment."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process, self.cancelled, self.running, self.error = process, False, True, ""
+        self.share, self.text = 0.0, TEXTS["job_wait"]
+
+    def follow(self, request: dict[str, Any], finish: Callable[[Any], None], then: Callable[[], None]) -> None:
+        """Send the request, and read events until the process ends; in a thread of its own."""
+        result: dict[str, Any] | None = None
+        with contextlib.suppress(OSError, ValueError), self._process as process:
+            if process.stdin is not None and process.stdout is not None:
+                process.stdin.write(json.dumps(request) + "\n")
+                process.stdin.close()
+                for event in map(json.loads, process.stdout):
+                    result, self.error = event.get("done", result), event.get("error", self.error)
+                    self.share, self.text = event.get("share", self.share), event.get("text", self.text)
+        if not self.cancelled and not self.error:
+            try:
+                if result is None:
+                    self.error = TEXTS["error_killed"]
+                else:
+                    finish(result)
+            except OSError:
+                self.error = TEXTS["error_disk"]
+        self.running = False
+        then()
+
+    def cancel(self) -> None:
+        """End the process."""
+        self.cancelled = self.running
+        self._process.kill()
+
+
+class Project:
+    """A folder with settings and results, and the job that works on it."""
+
+    def __init__(self, folder: Path, state: dict[str, Any] | None = None) -> None:
+        read = json.loads((folder / _FILE).read_text(encoding="utf-8")) if state is None else state
+        self.state: dict[str, Any] = {"settings": None, "results": {}, "chosen": None, **read}
+        defaults = {name: value for fields in STEPS.values() for name, value in fields.items()}
+        self.settings: dict[str, Any] = {**defaults, **(self.state["settings"] or {})}
+        self.results: dict[str, Any] = self.state["results"]
+        self.folder, self.look = folder, dict[str, Any]()
+        self.job: Job | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job is running."""
+        return self.job is not None and self.job.running
+
+    @property
+    def path(self) -> str:
+        """The data file; a relative one is in the folder of the project."""
+        return str(self.folder / self.state["data"]["path"])
+
+    @property
+    def changed(self) -> bool:
+        """Whether the data file is not the one that results were made from."""
+        return bool(self.results) and self.state["data"].get("stamp") != self._stamp()
+
+    def _stamp(self) -> list[int] | None:
+        with contextlib.suppress(OSError):
+            known = Path(self.path).stat()
+            return [known.st_size, known.st_mtime_ns]
+        return None
+
+    def save(self) -> None:
+        """Write settings and results; the file is replaced only once it is complete."""
+        self.state["settings"] = self.settings
+        write_atomically(self.folder / _FILE, json.dumps(self.state, indent=1).encode())
+
+    def start(
+        self, kind: str, process: subprocess.Popen[str], chosen: Any, curve: dict[str, Any], then: Callable[[], None]
+    ) -> None:
+        """Start a job with the settings of now, or with those of the curve that a point was chosen from."""
+        settings = {**self.settings, "thresholds": split_thresholds(self.settings["thresholds"])}
+        settings = {**curve["settings"]} if kind == "take" else settings
+        situation = settings["action"] if settings["action"] == "repair" else settings["situation"]
+        settings["methods"] = [name for name, about in METHODS.items() if about[1] == situation]
+        request = {"kind": kind, "path": self.path, "folder": str(self.folder), "settings": settings, "chosen": chosen}
+        request |= {"shipped": self.state["data"].get("shipped"), "range": curve.get("range")}
+        if kind == "audit":
+            request["command"] = audit_command(self.path, settings)
+        self.job = job = Job(process)
+
+        def finish(result: dict[str, Any]) -> None:
+            if kind == "look":
+                self.look = result
+                self.settings |= {} if self.state["settings"] else result["guess"]
+                self.state["data"]["shipped"] = None
+            else:
+                name = f"tradeoff-{situation}" if kind == "tradeoff" else kind
+                self.results[name] = {**result, "settings": settings}
+                self.state["data"]["stamp"] = self._stamp()
+            self.save()
+
+        threading.Thread(target=job.follow, args=(request, finish, then), daemon=True).start()
+
+
+class Projects:
+    """The projects that are open, and a process that has loaded the library and waits for the next job."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.open, self._closed = home, dict[str, Project](), False
+        self._spare: subprocess.Popen[str] | None = self._spawn()
+
+    def known(self) -> list[Path]:
+        """Return the folders of projects, the latest first."""
+        found = self.home.glob(f"*/{_FILE}") if self.home.is_dir() else ()
+        return [file.parent for file in sorted(found, key=lambda one: -one.stat().st_mtime)]
+
+    def create(self, name: str, data: dict[str, Any], folder: Path | None = None) -> str:
+        """Make a project of a data file, and begin to read it."""
+        project = Project(folder or make_folder(self.home, name), {"version": 1, "name": name, "data": data})
+        write_atomically(project.folder / _FILE, json.dumps(project.state).encode())
+        return self._add(project)
+
+    def load(self, folder: Path) -> str:
+        """Open the project of a folder."""
+        if not (folder / _FILE).is_file():
+            raise ValueError(TEXTS["error_folder"])
+        return self._add(Project(folder.resolve()))
+
+    def find(self, name: str) -> Project | None:
+        """Return an open project, or open the one of this name."""
+        if name not in self.open and re.fullmatch(r"[a-z0-9-]+", name) and (self.home / name / _FILE).is_file():
+            self.load(self.home / name)
+        return self.open.get(name)
+
+    def _add(self, project: Project) -> str:
+        name = project.folder.name
+        while name in self.open and self.open[name].folder != project.folder:
+            name += "-x"
+        if name not in self.open or not self.open[name].busy:
+            self.open[name] = project
+            self.start(project, "look")
+        return name
+
+    def start(self, project: Project, kind: str, chosen: Any = None, curve: Any = None) -> None:
+        """Start a job in the waiting process; when it has ended, another one waits for the next job."""
+        process, self._spare = self._spare or self._spawn(), None
+        project.start(kind, process, chosen, curve or {}, self._refill)
+
+    def _refill(self) -> None:
+        if self._spare is None and not self._closed:
+            self._spare = self._spawn()
+
+    def close(self) -> None:
+        """End all processes."""
+        self._closed = True
+        for project in self.open.values():
+            if project.job is not None:
+                project.job.cancel()
+        if self._spare is not None:
+            self._spare.kill()
+            self._spare.communicate()
+
+    @staticmethod
+    def _spawn() -> subprocess.Popen[str]:
+        command = [sys.executable, "-W", "ignore", "-m", "fairtransport.app.worker"]
+        streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, text=True, encoding="utf-8", **streams)  # noqa: S603 - our own module

@@ -1,0 +1,139 @@
+"""The command line and the Python code that do the same as the workbench."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+#: The methods of the workbench: their names on the command line, and the situation that they are for.
+METHODS = {
+    "cot-aware": ("cot", "aware"),
+    "dpp": ("dpp", "aware"),
+    "cot-blind": ("cot", "blind"),
+    "blind-repair": ("blind-repair", "blind"),
+    "repair": ("repair", "repair"),
+}
+_WRITTEN = (".parquet", ".feather", ".csv", ".jsonl", ".csv.gz", ".csv.zst")
+
+
+def output_name(path: str, stem: str) -> str:
+    """Return the name of an output file in the format of the input, or in CSV where that cannot be written."""
+    return stem + next((end for end in _WRITTEN[::-1] if path.lower().endswith(end)), ".csv")
+
+
+def audit_command(path: str, settings: dict[str, Any]) -> str:
+    """Return the command that makes the audit."""
+    words = ["fairtransport", "audit", path, "--score", settings["score"], *_columns(settings)]
+    words += [part for text in settings["thresholds"] for part in ("--threshold", text)]
+    words += ["--by", settings["by"]] if settings["by"] else []
+    written = ["--html", "audit.html", *([] if settings["by"] else ["--markdown", "audit.md"]), "--json", "audit.json"]
+    return shlex.join([*words, *_judged(settings, by=settings["by"]), *_favourable(settings), *written])
+
+
+def take_commands(path: str, settings: dict[str, Any], chosen: dict[str, Any], bounds: Any = None) -> str:
+    """Return the commands that make the model or the repair, and the new scores."""
+    amount = [] if chosen["amount"] == 1.0 else ["--amount", f"{chosen['amount']:g}"]
+    if chosen["method"] == "repair":
+        words = ["fairtransport", "repair", path, "--score", settings["score"], *amount, *_judged(settings)]
+        words += _columns(settings, labelled=settings["criterion"] != "demographic_parity")
+        words += ["--range", f"{bounds[0]!r},{bounds[1]!r}"] if bounds else []
+        return shlex.join([*words, "--out", output_name(path, "repaired")])
+    method, situation = METHODS[chosen["method"]]
+    words = ["fairtransport", "train", path, "--method", method, *_columns(settings), *amount]
+    words += ["--aware"] if situation == "aware" else []
+    words += ["--base", "linear"] if method == "blind-repair" else []
+    words += [part for name in left_out(settings) for part in ("--drop", name)]
+    scored = ["fairtransport", "score", "model.ft", path, "--column", "fair_score"]
+    lines = [[*words, *_judged(settings), "--out", "model.ft"], [*scored, "--out", output_name(path, "scored")]]
+    return "\n".join(map(shlex.join, lines))
+
+
+def left_out(settings: dict[str, Any]) -> list[str]:
+    """Return the columns that are no features; scores of another model are none."""
+    return [name for name in (*settings["drop"], settings["score"]) if name]
+
+
+def _columns(settings: dict[str, Any], *, labelled: bool = True) -> list[str]:
+    words = [part for name in settings["sensitive"] for part in ("--sensitive", name)]
+    if settings["label"] and labelled:
+        words += ["--label", settings["label"]]
+        words += ["--pos-label", settings["pos_label"]] if settings["pos_label"] else []
+    return words
+
+
+def _judged(settings: dict[str, Any], *, by: str = "") -> list[str]:
+    words = [] if by else [part for name in settings["strata"] for part in ("--strata", name)]
+    words += [] if settings["criterion"] == "demographic_parity" else ["--criterion", settings["criterion"]]
+    words += [] if settings["small"] == "keep" else ["--small-groups", settings["small"]]
+    return words + ([] if int(settings["min_size"]) == 30 else ["--min-group-size", str(settings["min_size"])])
+
+
+def _favourable(settings: dict[str, Any]) -> list[str]:
+    return [] if settings["favourable"] == "high" else ["--favourable", settings["favourable"]]
+
+
+_READ = """\
+import fairtransport as ft
+from fairtransport.tabular.file_scoring import collect_file
+
+with ft.tables.open_files([{path!r}]) as file:
+    table = collect_file(file, guess={guess})
+groups = ft.GroupPolicy(missing="set_aside", small={small!r}, min_size={min_size})
+compared = {{"criterion": {criterion!r}, "groups": groups}}
+"""
+_TRAIN = """\
+from sklearn.linear_model import LogisticRegression, Ridge
+from fairtransport.tabular.held_out_evaluation import split_table
+
+train, test = split_table(table, 0.25, label={split!r}, sensitive_features={sensitive!r})
+model = ft.tabular.TableModel(
+    {made},
+    label={label!r},
+    pos_label={pos_label!r},
+    sensitive_features={sensitive!r},
+    strata={strata!r},
+    drop={drop!r},
+    aware={aware},
+    groups=groups,
+).fit(train)
+model.estimator_.set_params(amount={amount!r})  # from 0, no parity, to 1
+ft.save(model, "model.ft")
+result = table.append_column("fair_score", [ft.load("model.ft").score_rows(table).scores])
+"""
+_REPAIR = """\
+table = table.to_pandas()
+{positive}repair = ft.repair.TableRepair(
+    ft.QuantileRepair(amount={amount!r}, **compared),
+    score={score!r},
+    sensitive_features={sensitive!r},
+    label={label!r},
+    strata={strata!r},
+    range={bounds!r},
+).fit(table)
+result = repair.transform(table, output={output!r})
+"""
+
+
+def take_code(
+    path: str, settings: dict[str, Any], chosen: dict[str, Any], bounds: Any = None, *, regression: bool = False
+) -> str:
+    """Return the Python code that makes the model or the repair, and the new scores as ``result``."""
+    (method, situation), named = METHODS[chosen["method"]], {**settings, **chosen, "path": path}
+    aware = situation == "aware"
+    named |= {"min_size": int(settings["min_size"]), "guess": method == "repair"}
+    if method == "repair":
+        label = settings["label"] if settings["criterion"] != "demographic_parity" else None
+        value = f"table[{label!r}] = (table[{label!r}].astype(str) == {settings['pos_label']!r}).astype(int)\n"
+        named |= {"label": label, "positive": value if label and settings["pos_label"] else "", "bounds": bounds}
+        named |= {"strata": settings["strata"] or None, "output": f"{settings['score']}_repaired"}
+        return (_READ + _REPAIR).format(**named)
+    kind, base = ("Regressor", "Ridge()") if regression else ("Classifier", "LogisticRegression(max_iter=1000)")
+    made = {
+        "cot": f"ft.Transport{kind}(group_specific={aware}, **compared)",
+        "dpp": f"ft.QuantileRepair{kind}({base}, ft.QuantileRepair(**compared))",
+        "blind-repair": f"ft.BlindRepair{kind}({base}, repair=ft.repair.BlindRepair(random_state=0, **compared))",
+    }
+    named |= {"made": made[method], "aware": aware, "drop": left_out(settings)}
+    named |= {"split": None if regression else settings["label"]}
+    named |= {"pos_label": None if regression else settings["pos_label"] or None}
+    return (_READ + _TRAIN).format(**named)

@@ -1,0 +1,295 @@
+"""The workbench in a real Chromium, from upload to download.
+
+``WORKBENCH_IMAGES=docs/images pytest -m browser tests/browser/test_workbench.py`` also takes the pictures of the pages.
+"""
+
+import errno
+import http.client
+import json
+import os
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.browser.conftest import HOSTILE
+from tests.workbench import TOKEN, people, running
+
+import fairtransport as ft
+from fairtransport.app import projects
+
+pytestmark = pytest.mark.browser
+LONG = 120_000  # milliseconds, on a busy machine
+HOME = "/home/ada/fairtransport"  # in pictures, in place of the folder of this run
+ELSEWHERE = """(home) => {
+  const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (all.nextNode()) all.currentNode.data = all.currentNode.data.replace(/\\/\\S*\\/projects\\d+/g, home);
+}"""
+IMAGES = os.environ.get("WORKBENCH_IMAGES")
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("projects")) as (workbench, url):
+        yield workbench, url
+
+
+@pytest.fixture
+def admitted(bench, chromium):
+    """The cookie that the one-time token is exchanged for, once for all tests of this module."""
+    workbench, url = bench
+    if not hasattr(workbench, "state"):
+        context = chromium.new_context()
+        context.new_page().goto(f"{url}?token={TOKEN}", wait_until="networkidle")
+        workbench.state = context.storage_state()
+        context.close()
+    return {"storage_state": workbench.state}
+
+
+@pytest.fixture
+def open_bench(bench, admitted, open_url):
+    return lambda **options: open_url(bench[1], **admitted, **options)
+
+
+def finished(page):
+    page.wait_for_selector("#job", state="detached", timeout=LONG)
+
+
+def press(page, text):
+    page.get_by_role("button", name=text, exact=True).first.click()
+
+
+def picture(page, name):
+    """Take the picture of a page: wide, narrow and dark; at every width nothing sticks out."""
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        if IMAGES:
+            page.evaluate(ELSEWHERE, HOME)
+            page.evaluate("() => document.querySelector('iframe')?.scrollIntoView()")
+            page.wait_for_timeout(400)
+            for scheme in ("dark", "light"):
+                page.emulate_media(color_scheme=scheme)
+                path = Path(IMAGES, f"workbench_{name}_{width}_{scheme}.png")
+                page.screenshot(path=path, full_page=True)
+    assert unlabelled(page) == []
+
+
+def unlabelled(page):
+    """Return what a screen reader could not name: fields, buttons, links, frames, pictures; and repeated ids."""
+    return page.evaluate(
+        """() => {
+        const said = (one) => one.getAttribute("aria-label") || one.title || one.textContent.trim();
+        const named = (one) => said(one) || one.labels?.length;
+        const all = [...document.querySelectorAll("input:not([type=hidden]), select, button, a, iframe, svg, table")];
+        const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
+        const wrong = all.filter((one) => !named(one)).map((one) => one.outerHTML.slice(0, 80));
+        const heads = document.querySelectorAll("h1, main, body > header, footer").length === 4;
+        return [...wrong, ...ids.filter((id, at) => ids.indexOf(id) !== at), ...(heads ? [] : ["landmarks"])];
+    }"""
+    )
+
+
+@pytest.fixture
+def table(tmp_path):
+    people().write_csv(tmp_path / "applicants.csv")
+    return tmp_path / "applicants.csv"
+
+
+def test_from_upload_to_download(bench, open_bench, table):
+    with open_bench(expect_messages=True) as page:
+        picture(page, "start")
+        page.set_input_files("#file", table)
+        page.wait_for_selector("form.settings", timeout=LONG)
+        assert page.locator("#score").input_value() == "score"
+        assert page.locator(".note li").count() == 3  # an identifier, a leak and a proxy
+        page.check("input[name=drop][value=salary]")
+        picture(page, "data")
+        press(page, "Save and continue")
+
+        page.fill("#thresholds", "half")
+        press(page, "Audit")
+        assert "Not a number or a share: half" in page.inner_text("#error-thresholds")
+        assert page.locator("#thresholds").input_value() == "half"  # nothing typed is lost
+        assert page.evaluate("() => document.activeElement.id") == "thresholds"
+        page.fill("#thresholds", "0.5, top 10%")
+        press(page, "Audit")
+        finished(page)
+        assert page.locator("main .verdict h3").inner_text().startswith("Verdict: Groups are scored differently")
+        frame = page.frame_locator("iframe")
+        frame.locator("h1").wait_for(timeout=LONG)
+        picture(page, "audit")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="JSON").click()
+        audit = ft.Audit.from_json(download.value.path())
+        assert audit.verdict.status == "matters"
+        assert len(audit.thresholds) == 2
+
+        page.get_by_role("link", name="Choose").click()
+        page.check("input[value=repair]")
+        press(page, "Start")
+        finished(page)
+        page.check("input[value=train]")
+        page.check("input[value=blind]")
+        press(page, "Start")
+        finished(page)
+        assert page.locator(".curve h2").all_inner_texts() == [
+            "Repair the scores of the file",
+            "Blind: the group is not used to score",
+        ]
+        page.locator("#curve-repair svg a").nth(5).focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile("curve=repair&point=5"))
+        before, after = (
+            float(page.locator(f"#curve-repair .beside tr:nth-child(3) td:nth-child({k})").inner_text()) for k in (2, 3)
+        )
+        assert after < before
+        picture(page, "choose")
+        press(page.locator("#curve-repair"), "Take this one away")
+        press(page, "Make the files")
+        finished(page)
+        page.frame_locator("iframe").locator("h1").wait_for(timeout=LONG)
+        picture(page, "take")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="File with repaired scores").click()
+        repaired = pl.read_csv(download.value.path())
+        assert repaired.columns == [*people().columns, "score_repaired"]
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        press(page, "Copy")
+        assert page.evaluate("() => navigator.clipboard.readText()").startswith("fairtransport repair ")
+        name = page.url.split("/")[-2]
+        assert len(page.seen.messages) == 1  # the form with a wrong threshold, status 422
+
+    stored = json.loads((bench[0].projects.home / name / "project.json").read_text())
+    assert "F" not in json.dumps(stored["settings"]).replace("False", "")  # roles and settings, no row
+    bench[0].projects.open.clear()  # as after a restart: the project is reopened as it was
+    with open_bench() as page:
+        page.goto(f"{bench[1]}p/{name}/take")
+        finished(page)
+        assert page.locator(".verdict").count() == 2
+        page.get_by_role("link", name="Audit", exact=True).click()
+        assert page.locator("#thresholds").input_value() == "0.5, top 10%"
+
+
+def test_adult_is_audited_in_three_clicks_and_back_returns(open_bench):
+    with open_bench() as page:
+        page.click("button[value=adult]")
+        page.wait_for_selector("form.settings", timeout=LONG)
+        press(page, "Save and continue")
+        press(page, "Audit")
+        page.wait_for_selector(".verdict", timeout=LONG)
+        page.go_back()
+        page.wait_for_selector("h1")
+        page.go_forward()
+        page.wait_for_selector(".verdict")
+
+
+def test_training_survives_a_reload_is_seen_by_two_tabs_and_can_be_cancelled(open_bench, tmp_path):
+    people(60_000).drop("score", "salary").write_parquet(tmp_path / "many.parquet")
+    with open_bench() as page:
+        page.fill("#path", str(tmp_path / "many.parquet"))
+        press(page, "Open")
+        page.wait_for_selector("form.settings", timeout=LONG)
+        press(page, "Save and continue")
+        assert page.url.endswith("/choose")
+        press(page, "Start")
+        page.wait_for_function("() => document.querySelector('#job progress').value > 0.1", timeout=LONG)
+        page.reload()
+        assert page.locator("#job progress").evaluate("(bar) => bar.value") > 0.1
+        other = page.context.new_page()
+        other.goto(page.url)
+        assert other.locator("#job").is_visible()
+        press(other, "Start")  # one job at a time
+        assert "Another step of this project is running" in other.inner_text("main")
+        press(other, "Cancel")
+        finished(page)
+        assert "Cancelled" in page.inner_text("main")
+        assert page.locator(".curve").count() == 0
+        assert page.locator("input[value=aware]").is_checked()
+
+
+def test_hostile_names_are_text_everywhere(open_bench, tmp_path):
+    names = dict(
+        zip(("sex", "score", "hired", "region"), (HOSTILE[0], HOSTILE[5], HOSTILE[1], HOSTILE[4]), strict=True)
+    )
+    people().rename(names).with_columns(pl.lit(HOSTILE[5]).alias("constant")).write_parquet(
+        tmp_path / "hostile.parquet"
+    )
+    with open_bench() as page:
+        page.set_input_files("#file", tmp_path / "hostile.parquet")
+        page.wait_for_selector("form.settings", timeout=LONG)
+        page.select_option("#score", names["score"])
+        page.select_option("#label", names["hired"])
+        page.get_by_role("checkbox", name=names["sex"], exact=True).check()
+        assert page.locator("main img, main script").count() == 0
+        press(page, "Save and continue")
+        press(page, "Audit")
+        page.wait_for_selector(".verdict", timeout=LONG)
+        assert names["score"] in page.inner_text(".code pre")
+        assert page.locator("main img, main script").count() == 0
+
+
+def test_a_file_that_is_not_a_table_is_explained_in_place(open_bench, tmp_path):
+    (tmp_path / "photo.parquet").write_bytes(b"\x89PNG" * 100)
+    with open_bench(expect_messages=True) as page:
+        page.fill("#path", str(tmp_path / "absent.csv"))
+        press(page, "Open")
+        assert "There is no such file" in page.inner_text("#error-path")
+        assert page.locator("#path").input_value().endswith("absent.csv")
+        page.set_input_files("#file", files=[{"name": "photo.png", "mimeType": "image/png", "buffer": b"x"}])
+        page.wait_for_selector("#upload-error:not([hidden])")
+        page.fill("#path", str(tmp_path / "photo.parquet"))
+        press(page, "Open")
+        page.wait_for_selector("section.error", timeout=LONG)
+        assert "is not a Parquet file" in page.inner_text("section.error")
+        assert page.locator("#path").input_value().endswith("photo.parquet")
+
+
+def test_a_full_disk_is_explained_and_nothing_typed_is_lost(open_bench, table, monkeypatch):
+    with open_bench(expect_messages=True) as page:
+        page.fill("#path", str(table))
+        press(page, "Open")
+        page.wait_for_selector("form.settings", timeout=LONG)
+        press(page, "Save and continue")
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(projects, "write_atomically", full)
+            page.fill("#thresholds", "0.25")
+            press(page, "Audit")
+            assert "The disk is full" in page.inner_text("[role=alert]")
+            assert page.locator("#thresholds").input_value() == "0.25"
+        press(page, "Audit")
+        page.wait_for_selector(".verdict", timeout=LONG)
+
+
+def ask(url, method="GET", path="/", **headers):
+    host = url.split("/")[2]
+    connection = http.client.HTTPConnection(host, timeout=30)
+    connection.request(method, path, headers={"Host": host, **{k.replace("_", "-"): v for k, v in headers.items()}})
+    answer = connection.getresponse()
+    status, body = answer.status, answer.read().decode()
+    connection.close()
+    return status, body
+
+
+def test_only_the_browser_that_was_opened_is_admitted(bench, admitted):
+    url = bench[1]
+    cookie = "; ".join(f"{one['name']}={one['value']}" for one in admitted["storage_state"]["cookies"])
+    assert admitted["storage_state"]["cookies"][0]["sameSite"] == "Strict"
+    assert admitted["storage_state"]["cookies"][0]["httpOnly"]
+    own = url.rstrip("/")
+    assert ask(url, Cookie=cookie)[0] == 200
+    assert ask(url)[0] == 403
+    assert ask(url, path=f"/?token={TOKEN}")[0] == 403  # it works once
+    assert ask(url, path="/?token=wrong")[0] == 403
+    assert ask(url, Cookie=cookie.replace("=", "=x"))[0] == 403
+    assert ask(url, Cookie=cookie, Host="evil.example")[0] == 403  # a name that resolves to this machine
+    assert ask(url, "POST", "/open", Cookie=cookie, Origin="http://evil.example")[0] == 403
+    assert ask(url, "POST", "/open", Cookie=cookie)[0] == 403  # a form without an origin
+    assert ask(url, Cookie=cookie, Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(url, "POST", "/open", Cookie=cookie, Origin=own)[0] == 422
+    for path in ("/p/..%2f..%2fetc/data", "/p/x/file/..%2fproject.json", "/p/none/file/project.json"):
+        assert ask(url, path=path, Cookie=cookie)[0] in {303, 404}
