@@ -31,7 +31,7 @@ GENERATED_AUDITS = ROOT / "benchmarks" / "results" / "generated_audits.json"
 SELECTED = "not (paper or engines or models or browser)"
 #: Tests that try to break something, by the beginning of their names, and what they try.
 FAMILIES = {
-    "tests/storage/test_container.py": "bytes of a file: cut, added, every bit flipped; arrays and JSON that are none",
+    "tests/storage/test_container.py": "bytes of a file: cut, added, every bit flipped; invalid arrays and JSON",
     "tests/storage/test_signatures.py": "signatures: every bit flipped, other keys, other purposes",
     "tests/storage/test_faults.py": "a call of the system fails once while a file is written",
     "tests/persistence/test_parameters.py": "models with correct checksums: parameters, encoders, references",
@@ -42,7 +42,9 @@ FAMILIES = {
     "tests/stream/test_line_meaning.py": "lines of a stream: each has the score that it has alone",
     "tests/stream/test_failing_rows.py": "lines of a stream that cannot be scored",
     "tests/tables/test_column_names.py": "names of columns that look like patterns or code",
-    "tests/crash/test_kills.py": "kills in the middle of a save and of a stream",
+    "tests/crash/test_kills.py::test_200_kills_leave": "kills in the middle of a save",
+    "tests/crash/test_kills.py::test_200_kills_of_a_server": "kills of a server that adjusts its model",
+    "tests/crash/test_kills.py": "kills in the middle of a stream, of files and of topics",
     "tests/crash/test_stream": "streams: calls that fail, the protocol explored",
     "tests/crash": "faults: clocks, workers",
 }
@@ -213,15 +215,16 @@ Written by `make trust`. COT and DOT are continuous and discrete optimal transpo
 - **A call that fails once.** A first run of a writer counts its calls of the system; then each of them fails in turn
   in each of six ways. The old file or the new one is complete, nothing else is in the folder, and the error says
   which it is.
-- **Kills** end the process at random moments during `ft.save`. After each one, either the old or the new file is
-  complete.
+- **Kills** end the process at random moments. After a kill during `ft.save`, either the old or the new file is
+  complete. A stream that is resumed after each kill ends with the bytes of one that was not killed: output, journal,
+  rejected lines and model. A server that adjusts its model, killed while clients ask again until they are answered,
+  counts every request once, and has the scores and the checkpoint of a server that was not killed.
 - **Fuzz cases** end in a result or in one of this package's errors, within 20 seconds and
   {content["memory_limit_mib"]} MiB (the largest process took {most} MiB, including libraries and instrumentation).
   Those of `model_use`, `checkpoint` and `trees` load what they have changed, with correct checksums, and use it.
   An error that quotes a canary, which stands for a person's value, counts as a finding.
-  `request_bodies` was added after the last `make fuzz`: of 355,478 seeds changed at random, in four minutes and 270 MiB
-  without instrumentation, none was a finding, after one that had ended the process was mended (an Arrow stream that
-  points outside its buffers). `scripts/fuzz/targets/__init__.py` explains how to add a target.
+  Those of `arrow_bodies`, `csv_headers` and `request_bodies` are bodies of requests to a server.
+  `scripts/fuzz/targets/__init__.py` explains how to add a target.
 - [SECURITY.md](../SECURITY.md) states what is promised, and what is not.
 
 {statistics()}"""

@@ -5,19 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from api_pages import api_pages
+from api_pages import api_pages, summary_first
 from formulas import to_mathml
 from gallery import gallery_files
 from mkdocs.structure.files import File
 from outside_links import resolve
 
 ROOT = Path(__file__).parents[2]
-HOW_TO = "How to"
+HOW_TO = "How-to"
 
 
 def on_config(config: Any) -> Any:
-    """Name the API's pages in the navigation, and put pages that are not named there under "How to"."""
-    api = [{title: address} for address, title, _ in api_pages(ROOT)]
+    """Name the API's pages in the navigation, and put pages that are not named there under "How-to"."""
+    api = [
+        {package.title: [package.address, *({name: address} for name, address in package.classes)]}
+        for package in api_pages(ROOT)
+    ]
     config.nav = [{"API": api} if entry == {"API": "api/"} else entry for entry in config.nav]
     named = set(_addresses(config.nav))
     docs = Path(config.docs_dir)
@@ -30,7 +33,7 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the generated files: the API's pages, and the gallery with its images."""
-    for address, _, text in api_pages(ROOT):
+    for address, text in (page for package in api_pages(ROOT) for page in package.texts):
         files.append(File.generated(config, address, content=text))
     for address, content in gallery_files(ROOT, ROOT / "out" / "docs-cache").items():
         if address.startswith("gallery/") and address != "gallery/index.md" and address.endswith(".md"):
@@ -50,8 +53,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Convert formulas to MathML."""
-    return to_mathml(html)
+    """Convert formulas to MathML; fold the signatures of classes."""
+    return to_mathml(summary_first(html) if page.file.src_uri.startswith("api/") else html)
 
 
 def _addresses(nav: Any) -> list[str]:

@@ -4,7 +4,9 @@
     python scripts/fuzz --seconds 600 --only model_file model_use     some of them
     python scripts/fuzz model_file -max_total_time=60                 one, with options of libFuzzer
 
-`targets` lists the readers, and explains how to add one.
+`targets` lists the readers, and explains how to add one. Where atheris has no wheel, pip builds it and needs libFuzzer:
+compile the sources of LLVM's compiler-rt/lib/fuzzer (g++ -fPIC does), all but FuzzerMain.cpp and
+FuzzerInterceptors.cpp, into an archive, and call ``LIBFUZZER_LIB=<archive> make fuzz``.
 """
 # ruff: noqa: INP001 - a program, not a package
 

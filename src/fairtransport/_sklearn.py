@@ -1,4 +1,4 @@
-"""What the estimators share: threads, folds, calls with groups, scores of named columns, streaming parameters."""
+"""Parts that estimators share: threads, folds, calls with groups, scores of named columns, streaming parameters."""
 
 from __future__ import annotations
 
@@ -475,7 +475,7 @@ class RowScoring:
 
     @property
     def needs_groups_(self) -> bool:
-        """Whether the model needs the group of a row to score it."""
+        """True if the model needs the group of a row to score it."""
         check_is_fitted(self)
         return needs_groups(self)
 

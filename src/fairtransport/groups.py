@@ -140,7 +140,7 @@ NEW_GROUP_ROWS = 10.0
 
 @dataclass(frozen=True)
 class GroupPolicy:
-    """How sensitive columns become groups: the ``groups`` parameter of estimators, repairs, audits and metrics.
+    """The rule by which sensitive columns become groups: ``groups=`` of estimators, repairs, audits and metrics.
 
     Parameters
     ----------
@@ -332,12 +332,12 @@ class Groups:
 
     @property
     def overlapping(self) -> bool:
-        """Whether a row belongs to several groups: ``grouping="each"`` with more than one column."""
+        """True if a row belongs to several groups: ``grouping="each"`` with more than one column."""
         return self.grouping == "each" and len(self.columns) > 1
 
     @property
     def has_group(self) -> Bools:
-        """Whether each row belongs to a group, of each column where groups overlap."""
+        """True if each row belongs to a group, of each column where groups overlap."""
         return np.logical_and.reduce([codes < len(self) for codes in self.memberships])
 
     @property

@@ -152,7 +152,7 @@ def get_default_pip_requirements() -> list[str]:
 
 
 class _ScoringModel:
-    """What ``mlflow.pyfunc`` predicts with: tables in, scores out."""
+    """The model that ``mlflow.pyfunc`` predicts with: tables in, scores out."""
 
     def __init__(self, model: Any, unknown_group: str) -> None:
         self._scorer = RowScorer(model, unknown_group=unknown_group)

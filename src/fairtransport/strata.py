@@ -1,7 +1,6 @@
 """Strata: people who are alike in what may explain a difference, so that groups are compared within them.
 
-Columns with many different numbers are cut at quantiles; all other columns are used as they are. Error messages never
-contain a value.
+Columns with many different numbers are cut at quantiles; all other columns are used as they are.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ from fairtransport._arrays import Floats, Ints
 from fairtransport._columns import read_columns, say_columns
 from fairtransport._validation import check_count
 from fairtransport.groups import Groups, build_groups
+
+__all__ = ["Strata", "make_strata"]
 
 #: Smallest mean number of rows in a stratum and group, for columns that are cut at quantiles.
 MIN_STRATUM_ROWS = 30

@@ -74,8 +74,13 @@ def test_the_best_method_at_a_limit_is_chosen(run, here, aware):
     assert summary["method"] in {"cot", "dpp" if aware else "blind-repair"}
     assert summary["method"] in summary["held_out"]["figures"]
     model = ft.load("model.ft")
-    assert list(model.candidates) == ["cot", f"{'dpp' if aware else 'blind-repair'}, linear"]
-    assert type(model.estimator_) in {type(one) for one in model.candidates.values()}
+    names = ["cot", f"{'dpp' if aware else 'blind-repair'} (linear)"]
+    assert list(model.candidates) == summary["tried"] == names
+    assert type(model.estimator_) is type(model.candidates[model.chosen_])
+    assert summary["chosen"] == model.chosen_
+    shown = call(run, *options, "--force", method="auto").stdout
+    said = f"Lowest error at this disparity, of {', '.join(names)}: {model.chosen_}."
+    assert said in " ".join(shown.split())
     refused = call(run, method="auto")
     assert refused.exit_code == 64
     assert "give --max-disparity" in refused.stderr

@@ -112,11 +112,14 @@ def test_every_exported_name_is_in_the_reference(site, pages, tool):
     names = {name for module in api.PACKAGES for name in api.exports(ROOT, module)}
     assert names <= shown, names - shown
     assert len(names) > 60
+    for name in ("TransportClassifier", "CounterfactualTransport", "TransportPenalty", "Strata"):
+        text = (site / "api" / f"{name}.html").read_text(encoding="utf-8")  # a page of its own, the sentence first
+        assert text.index("<details><summary>Signature") > text.index('class="doc doc-contents first"')
 
 
 def test_gallery_has_every_example_with_what_it_wrote(site, pages, tool):
     found = tool("gallery").examples(ROOT)
-    assert len(found) >= 14
+    assert sum(result.endswith(".png") for example in found for result in example.results) >= 15  # run, with a picture
     index = pages[site / "gallery" / "index.html"]
     for example in found:
         assert f"{example.name}.html" in index.links
@@ -148,7 +151,7 @@ def test_in_a_browser(site):
             page.on("console", lambda message: messages.append(message.text))
             page.on("pageerror", lambda error: messages.append(str(error)))
             page.on("request", lambda request: outside.append(request.url))
-            for name in ("index", "method", "tour_auditor", "gallery/index", "gallery/plot_stream", "api/report"):
+            for name in ("index", "method", "audit", "gallery/index", "gallery/plot_stream", "api/report", "api/Audit"):
                 page.goto(f"{home}{name}.html")
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, name
             context.close()
@@ -157,6 +160,19 @@ def test_in_a_browser(site):
     server.server_close()
     assert messages == []
     assert {address for address in outside if not address.startswith((home, "data:", "blob:"))} == set()
+
+
+def test_search_works_from_a_disk(site):
+    playwright, shutil = importlib.import_module("playwright.sync_api"), importlib.import_module("shutil")
+    own = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=own, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto((site / "api" / "Audit.html").as_uri())
+        page.click("input.md-search__input")
+        page.keyboard.type("noise floor", delay=50)
+        page.wait_for_selector(".md-search-result__item", timeout=30_000)
+        browser.close()
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -14,6 +14,7 @@ from fairtransport import ContinuousDistance, FairnessWarning, GroupPolicy, Tran
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem
+from fairtransport.linear._problem import minimise_loss
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
 from fairtransport.training.responses import LOSSES
 
@@ -312,3 +313,46 @@ def test_a_group_of_three_rows_does_not_stop_a_fit_in_folds():
         warnings.simplefilter("ignore", FairnessWarning)
         model = TransportClassifier().fit(features, y, sensitive_features=groups)
     assert np.isfinite(model.predict_proba(features)).all()
+
+
+# What makes heavy weights quick: the penalty's curvature in the metric, and a second start.
+
+
+def heavy_solver(seed=1, n=6000, n_columns=30):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(3, size=n)
+    X = rng.normal(size=(n, n_columns)) + 0.6 * groups[:, None] * rng.normal(size=n_columns)
+    y = (X @ rng.normal(scale=1.5 / np.sqrt(n_columns), size=n_columns) + rng.logistic(size=n) > 0.0).astype(np.float64)
+    ridge = np.full(n_columns, 1.0 / n)
+    problem = LinearProblem((X,), LOSSES["logistic"], y, np.full(n, 1.0 / n), ridge, has_intercept=True)
+    pairs = Comparisons.of_cells(n, [np.flatnonzero(groups == g) for g in range(3)], [(0, 1), (0, 2), (1, 2)])
+    start = minimise_loss(problem, np.zeros(problem.shape))
+    penalty = ContinuousDistance().penalty("standardized")
+    return LbfgsSolver(problem, penalty, pairs, initial=start, unit=0.1, tol=1e-5, max_iter=500), start
+
+
+def test_the_metric_of_the_penalty_saves_iterations_and_finds_the_same_minimum(monkeypatch):
+    iterations = []
+    for seed in range(1, 4):
+        solver, start = heavy_solver(seed)
+        start = solver.run(4.0, solver.run(1.0, start).parameters).parameters
+        quick = solver.run(15.0, start)
+        with monkeypatch.context() as patch:
+            patch.setattr(LbfgsSolver, "_metric", lambda *_: lambda coordinates: coordinates)
+            slow = solver.run(15.0, start)
+        np.testing.assert_allclose(quick.value, slow.value, atol=3e-5)
+        iterations.append((quick.n_iter, slow.n_iter))
+    assert np.sum(iterations, axis=0) @ [1.0, -0.75] < 0.0
+
+
+def test_a_start_of_equal_means_is_the_nearest_one():
+    solver, start = heavy_solver()
+    other = solver.equal_means(start)
+    means = [np.append(solver.problem.parts[0][rows].mean(axis=0), 1.0) @ other[0] for rows in solver.comparisons.cells]
+    np.testing.assert_allclose(means, means[0], atol=1e-9)
+    # Any other weights with these means are farther away in the metric of the loss.
+    inverse = np.linalg.inv(solver.factors[0])
+    gaps = np.array([solver.problem.parts[0][rows].mean(axis=0) for rows in solver.comparisons.cells])
+    free = np.linalg.svd(np.column_stack((gaps[1:] - gaps[0], np.zeros(2))))[2][2:]
+    for direction in free:
+        assert abs((inverse @ (other - start)[0]) @ (inverse @ direction)) < 1e-8

@@ -246,3 +246,37 @@ def test_bad_input():
         DiscretePenalty(n_slices=0)
     with pytest.raises(ValueError, match="huber_width"):
         DiscretePenalty(huber_width=-1.0)
+
+
+# What preconditions the solver.
+
+
+@pytest.mark.parametrize("scale", ["score", "standardized"])
+def test_the_curvature_bounds_the_discrete_penalty_of_linear_scores_from_above(scale):
+    rng = np.random.default_rng(3)
+    cells = np.split(np.arange(352), [96, 192])  # three samples of 96, 96 and 160 rows: whole rows in each of 32 slices
+    pairs = Comparisons.of_cells(352, cells, [(0, 1), (0, 2), (1, 2)], weights=[1.0, 0.5, 2.0])
+    X, theta = rng.normal(size=(352, 4)) + np.repeat([0.0, 0.3, -0.5], [96, 96, 160])[:, None], rng.normal(size=4)
+    penalty = DiscretePenalty(n_slices=32, scale=scale)
+
+    def jacobian(rows, shares, sums, n_sums):
+        totals = np.zeros((n_sums, 4))
+        np.add.at(totals, sums, shares[:, None] * X[rows])
+        return totals
+
+    root = penalty.curvature(X @ theta, pairs, jacobian)
+    terms = penalty.value_and_gradient(X @ theta, pairs)
+    for size in (1e-3, 0.1, 1.0) if scale == "score" else (1e-3,):
+        for step in size * rng.normal(size=(20, 4)):
+            bound = terms.value + (X.T @ terms.gradient) @ step + 0.5 * np.sum((root @ step) ** 2)
+            slack = 1e-9 if scale == "score" else 0.05 * np.sum((root @ step) ** 2)  # the scale is not linear
+            assert penalty.value_and_gradient(X @ (theta + step), pairs).value <= bound + slack
+
+
+def test_the_curvature_takes_tiny_and_empty_cells_and_targets():
+    scores, cells = np.random.default_rng(0).random(110), np.split(np.arange(110), [5, 105])
+    pairs = Comparisons.of_cells(110, cells, [(0, 1), (1, 2), (1, 3)], targets=(np.linspace(0.0, 1.0, 64),))
+    pairs = pairs.restricted(np.arange(105), None)  # the third cell is empty: two pairs are left
+    root = DiscretePenalty(n_slices=32).curvature(scores[:105], pairs, lambda *parts: np.ones((parts[-1], 1)))
+    assert root.shape == (64, 1)
+    assert np.isfinite(root).all()

@@ -141,7 +141,7 @@ def test_report_of_the_group_model():
     assert report.calibration_error < 0.03
     assert report.disparity < 0.4 * report.disparity_before
     assert report.disparity < 2 * report.noise_floor
-    assert "tell" in str(report)
+    assert "explain" in str(report)
     assert "by chance" in str(report)
 
 

@@ -399,15 +399,34 @@ def test_rows_are_dealt_evenly(data):
 
 
 def test_a_group_smaller_than_the_folds_raises_with_its_size():
-    groups = np.where(np.arange(Y.size) < 3, "secret_few", G)
+    """Of two groups; of more, those with few rows are set aside."""
+    groups = np.where(np.arange(Y.size) < 3, "secret_few", "others")
     with pytest.raises(
-        ValueError, match=r"has 3 rows, fewer than the 5 folds; 1 of 3 groups.*Use cv=3 or fewer"
+        ValueError, match=r"has 3 rows, fewer than the 5 folds; 1 of 2 groups.*Use cv=3 or fewer"
     ) as caught:
         frontier(Untrainable(), groups=groups)
     assert "secret" not in str(caught.value)
-    groups = np.where(np.arange(Y.size) < 1, "secret_few", G)
+    groups = np.where(np.arange(Y.size) < 1, "secret_few", "others")
     with pytest.raises(ValueError, match=r"has 1 rows, .*Merge such groups"):
         frontier(Untrainable(), groups=groups)
+
+
+@pytest.mark.parametrize("few", [1, 3, 29])
+def test_a_small_group_is_trained_on_and_not_measured(few):
+    """Its rows are in no held-out part, where a few of them would count as much as all others."""
+    small = np.arange(Y.size) < few
+    groups = np.where(small, "few", G)
+    curve = frontier(REPAIR, groups=groups, amounts=[0, 1], cv=[(np.arange(Y.size)[::-1], np.arange(Y.size))])
+    assert (curve.n_groups, curve.n_small_groups) == (2, 1)
+    assert "2 groups (and 1 small, not measured);" in str(curve)
+    scores = LogisticRegression().fit(X, Y).predict_proba(X)[~small, 1]
+    options = {"sensitive_features": G[~small]}
+    assert curve.mean("criterion_disparity")[0] == pytest.approx(pairwise_disparity(scores, **options), rel=1e-6)
+    assert curve.mean("error_rate")[0] == pytest.approx(np.mean((scores > 0.5) != (Y[~small] == 1)))
+    folds = frontier(REPAIR, groups=groups, amounts=[0, 1])
+    assert folds.choose(max_error=1.0).predict_proba(X, sensitive_features=groups).shape == (Y.size, 2)
+    alone = frontier(REPAIR, groups=np.where(small, "few", "others"), amounts=[0, 1], cv=2) if few == 29 else None
+    assert alone is None or (alone.n_groups, alone.n_small_groups) == (2, 0)
 
 
 def test_custom_splits_need_every_group_and_both_labels():

@@ -19,6 +19,7 @@ from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport._sklearn import deal_rows
+from fairtransport.boosting import _search
 from fairtransport.linear import _training
 from fairtransport.metrics import rank_disparity
 from fairtransport.repair import quantile_models
@@ -95,6 +96,40 @@ def test_what_was_kept_is_that_of_new_rows():
     blind = ft.BlindRepairRegressor(LinearRegression()).fit(X, y, sensitive_features=group)
     assert blind.information_kept_ == pytest.approx(r2_score(y_new, blind.predict(new)) / before, abs=0.1)
     assert blind.information_kept_ < model.information_kept_ < 1.0
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_what_was_kept_is_that_of_the_amount(real):
+    X, y, group = world(2000, 0, real=real)
+    weights = np.random.default_rng(5).integers(0, 3, size=2000)
+    base = LinearRegression() if real else LogisticRegression()
+    model = (ft.QuantileRepairRegressor if real else ft.QuantileRepairClassifier)(base)
+    model.fit(X, y, sensitive_features=group, sample_weight=weights)
+    kept = {amount: model.set_params(amount=amount).information_kept_ for amount in (0.0, 0.3, 0.7, 1.0)}
+    assert kept[0.0] == 1.0 > kept[0.3] > kept[0.7] > kept[1.0]
+    for amount, share in kept.items():
+        model.set_params(amount=amount).fit(X, y, sensitive_features=group, sample_weight=weights)
+        assert model.information_kept_ == pytest.approx(share, rel=1e-12)
+    curve = ft.frontier(model, X, y, sensitive_features=group, cv=3, random_state=0)
+    chosen = curve.choose(max_disparity=0.6 * curve.mean("criterion_disparity")[0])
+    model.set_params(amount=chosen.amount).fit(X, y, sensitive_features=group)
+    assert chosen.information_kept_ == model.information_kept_ < 1.0
+
+
+def test_a_choice_on_a_curve_is_obeyed():
+    """A full repair that is not asked for would be undone here; the curve measured it, and the user chose it."""
+    X, y, group = people(1500, 7, groups=("a", "b", "c"), shift=(0.0, 0.0, 0.0, 0.0), coef=(1.0, 0.5, 0.5, 0.0))
+    model = ft.QuantileRepairClassifier(LogisticRegression())
+    curve = ft.frontier(model, X, y, sensitive_features=group, amounts=[0.0, 1.0], random_state=0)
+    curve.folds["criterion_disparity"][:] = [0.1, 0.0]
+    chosen = curve.choose(max_disparity=0.0)
+    scores = chosen.predict_proba(X, sensitive_features=group)
+    maps = ft.QuantileRepair().fit(chosen.estimator_.predict_proba(X)[:, 1], sensitive_features=group)
+    repaired = maps.transform(chosen.estimator_.predict_proba(X)[:, 1], sensitive_features=group)
+    np.testing.assert_array_equal(scores[:, 1], repaired)
+    assert chosen.information_kept_ < 1.0
+    with pytest.warns(ft.FairnessWarning, match="The plain model is kept"):
+        assert model.fit(X, y, sensitive_features=group).information_kept_ == 1.0
 
 
 @pytest.mark.parametrize(
@@ -331,3 +366,84 @@ def test_fits_within_strata_say_what_their_rows_show(shift, said):
         model = ft.TransportClassifier().fit(X, y, sensitive_features=group, strata=strata)
     assert said in model.outcome_
     assert (model.parity_weight_ > 0.0) == (shift > 0.0)
+
+
+@pytest.mark.parametrize("kind", ["strata", "draws"])
+def test_repairs_within_strata_or_by_draws_are_undone_where_they_do_not_help(kind, tmp_path):
+    rng = np.random.default_rng(3)
+    y, group, strata = (rng.integers(k, size=1200) for k in (2, 3, 4))
+    X, strata = rng.normal(size=(1200, 2)) + y[:, None], strata if kind == "strata" else None
+    repair = ft.QuantileRepair() if kind == "strata" else ft.QuantileRepair(criterion="equalized_odds", randomize=True)
+    model = ft.QuantileRepairClassifier(LogisticRegression(), repair)
+    said = r"The repair does not help: on 1,200 rows .*The plain model is kept \(at most 0\.\d+ with"
+    with pytest.warns(ft.FairnessWarning, match=said):
+        model.fit(X, y, sensitive_features=group, strata=strata)
+    plain = model.estimator_.predict_proba(X)
+    columns = {"sensitive_features": group, "strata": strata}
+    np.testing.assert_allclose(model.predict_proba(X, **columns), plain, atol=1e-12)
+    assert model.information_kept_ == 1.0
+    ft.save(model, tmp_path / "model.ft")
+    np.testing.assert_allclose(ft.load(tmp_path / "model.ft").predict_proba(X, **columns), plain, atol=1e-12)
+    if strata is None:  # rows may still be named
+        np.testing.assert_allclose(model.predict_proba(X, keys=np.arange(1200), **columns), plain, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["strata", "draws", "similar y"])
+def test_limits_of_repairs_within_strata_or_by_draws_hold_on_new_rows(kind):
+    """The stated limit of the mean rank disparity within labels or strata is that of new rows."""
+    n, rng = 6000, np.random.default_rng(9)
+    X, y, group = world(2 * n, 0, real=kind == "similar y")
+    strata = rng.integers(3, size=2 * n) if kind == "strata" else None
+    odds = {} if kind == "strata" else {"criterion": "equalized_odds"}
+    repair = ft.QuantileRepair(randomize=kind == "draws", **odds)
+    model = ft.QuantileRepairClassifier(LogisticRegression(), repair)
+    if kind == "similar y":
+        model = ft.QuantileRepairRegressor(LinearRegression(), repair)
+    with pytest.warns(ft.FairnessWarning, match=r"(cannot be shown|leaves more than chance)") as caught:
+        model.fit(X[:n], y[:n], sensitive_features=group[:n], strata=None if strata is None else strata[:n])
+    limit = float(re.search(r"(?:at most|up to) (0\.\d+) with 95 %", str(caught[-1].message))[1])
+    columns = {"sensitive_features": group[n:], "strata": None if strata is None else strata[n:]}
+    predict = model.predict if kind == "similar y" else lambda *a, **k: model.predict_proba(*a, **k)[:, 1]
+    scores, shown = predict(X[n:], **columns), []
+    cells = strata[n:] if strata is not None else y[n:]
+    if kind == "similar y":
+        cells = np.digitize(cells, np.quantile(cells, [0.2, 0.4, 0.6, 0.8]))
+    plain = model.set_params(amount=0.0)
+    before = predict(X[n:], **columns)
+    for values in (before, scores):
+        parts = [rank_disparity(values[cells == c], sensitive_features=group[n:][cells == c]) for c in np.unique(cells)]
+        shown.append(np.mean(parts))
+    assert shown[1] < min(limit, 0.7 * shown[0])
+    assert plain.information_kept_ == 1.0 > model.set_params(amount=1.0).information_kept_ > 0.5
+
+
+def test_boosting_with_given_rounds_and_weight_is_compared_with_the_plain_model(monkeypatch):
+    X, y, group = world(1500, 0)
+    trees = lightgbm.LGBMClassifier(n_estimators=40, num_leaves=15, min_child_samples=5, verbose=-1, n_jobs=1)
+    model = ft.TransportBoostingClassifier(trees, parity_weight=3.0, random_state=0)
+    shown = []
+    keep = lambda *rows, **rest: shown.append(held_out_change(*rows, **rest)) or shown[-1]  # noqa: E731
+    monkeypatch.setattr(_search, "held_out_change", keep)
+    _, said = fitted(model, X, y, group)
+    (change,) = shown
+    assert change.evidence.n_rows == pytest.approx(500, abs=3)
+    assert (model.n_iter_, model.parity_weight_) == (40, 3.0)
+    assert any("Training for parity does not help: on 500 rows that" in text for text in said) == change.is_harm
+    scores = model.predict_proba(X)
+    monkeypatch.setattr(type(model), "_held_out_rows", lambda *_: None)
+    unchecked, _ = fitted(model, X, y, group)
+    np.testing.assert_array_equal(unchecked.predict_proba(X), scores)  # obeyed, and not changed by the check
+
+
+def test_boosting_with_given_rounds_and_weight_warns_of_harm(monkeypatch):
+    def harmful(*rows, **options):
+        change = held_out_change(*rows, **options)
+        return dataclasses.replace(change, rank_disparity=(0.05, 0.3), error=(0.2, 0.4))
+
+    monkeypatch.setattr(_search, "held_out_change", harmful)
+    trees = lightgbm.LGBMClassifier(n_estimators=40, verbose=-1, n_jobs=1)
+    X, y, group = world(1500, 0)
+    model, said = fitted(ft.TransportBoostingClassifier(trees, parity_weight=1.0, random_state=0), X, y, group)
+    assert model.parity_weight_ == 1.0
+    assert "Training for parity does not help: on 500 rows that it was not fitted to" in said[-1]
+    assert "The plain model is kept" not in said[-1]

@@ -9,7 +9,16 @@ from scipy.optimize import minimize
 from fairtransport.criteria.penalty import DUAL_RIDGE
 from fairtransport.transport.dual import DualProblem, DualState, evaluate
 from fairtransport.transport.fourier import quadrature_features
-from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
+from fairtransport.transport.kernels.dual_newton import (
+    FREE,
+    OPPOSITE,
+    SAME,
+    Newton,
+    Pairs,
+    Samples,
+    newton_pairs,
+    newton_pairs_plainly,
+)
 from fairtransport.transport.regularizers import get_regularizer
 
 KINDS = list(itertools.product(["l2", "entropy"], [True, False]))
@@ -26,7 +35,7 @@ def samples(n_pairs=3, n=24, seed=0):
     return np.sort(rng.beta(2, 5, (n_pairs, n))), np.sort(rng.beta(4, 3, (n_pairs, n)))
 
 
-def solved(problem, x, y, *, same=False, start=None, masses=None):
+def solved(problem, x, y, *, same=False, start=None, masses=None, solve=newton_pairs):
     """Return values, coefficients and slopes; x and y are stacked as samples 0.. and n.. ."""
     points, n = np.concatenate((x, y)), len(x)
     masses = np.full(points.shape, 1.0 / points.shape[1]) if masses is None else masses
@@ -37,7 +46,7 @@ def solved(problem, x, y, *, same=False, start=None, masses=None):
     tie = SAME if same else OPPOSITE if problem.opposite else FREE
     newton = Newton(problem.strength, problem.regularizer.code, tie, DUAL_RIDGE, 1e-9, 60)
     pairs = Pairs(np.arange(n), np.arange(n, 2 * n), np.ones(n))
-    newton_pairs(Samples(points, masses, psi, slope), pairs, newton, c, values, slopes)
+    solve(Samples(points, masses, psi, slope), pairs, newton, c, values, slopes)
     return values, c, slopes[:n], slopes[n:]
 
 
@@ -105,3 +114,15 @@ def test_strengths_far_from_the_default_stay_finite(regularizer, opposite, stren
     values, c, *slopes = solved(problem, x, y)
     for part in (values, c, *slopes):
         assert np.isfinite(part).all()
+
+
+@pytest.mark.parametrize("strength", STRENGTHS)
+@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
+def test_plain_and_compiled_solutions_are_one(regularizer, opposite, strength):
+    problem, (x, y) = make_problem(regularizer, opposite, strength=strength), samples()
+    masses = np.random.default_rng(1).dirichlet(np.ones(24), size=6)
+    for same in (False, True)[: 1 if opposite else 2]:
+        options = {"same": same, "masses": masses}
+        compiled, plain = (solved(problem, x, y, **options, solve=one) for one in (newton_pairs, newton_pairs_plainly))
+        for one, other in zip(compiled, plain, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-8)

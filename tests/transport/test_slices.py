@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fairtransport.transport import line
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
 from fairtransport.transport.line import ascending_order, histogram_slices, slice_means
 
@@ -83,3 +84,10 @@ def test_a_histogram_of_evenly_spread_cells_is_exact():
     """Masses 1, 3 and 4 on [0, 1], [1, 2] and [3, 4]; four slices of mass 2, by hand."""
     result = histogram_slices(np.array([[1.0, 3.0, 0.0, 4.0]]), np.arange(5.0), 4)[0]
     np.testing.assert_allclose(result, [(0.5 + 1.0 + 1 / 6) / 2, 1 + 2 / 3, 3.25, 3.75])
+
+
+def test_plain_slopes_of_rows_are_those_of_the_compiled_loop():
+    rng = np.random.default_rng(2)
+    mass, slopes = rng.random(83), rng.normal(size=32)
+    expected = compiled_slopes(slopes, np.arange(83), mass, 83)
+    np.testing.assert_allclose(line.row_slopes(slopes, mass / mass.sum()), expected, atol=1e-12)

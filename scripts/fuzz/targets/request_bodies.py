@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from fairtransport.serving.bodies import RequestError, read_rows
-from fairtransport.tabular.cells import WantedColumns
+from fairtransport.tabular.cells import RowCells, WantedColumns
 
-SHARE = 3
+SHARE = 2
 REFUSALS = (RequestError,)
 
 _FORMATS = ("csv", "json", "jsonl", "arrow")
-_WANTED = WantedColumns(("s", "g"), ("h",), frozenset({"s"}))
+WANTED = WantedColumns(("s", "g"), ("h",), frozenset({"s"}))
 _MAX_ROWS = 50
 
 
@@ -36,11 +36,12 @@ def seeds() -> list[bytes]:
         *(b"\0" + text.encode() for text in texts),
         *(b"\1" + json.dumps(one).encode() for one in (rows, rows[0], [*rows, 3, "x"])),
         *(b"\2" + text.encode() for text in ("\n".join(map(json.dumps, rows)), "[" * 60, '{"s": 1}\n\n{"g": ')),
-        *(b"\3" + _stream(one) for one in tables),
+        *(b"\3" + stream(one) for one in tables),
     ]
 
 
-def _stream(table: pa.Table) -> bytes:
+def stream(table: pa.Table) -> bytes:
+    """Return an Arrow stream with a table."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -49,10 +50,16 @@ def _stream(table: pa.Table) -> bytes:
 
 def case(data: bytes) -> None:
     """Read the rest of the case in the format that the first byte selects."""
-    cells = read_rows(data[1:], _FORMATS[data[0] % 4 if data else 0], _WANTED, _MAX_ROWS)
+    read_checked(data[1:], _FORMATS[data[0] % 4 if data else 0])
+
+
+def read_checked(body: bytes, file_format: str, wanted: WantedColumns = WANTED) -> RowCells:
+    """Return the rows of a body, which are few, in equal columns, and not much larger than the body."""
+    cells = read_rows(body, file_format, wanted, _MAX_ROWS)
     if cells.n_rows > _MAX_ROWS or any(len(column) != cells.kept.size for column in cells.columns.values()):
         raise RuntimeError("There are more rows than allowed, or columns of different lengths.")
     if any("CANARY7" in reason for reason in cells.rejected.values()):
         raise RuntimeError("A reason quotes a value.")
     if sum(len(cell) for column in cells.columns.values() for cell in column if isinstance(cell, str)) > 2**26:
         raise RuntimeError("A small body became large.")
+    return cells

@@ -330,7 +330,7 @@ class CoarseHistograms:
 
     @property
     def can_permute(self) -> bool:
-        """Whether a permutation test is possible: rows of equal weight, and not too many of them."""
+        """True if a permutation test is possible: rows of equal weight, and not too many of them."""
         return self.squares is None and self.masses.sum() < MOST_SHUFFLED
 
     def curves(self, masses: Floats | None = None) -> Floats:
@@ -460,7 +460,7 @@ def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: f
 
 
 class VariancePrecision(NamedTuple):
-    """How precisely the variance of each group's mean score is known."""
+    """The precision with which the variance of each group's mean score is known."""
 
     factors: Floats
     degrees_of_freedom: Floats

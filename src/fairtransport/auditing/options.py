@@ -23,7 +23,7 @@ FAVOURABLE = ("high", "low")
 
 @dataclass(frozen=True)
 class Inference:
-    """How intervals, noise floors and p-values are computed.
+    """Settings of intervals, noise floors and p-values.
 
     Parameters
     ----------

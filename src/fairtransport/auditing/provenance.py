@@ -1,4 +1,4 @@
-"""What an audit is about: files, columns, labels, the command, versions, seed and date."""
+"""Provenance of an audit: files, columns, labels, the command, versions, seed and date."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What an audit is about, for its readers.
+    """Provenance of an audit, for its readers.
 
     Parameters
     ----------

@@ -209,7 +209,7 @@ class PairSummary:
 
 @dataclass(frozen=True)
 class SmallGroups:
-    """How an audit treated small groups."""
+    """The treatment of small groups in an audit."""
 
     policy: str = "keep"
     min_size: int = MIN_GROUP_SIZE
@@ -342,7 +342,7 @@ class ThresholdSummary:
 
 @dataclass(frozen=True)
 class Settings:
-    """How the figures of an audit were computed.
+    """The settings with which the figures of an audit were computed.
 
     Parameters
     ----------

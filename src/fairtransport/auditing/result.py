@@ -259,7 +259,7 @@ class Audit(AuditData):
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What the audit establishes, in words and as values; see `Verdict`."""
+        """The conclusion of the audit, in words and as values; see `Verdict`."""
         return form_verdict(self)
 
     def cdf(self, points: ArrayLike) -> Floats:

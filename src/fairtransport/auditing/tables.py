@@ -49,7 +49,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """How the values of a column are shown: numbers, estimates, intervals as pairs of numbers, or cells.
+    """The form in which a column is shown: numbers, estimates, intervals as pairs of numbers, or cells.
 
     Columns with a ``width`` are those of text and of notebooks; ``wide`` ones are not for small screens.
     """

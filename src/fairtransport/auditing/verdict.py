@@ -37,7 +37,7 @@ _MAX_NAMES = 5
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an audit establishes about the differences between groups.
+    """The conclusion of an audit about the differences between groups.
 
     It refers to the groups with enough rows to be judged, and never contradicts the intervals and p-values of the
     audit. ``print(verdict)`` shows it as text.

@@ -24,6 +24,7 @@ TWEEDIE_POWER = 1.5  # as in both libraries
 SMALL_TABLE_SHARES, LARGE_TABLE_SHARES = (0.25, 0.5), (0.05, 0.7)
 LARGE_TABLE = 10_000  # rows from which the latter apply, and a fifth of the rows is held out once, instead of each row
 N_FOLDS, N_PARTS_OF_LARGE = 3, 5
+SHARE_CHECKED = 1 / 3  # of the rows, where rounds and weight are given and one model is compared with a plain one
 FEWEST_ROWS = 30  # below, nothing is held out
 WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0)  # tried in turn
 TOO_FAR = (6.0, 8.0)  # times chance, in the plain model: left out are the first, or the first two weights

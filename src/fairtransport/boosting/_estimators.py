@@ -23,6 +23,7 @@ from fairtransport._sklearn import (
 )
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport._warnings import warn_caller
+from fairtransport.boosting._constants import SHARE_CHECKED
 from fairtransport.boosting._libraries import default_estimator, library_of
 from fairtransport.boosting._objective import learner_distance, make_loss
 from fairtransport.boosting._search import HeldOutRows, RoundSearch, train
@@ -162,6 +163,8 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             if held_out is not None:
                 search = RoundSearch(library, penalty, held_out, response, group_models)
                 choice = search.choose(weight, self.max_disparity, check_policy(self.groups).min_size)
+                if weight is not None and library.patience is None:  # the check does not change the model
+                    group_models = GroupModels(library, rows, penalty, np.full_like(parts, -1))
             training = train(library, penalty, rows, choice, group_models, parity_weight=weight, response=response)
         self.__dict__.update(response.attributes | training.attributes)
         self.groups_, self.group_sizes_ = Groups.from_spec(rows.groups.to_spec()), rows.groups.counts
@@ -222,12 +225,13 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
     def _held_out_rows(
         self, library: Library, rows: TrainingData, eval_rows: TrainingData | None
     ) -> HeldOutRows | None:
-        """Return the rows on which rounds and weight are chosen; None where both are given."""
+        """Return the rows on which rounds and weight are chosen or, where both are given, checked; None without any."""
         if eval_rows is not None:
             return HeldOutRows.given(rows, eval_rows.in_canonical_order())
-        if library.patience is None and not isinstance(self.parity_weight, str):
-            return None
-        return HeldOutRows.of(rows, self.validation_fraction)
+        if library.patience is not None or isinstance(self.parity_weight, str):
+            return HeldOutRows.of(rows, self.validation_fraction)
+        held_out = HeldOutRows.of(rows, self.validation_fraction or SHARE_CHECKED)
+        return held_out if held_out.is_new and self.parity_weight > 0.0 else None
 
     def _fit_repair(self, predictions: Floats, rows: TrainingData) -> QuantileRepair:
         repair = clone(self.repair).set_params(range=self._range, groups=self.groups)
@@ -345,7 +349,8 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
         divided by the learning rate, and None, all rounds, where ``estimator`` says how many.
     validation_fraction : float, optional
         Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
-        each row is held out once, in three folds; of more than 10,000 rows, a fifth.
+        each row is held out once, in three folds; of more than 10,000 rows, a fifth. Where both are given, a model
+        without these rows (by default a third) is compared with a plain one, for ``before_after_`` and warnings.
     groups : GroupPolicy, optional
         How sensitive columns become groups, as in `TransportClassifier`.
     random_state : int, RandomState or None

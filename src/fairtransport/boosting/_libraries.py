@@ -63,7 +63,7 @@ class DetachableCallback:
 
 
 class _Library:
-    """What the estimators use alike of both libraries."""
+    """The functions of both libraries that the estimators use."""
 
     module: ClassVar[str]
     class_names: ClassVar[dict[str, str]]

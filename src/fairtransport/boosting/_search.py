@@ -56,7 +56,7 @@ class BestRound:
 
     @property
     def has_passed(self) -> bool:
-        """Whether the objective has not improved for too long."""
+        """True if the objective has not improved for too long."""
         return self.patience is not None and bool(self.number) and self.n_recorded - self.number >= self.patience
 
 
@@ -181,7 +181,7 @@ class RoundSearch:
 
     @property
     def has_differences(self) -> bool:
-        """Whether groups of a plain model differ by more than chance."""
+        """True if groups of a plain model differ by more than chance."""
         return any(reference.factor > 0.0 for reference in self._references)
 
     @cached_property
@@ -268,7 +268,8 @@ class RoundSearch:
 
         path = WeightPath(fit, self.evaluator)
         if parity_weight is not None:
-            point, reason, reached = path.at(parity_weight if self.has_differences else 0.0), "", True
+            obeyed = self.has_differences or self._library.patience is None
+            point, reason, reached = path.at(parity_weight if obeyed else 0.0), "", True
         elif not self.has_differences:
             point, reason, reached = path.at(0.0), "", True
         else:
@@ -311,7 +312,7 @@ class HeldOutRows:
 
     @property
     def is_new(self) -> bool:
-        """Whether no model of a part was trained on the rows that it is evaluated on."""
+        """True if no model of a part was trained on the rows that it is evaluated on."""
         return all(training is not held_out for training, held_out in self.parts)
 
     @classmethod
@@ -351,7 +352,7 @@ def _folds(rows: TrainingData, n_folds: int) -> Ints:
 
 
 def _has_all(rows: TrainingData, part: Ints, n_groups: int) -> bool:
-    """Whether rows with weight are of this many groups, and have y on both sides of its mean."""
+    """Return whether rows with weight are of this many groups, and have y on both sides of its mean."""
     if rows.weights is not None:
         part = part[rows.weights[part] > 0.0]
     high = rows.labels[part] > np.mean(rows.labels)

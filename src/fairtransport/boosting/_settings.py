@@ -62,7 +62,7 @@ class RoundSchedule(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PlainReference:
-    """What a plain model says about the penalty: factor, divisor, weighed pairs, compared rows, any fixed targets."""
+    """The scale of the penalty by a plain model: factor, divisor, weighed pairs, compared rows, any fixed targets."""
 
     factor: float
     divisor: float

@@ -38,7 +38,7 @@ _SMALLEST = 0.0005  # range of the total effect over orders of categories that i
 
 @dataclass(frozen=True)
 class PathEffect:
-    """How scores of a group would change along some paths.
+    """The change of a group's scores along some paths.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ _MAX_ITERATIONS = 20
 
 
 class _CounterfactuallyFair(RowScoring, BaseEstimator):
-    """What the classifier and the regressor share."""
+    """Base of the classifier and the regressor."""
 
     def __init__(self, estimator: Any, transport: CounterfactualTransport, *, individual_weight: float = 0.0) -> None:
         self.estimator = estimator

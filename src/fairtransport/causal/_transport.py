@@ -82,7 +82,7 @@ Distributions = dict[str, tuple[ConditionalDistribution, ...]]
 
 
 class CounterfactualTransport(BaseEstimator):
-    r"""What the columns of a table would be, had people been of another group: quantile transport along a causal graph.
+    r"""Counterfactual columns of people in another group: quantile transport along a causal graph.
 
     Each descendant of the sensitive column keeps its rank among people with the same causes, and takes the value of
     that rank among people with the causes as they would be. Along *unfair* edges an effect sees its cause as it would

@@ -225,7 +225,7 @@ class Cells:
 
     @property
     def is_atom(self) -> Bools:
-        """Which cells have one value."""
+        """True for cells with one value."""
         return ~(self.high > self.low)
 
     def locate(self, numbers: Floats) -> tuple[Ints, Floats]:
@@ -491,7 +491,7 @@ def _new_series(name: str, values: NDArray[Any], old: Any, backend: Any) -> nw.S
 
 @dataclass(frozen=True, eq=False)
 class NodeColumn:
-    """How a column is read: as numbers, or as levels in an order."""
+    """The reading of a column: as numbers, or as levels in an order."""
 
     name: str
     levels: tuple[Any, ...] | None
@@ -572,7 +572,7 @@ def _in_order(name: str, present: Sequence[Any], order: Sequence[Any]) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class SeenValues:
-    """Which values some rows have: between the lowest and the highest, or among the levels."""
+    """The values that rows have: between the lowest and the highest, or among the levels."""
 
     low: float
     high: float

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """Which columns are audited, how rows are counted (`count_table`) and figures estimated (`audit_counts`)."""
+    """The columns that are audited, and options of `count_table` and `audit_counts`."""
 
     names: dict[str, Any]
     positive: str | None
@@ -27,7 +27,7 @@ class AuditPlan:
 
     @property
     def all_counting(self) -> dict[str, Any]:
-        """How rows are counted, so that the audit can follow."""
+        """The options of counting that the audit needs."""
         from fairtransport.auditing.options import requested_nodes  # noqa: PLC0415 - numba takes a while
 
         nodes = requested_nodes(self.drawing["thresholds"])

@@ -125,7 +125,7 @@ def described(**options: Any) -> Callable[[Described], Described]:
 )
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How files are read."""
+    """The options of reading files."""
 
     file_format: str | None = None
     delimiter: str | None = None

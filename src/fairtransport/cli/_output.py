@@ -202,7 +202,7 @@ def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
 )
 @dataclass(frozen=True)
 class Output:
-    """What every command may write: its results as JSON, to a file or to standard output."""
+    """The results of a command as JSON, to a file or to standard output."""
 
     json_path: str | None = None
     force: bool = False

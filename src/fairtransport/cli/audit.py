@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 )
 @dataclass(frozen=True)
 class EffectOptions:
-    """What the options of ``audit`` say about a causal graph."""
+    """The options of ``audit`` about a causal graph."""
 
     graph: str | None = None
     model: str | None = None

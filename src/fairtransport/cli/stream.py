@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 )
 @dataclass(frozen=True)
 class KafkaOptions:
-    """What the command line says about Kafka."""
+    """The options of Kafka."""
 
     kafka: str | None = None
     topic: str | None = None

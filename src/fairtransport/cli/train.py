@@ -142,12 +142,8 @@ class MethodOptions:
 def make_estimator(options: MethodOptions, groups: GroupPolicy, *, task: str, verbose: bool) -> Any:
     """Return the unfitted classifier or regressor of a method, or those that are to be compared, by name."""
     if options.method == "auto":
-        one, repair = replace(options, max_disparity=None, base=None), "dpp" if options.aware else "blind-repair"
-        tried = {"cot": replace(one, method="cot")} | {
-            f"{repair}, {base}": replace(one, method=repair, base=base)
-            for base in ([options.base] if options.base else ["linear", "trees"])
-        }
-        return {name: make_estimator(one, groups, task=task, verbose=False) for name, one in tried.items()}
+        tried = _candidates(replace(options, max_disparity=None)).items()
+        return {name: make_estimator(one, groups, task=task, verbose=False) for name, one in tried}
     kind = "Regressor" if task == "regression" else "Classifier"
     compared: dict[str, Any] = {"criterion": options.criterion, "groups": groups}
     amount = 1.0 if options.amount is None else options.amount
@@ -167,6 +163,15 @@ def make_estimator(options: MethodOptions, groups: GroupPolicy, *, task: str, ve
         verbose=verbose,
         **trained,
     )
+
+
+def _candidates(options: MethodOptions) -> dict[str, MethodOptions]:
+    """Return the options of the methods that ``auto`` compares, by name."""
+    repair = "dpp" if options.aware else "blind-repair"
+    return {"cot": replace(options, method="cot", base=None)} | {
+        f"{repair} ({base})": replace(options, method=repair, base=base)
+        for base in ([options.base] if options.base else ["linear", "trees"])
+    }
 
 
 def _make_base(base: str, kind: str, seed: int) -> Any:
@@ -202,6 +207,8 @@ def summarize(model: TableModel, n_rows: int, method: str, shown: HeldOut | None
     estimator = model.estimator_
     summary = {
         "method": method,
+        "chosen": getattr(model, "chosen_", None) or None,
+        "tried": list(model.candidates) if isinstance(model.estimator, dict) else None,
         "rows": n_rows,
         "set_aside": model.set_aside_,
         "label": model.label,
@@ -276,13 +283,15 @@ def show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, meth
 def _outcome(summary: dict[str, Any]) -> str:
     outcome, amount, kept = str(summary["outcome"] or ""), summary["amount"], summary["information_kept"]
     sentences = [f"{outcome[:1].upper()}{outcome[1:]}."] if outcome else []
+    if summary["tried"]:
+        sentences.insert(0, f"Lowest error at this disparity, of {', '.join(summary['tried'])}: {summary['chosen']}.")
     if summary["parity_weight"] is not None and "parity_weight" not in outcome:
         sentences.append(f"Parity weight {summary['parity_weight']:.3g}.")
     if kept is not None:
-        gain = "log-loss" if summary["task"] == "classification" else "squared error"
-        sentences.append(f"{max(kept, 0.0):.0%} of the plain model's gain in {gain} over a constant is kept.")
+        sentences.append(f"{max(kept, 0.0):.0%} of what the plain model explains is kept.")
     if amount not in {None, 1.0}:
-        sentences.append(f"Amount {amount:.2f}{' of the way there' if kept is not None else ''}.")
+        mixed = summary["parity_weight"] is not None or summary["group_model"] is not None  # kept is that of amount 1
+        sentences.append(f"Amount {amount:.2f}{' of the way there' if mixed else ''}.")
     return " ".join(sentences)
 
 
@@ -367,7 +376,8 @@ def run_train(
             **named,
         }
         model, before = _fit(train, options, settings, task=task, compared=held is not None)
-        options = _chosen(options, model)
+        if options.method == "auto":
+            options = _candidates(options)[model.chosen_]
         shown = None if held is None else _measure(before, model, held, options)
         with spinner("Writing"):
             ft.save(model, out)
@@ -429,16 +439,6 @@ def _fit(
         if "verbose" in one.get_params(deep=False):
             one.set_params(verbose=False)
     return model.set_params(verbose=False), before
-
-
-def _chosen(options: MethodOptions, model: TableModel) -> MethodOptions:
-    """Return the options of the method that ``auto`` has chosen."""
-    if options.method != "auto":
-        return options
-    if isinstance(model.estimator_, (ft.TransportClassifier, ft.TransportRegressor)):
-        return replace(options, method="cot", base=None)
-    base = "trees" if "Boosting" in type(model.estimator_.estimator).__name__ else "linear"
-    return replace(options, method="dpp" if options.aware else "blind-repair", base=base)
 
 
 def _measure(before: TableModel | None, model: TableModel, held: Any, options: MethodOptions) -> HeldOut:

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairtransport._arrays import Floats, Ints
+
+_MOST_DRAWN = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Represented:
+    """The people that rows stand for, where a row is a slice of many: their number, and sums of squared weights."""
+
+    n_rows: int
+    squares: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +39,7 @@ class Comparisons:
     names: tuple[int | None, ...] = ()
     strata: tuple[int, ...] = ()
     families: Ints | None = None
+    represented: Represented | None = None
 
     @classmethod
     def of_cells(
@@ -78,9 +90,17 @@ class Comparisons:
         if self.row_weights is None:
             return np.array([rows.size for rows in self.cells], dtype=np.float64)
         weights = [self.row_weights[rows] for rows in self.cells]
+        if self.represented is not None:
+            squares = [float(self.represented.squares[rows].sum()) for rows in self.cells]
+            return np.array([w.sum() ** 2 / max(s, 1e-300) for w, s in zip(weights, squares, strict=True)])
         if np.array_equal(self.row_weights, np.rint(self.row_weights)):
             return np.array([w.sum() for w in weights])
         return np.array([w.sum() ** 2 / max(float((w**2).sum()), 1e-300) for w in weights])
+
+    @property
+    def n_people(self) -> int:
+        """Number of rows, or of the people that they stand for."""
+        return self.n_rows if self.represented is None else self.represented.n_rows
 
     @property
     def active(self) -> Ints:
@@ -140,6 +160,24 @@ class Comparisons:
     def reweighted(self, weights: Floats) -> Comparisons:
         """Return the same pairs with other weights."""
         return replace(self, weights=np.asarray(weights, dtype=np.float64))
+
+    def drawn(self, rng: np.random.Generator) -> tuple[Ints, Comparisons]:
+        """Return people drawn from the rows of each stratum, as many for each cell as it has, and what they compare.
+
+        Where rows stand for many people, shuffling them would show the chance of samples of few.
+        """
+        strata, sizes = np.array(self.strata or (0,) * len(self.cells)), self.sizes
+        share = min(1.0, _MOST_DRAWN / float(sizes.sum()))
+        weights = np.ones(self.n_rows) if self.row_weights is None else self.row_weights
+        drawn = []
+        for stratum, size in zip(strata, sizes, strict=True):
+            rows = np.unique(np.concatenate([self.cells[cell] for cell in np.flatnonzero(strata == stratum)]))
+            mass = np.cumsum(weights[rows])
+            drawn.append(rows[np.searchsorted(mass, mass[-1] * rng.random(max(1, round(share * size))))])
+        ends = np.cumsum([0, *(rows.size for rows in drawn)])
+        cells = tuple(np.arange(start, stop) for start, stop in pairwise(ends.tolist()))
+        people = replace(self, n_rows=int(ends[-1]), cells=cells, row_weights=None, represented=None)
+        return np.concatenate(drawn), people
 
     def shuffled(self, rng: np.random.Generator) -> Comparisons:
         """Return the same comparisons with the rows of each stratum shuffled among its cells."""

@@ -179,7 +179,7 @@ class ComparedStrata:
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether all rows are compared: demographic parity without strata."""
+        """True if all rows are compared: demographic parity without strata."""
         return self.compared[0].label is None and self.compared[0].stratum is None
 
     @property
@@ -393,14 +393,16 @@ def net_of_chance(comparisons: Comparisons, scores: Floats, penalty: TransportPe
     parts = np.where(means > 0.0, 1.0 - norms / np.maximum(means, 1e-300), 0.0)
     if not (parts > _ROUNDING).any():
         return None
-    observed = np.mean(
-        [
-            penalty.value_and_gradient(scores, comparisons.shuffled(np.random.default_rng(seed))).value
-            for seed in range(_SHUFFLES)
-        ]
-    )
-    unit = penalty.unit if penalty.scale == "standardized" else 1.0
-    expected = float(comparisons.weights @ chance) / unit
+    by_chance, expected = [], float(comparisons.weights @ chance)
+    for rng in map(np.random.default_rng, range(_SHUFFLES)):
+        if comparisons.represented is None:
+            by_chance.append(penalty.value_and_gradient(scores, comparisons.shuffled(rng)).value)
+        else:
+            people, drawn = comparisons.drawn(rng)
+            by_chance.append(penalty.value_and_gradient(scores[people], drawn).value)
+            expected = float(drawn.weights @ chance_distances(scores[people], drawn))
+    observed = np.mean(by_chance)
+    expected /= penalty.unit if penalty.scale == "standardized" else 1.0
     by_pair = parts[comparisons.families]
     left_out, remaining = (float((comparisons.weights * chance) @ part) for part in (by_pair, 1.0 - by_pair))
     return np.asarray(_MEAN_ABSOLUTE * by_pair * float(observed) / expected), remaining / left_out

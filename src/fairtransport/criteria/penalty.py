@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,9 +16,18 @@ from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.groups import Groups
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import FourierFeatures
-from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
+from fairtransport.transport.kernels.dual_newton import (
+    FREE,
+    OPPOSITE,
+    SAME,
+    Newton,
+    Pairs,
+    Samples,
+    newton_pairs,
+    newton_pairs_plainly,
+)
 from fairtransport.transport.kernels.line import add_row_slopes, write_slice_means
-from fairtransport.transport.line import ascending_order, slice_means
+from fairtransport.transport.line import FEW_SCORES, ascending_order, row_slopes, slice_means
 
 #: Scores are compared in units of their standard deviation, or as they are.
 SCALES = ("standardized", "score")
@@ -27,7 +36,10 @@ SCALES = ("standardized", "score")
 #: a Huber width mean the same on both scales.
 UNIT_DEVIATION = 0.25
 
+_FEW_PAIRS = 3  # of few scores, for which nothing is compiled
+
 _NO_WEIGHTS = np.zeros(0)
+_CURVATURE_ROWS, _CURVATURE_SLICES = 2_000, 32  # of each sample, for a preconditioner
 
 
 class SampleTerms(NamedTuple):
@@ -63,6 +75,7 @@ class TransportPenalty(ABC):
         self.scale = check_choice(scale, SCALES, name="scale")
         #: Subtracted from scores, and their divisor, when they were last compared.
         self.center, self.unit = 0.0, 1.0
+        self._few = False  # whether nothing is compiled for them
 
     @abstractmethod
     def _compare_rows(
@@ -92,15 +105,16 @@ class TransportPenalty(ABC):
             table = np.zeros((len(orders), self.n_slices))
             for order, row in zip(orders, table, strict=True):
                 if order.size:
-                    write_slice_means(values, order, _NO_WEIGHTS if weights is None else weights, row)
+                    _write_means(values, order, weights, row)
             points = [*table, *(slice_means(t, np.ones(t.size), self.n_slices) for t in targets)]
+            self._few = s.size <= FEW_SCORES
             terms = self._compare_slices(np.array(points), *chosen)
         gradient = np.zeros(s.size)
         for order, slopes in zip(orders, terms.slopes, strict=False):
             if self.n_slices is None:
                 gradient[order] += slopes * _shares(order, weights)
             elif order.size:
-                add_row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
+                _add_slopes(slopes, order, weights, gradient)
         fixed = [slopes / slopes.size for slopes in terms.slopes[len(orders) :]]  # targets have equal masses
         if self.scale == "standardized":
             total = gradient.sum() + sum(float(g.sum()) for g in fixed)
@@ -131,6 +145,48 @@ class TransportPenalty(ABC):
         distances[active] = terms.distances
         return SampleTerms(terms.value, list(slopes[: len(table)] / self.unit), distances)
 
+    def curvature(
+        self, scores: Floats, comparisons: Comparisons, jacobian: Callable[[Ints, Floats, Ints, int], Floats]
+    ) -> Floats:
+        r"""Return B with B'B about the largest curvature of the penalty, as a function of the parameters.
+
+        The distance of two slices that are g apart is at most :math:`g^2 / 2 |g_0| + |g_0| / 2`, which equals it at
+        the present :math:`g_0`. ``jacobian`` takes rows, their weights and the number of the sum that each is part
+        of, to the derivatives of these sums of scores with respect to the parameters.
+        """
+        values, targets = self._rescaled(scores, comparisons)
+        weights, cells, n = comparisons.row_weights, comparisons.cells, _CURVATURE_SLICES
+        sampled, shares, slices = [], [], []
+        for number, cell in enumerate(cells):
+            if not cell.size:
+                continue
+            rows = cell[ascending_order(values[cell])]
+            if cell.size < n:  # each slice has one row
+                rows, share = rows[np.arange(n) * cell.size // n], np.full(n, 1.0 / n)
+            else:
+                rows = rows[:: max(1, cell.size // _CURVATURE_ROWS)]
+                share = _shares(rows, weights)
+            at = np.minimum((np.cumsum(share) - 0.5 * share) * n, n - 1).astype(np.int64)
+            sampled.append(rows)
+            shares.append(share / np.maximum(np.bincount(at, share, n)[at], 1e-300))
+            slices.append(at + n * number)
+        rows, share, sums = np.concatenate(sampled), np.concatenate(shares), np.concatenate(slices)
+        means = np.bincount(sums, share * values[rows], n * len(cells)).reshape(-1, n)
+        table = np.array([*means, *(slice_means(t, np.ones(t.size), n) for t in targets)])
+        inside = jacobian(rows, share, sums, n * len(cells)).reshape(len(cells), n, -1)
+        moved = np.concatenate((inside, np.zeros((len(targets), *inside.shape[1:]))))
+        if self.scale == "standardized":
+            sizes = np.array([cell.size if weights is None else weights[cell].sum() for cell in cells])
+            share = np.repeat(sizes / (n * sizes.sum()), n)
+            flat = inside.reshape(share.size, -1)
+            center, stretch = share @ flat, (share * means.ravel() / UNIT_DEVIATION**2) @ flat
+            moved = (moved - center - table[:, :, None] * stretch) / self.unit
+        pairs = comparisons.pairs[comparisons.active]
+        gap = np.maximum(np.abs(table[pairs[:, 0]] - table[pairs[:, 1]]), HUBER_WIDTH)
+        factor = comparisons.weights[comparisons.active][:, None] / gap / n
+        differences = np.sqrt(factor)[:, :, None] * (moved[pairs[:, 0]] - moved[pairs[:, 1]])
+        return np.asarray(differences.reshape(factor.size, -1))
+
     def _rescaled(self, s: Floats, comparisons: Comparisons) -> tuple[Floats, list[Floats]]:
         if self.scale == "score":
             return s, list(comparisons.targets)
@@ -148,6 +204,20 @@ def _shares(order: Ints, weights: Floats | None) -> Floats:
     if weights is None:
         return np.full(order.size, 1.0 / order.size)
     return np.asarray(weights[order] / weights[order].sum())
+
+
+def _write_means(values: Floats, order: Ints, weights: Floats | None, means: Floats) -> None:
+    if values.size <= FEW_SCORES:
+        means[:] = slice_means(values[order], _shares(order, weights), means.size)
+    else:
+        write_slice_means(values, order, _NO_WEIGHTS if weights is None else weights, means)
+
+
+def _add_slopes(slopes: Floats, order: Ints, weights: Floats | None, gradient: Floats) -> None:
+    if gradient.size <= FEW_SCORES:
+        gradient[order] += row_slopes(slopes, _shares(order, weights))
+    else:
+        add_row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
 
 
 # The continuous penalty: regularized transport by its dual, with potentials in Fourier features.
@@ -196,7 +266,7 @@ class ContinuousPenalty(TransportPenalty):
 
     @property
     def debiased(self) -> bool:
-        """Whether the distance of a sample to itself is not zero by construction."""
+        """True if the distance of a sample to itself is not zero by construction."""
         return not (self.problem.opposite and self.problem.regularizer.name == "l2")
 
     @property
@@ -231,13 +301,14 @@ class ContinuousPenalty(TransportPenalty):
         samples = Samples(table, masses, psi, rise)
         newton = Newton(self.problem.strength, self.problem.regularizer.code, tie, self.ridge, _TOLERANCE, _MAX_ITER)
         first, second = np.ascontiguousarray(pairs.T)
-        newton_pairs(samples, Pairs(first, second, weights), newton, self.coefficients, distances, slopes)
+        solve = newton_pairs_plainly if self._few and len(pairs) <= _FEW_PAIRS else newton_pairs
+        solve(samples, Pairs(first, second, weights), newton, self.coefficients, distances, slopes)
         if self.debiased:
             index = np.arange(len(table))
             total = np.asarray(np.bincount(pairs.ravel(), np.repeat(weights, 2), len(table)), dtype=np.float64)
             alone = np.zeros(len(table))
             newton = newton._replace(tie=OPPOSITE if self.problem.opposite else SAME, ridge=self._own_ridge)
-            newton_pairs(samples, Pairs(index, index, -0.5 * total), newton, self._own, alone, slopes)
+            solve(samples, Pairs(index, index, -0.5 * total), newton, self._own, alone, slopes)
             distances -= 0.5 * alone[pairs].sum(axis=1)
         return SampleTerms(float(weights @ distances), list(slopes), distances)
 

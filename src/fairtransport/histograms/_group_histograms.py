@@ -285,7 +285,7 @@ class GroupHistograms:
 
     @property
     def has_labels(self) -> bool:
-        """Whether rows with label 0 and label 1 are counted separately."""
+        """True if rows with label 0 and label 1 are counted separately."""
         return self.masses.shape[0] == 2
 
     @cached_property

@@ -19,17 +19,19 @@ SHIFT_ROWS = 30.0  # against a shift or stretch, for groups of a handful of rows
 # The path of weights.
 COARSE_TOLERANCE = 20.0  # times that of the final fit
 COARSE_DECREASE = 3e-3  # relative decrease of the objective at which a coarse fit ends, in units of its tolerance
-COARSE_ROWS = 200  # of a group for each column, and for 20 columns at least: enough to choose a weight
+COARSE_ROWS = 50  # of a group for each column, and for 80 columns at least: enough to choose a weight
 MIN_CELL_ROWS = 200  # of a group with one label and stratum, which are kept in any case
 FLEXIBLE_ROWS = 20  # for each column; with fewer, metrics of the training rows are too good and are cross-fitted
 CHECKED_ROWS = 200  # for each column; with fewer, the chosen model is compared with the plain one out of fold
 N_FOLDS = 3  # of that cross-fitting
+HEAVY, RIVAL_ITERATIONS = 4.0, 15  # weight at which a second start is tried, and the iterations it may take at least
 PATH_KNOTS = 129  # of the spread maps that a path stores, one array for all
 
 # L-BFGS.
 SATURATED = 0.01  # least curvature of a row: saturated scores have none here, but nearby
 LEAST_CURVATURE = 1e-4  # of the largest, for directions without information
 HESSIAN_ROWS = 5_000  # or ten for each column: enough for a preconditioner
+MIN_CURVED = 30  # columns; with fewer, L-BFGS learns the penalty's curvature by itself as quickly
 MAX_WHITENED = 1000  # columns; with more, a matrix costs more than it saves
 LEAST_DECREASE = 1e-3  # the same of a final fit; with a tenth of it, errors and disparities differ by about .001
 CORRECTIONS, LINE_SEARCHES = 20, 40  # of scipy's solver

@@ -21,6 +21,7 @@ from fairtransport.linear._constants import (
     LEAST_CURVATURE,
     LINE_SEARCHES,
     MAX_WHITENED,
+    MIN_CURVED,
     MOST_PRIOR_ROWS,
     PRIOR_ROWS,
     SATURATED,
@@ -116,6 +117,24 @@ class LinearProblem:
     def _transposed(self) -> tuple[Any, ...]:
         return tuple(part.T for part in self.parts)  # views
 
+    def terms(
+        self,
+        parameters: Floats,
+        *,
+        compared: bool,  # noqa: ARG002 - subclasses need scores only where they are compared
+    ) -> tuple[float, Floats, Callable[[Floats | None], Floats]]:
+        """Return the mean loss, the scores, and the gradient of the loss plus that of a function of the scores."""
+        loss, scores, slopes = self.loss.terms(
+            self.predictors(parameters), self.outcomes, self.shares, equal_shares=self.has_equal_shares
+        )
+
+        def gradient(score_gradient: Floats | None) -> Floats:
+            if score_gradient is not None:
+                np.add(slopes, score_gradient * self.loss.score_slopes(scores), out=slopes)
+            return self.gradient(slopes)
+
+        return loss, scores, gradient
+
     def ridge_terms(self, parameters: Floats) -> tuple[float, Floats]:
         """Return the ridge term and its gradient."""
         centered = parameters if self.center is None else parameters - self.center
@@ -146,7 +165,7 @@ class LinearProblem:
 
     @cached_property
     def has_equal_shares(self) -> bool:
-        """Whether all rows count the same."""
+        """True if all rows count the same."""
         return bool((self.shares == self.shares[0]).all())
 
     def whitening(self, parameters: Floats) -> list[Floats]:
@@ -224,6 +243,7 @@ class LbfgsResult:
     converged: bool
     n_iter: int
     records: list[tuple[float, float]]
+    value: float = np.nan
 
 
 class LbfgsSolver:
@@ -249,15 +269,24 @@ class LbfgsSolver:
         self._last: tuple[float, float] = (0.0, 0.0)
 
     def run(
-        self, weight: float, start: Floats, on_iteration: Callable[[int, float, float], None] | None = None
+        self,
+        weight: float,
+        start: Floats,
+        on_iteration: Callable[[int, float, float], None] | None = None,
+        *,
+        max_iter: int | None = None,
     ) -> LbfgsResult:
         """Return the minimum for one weight of the penalty, from a starting point."""
+        max_iter = self.max_iter if max_iter is None else max_iter
         records: list[tuple[float, float]] = []
+        metric = self._metric(start, weight)
+
+        def moved(coordinates: Floats) -> Floats:
+            return start + unwhiten(self.factors, metric(coordinates).reshape(self.problem.shape))
 
         def objective(coordinates: Floats) -> tuple[float, Floats]:
-            parameters = start + unwhiten(self.factors, coordinates.reshape(self.problem.shape))
-            value, gradient = self.value_and_gradient(parameters, weight)
-            return value, whiten_gradient(self.factors, gradient).ravel()
+            value, gradient = self.value_and_gradient(moved(coordinates), weight)
+            return value, metric(whiten_gradient(self.factors, gradient).ravel())
 
         def after(_: Any) -> None:
             records.append(self._last)
@@ -271,30 +300,83 @@ class LbfgsSolver:
             method="L-BFGS-B",
             callback=after,
             options={
-                "maxiter": self.max_iter, "maxfun": 2 * self.max_iter + 10, "maxcor": CORRECTIONS,
+                "maxiter": max_iter, "maxfun": 2 * max_iter + 10, "maxcor": CORRECTIONS,
                 "gtol": self.tol, "ftol": self.least_decrease * self.tol, "maxls": LINE_SEARCHES,
             },
         )  # fmt: skip
-        parameters = start + unwhiten(self.factors, solution.x.reshape(self.problem.shape))
+        parameters = moved(solution.x)
         # A line search that ends at rounding errors (status 2) has converged where the gradient is small.
         converged = solution.status == 0 or (
             solution.status == 2 and float(np.abs(solution.jac).max()) <= 100.0 * self.tol
         )
-        return LbfgsResult(parameters, converged, int(solution.nit), records)
+        return LbfgsResult(parameters, converged, int(solution.nit), records, float(solution.fun))
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether there are so many columns that the penalty's curvature slows the solver down."""
+        return self.problem.n_columns >= MIN_CURVED
+
+    def equal_means(self, parameters: Floats) -> Floats | None:
+        """Return the nearest shared weights, in the metric of the loss, that give each pair of cells equal means."""
+        comparisons, problem = self.comparisons, self.problem
+        pairs = comparisons.pairs[comparisons.active]
+        is_shared = len(parameters) == 1 and self.factors[0].ndim == 2
+        if not (self.is_curved and is_shared) or pairs.max(initial=0) >= len(comparisons.cells):
+            return None
+        mass = np.ones(len(problem.outcomes)) if comparisons.row_weights is None else comparisons.row_weights
+        sums = [
+            np.append(_times(problem.parts[0][rows].T, mass[rows], by_column=True), mass[rows].sum())
+            for rows in comparisons.cells
+        ]
+        means = np.array([one / max(one[-1], 1e-300) for one in sums])
+        gaps = means[pairs[:, 0]] - means[pairs[:, 1]]
+        step = np.linalg.lstsq(gaps @ self.factors[0], gaps @ parameters[0], rcond=1e-8)[0]
+        return parameters - self.factors[0] @ step
+
+    def _metric(self, parameters: Floats, weight: float) -> Callable[[Floats], Floats]:
+        """Return the product with R = R', where R R is about the inverse curvature in whitened coordinates."""
+        problem, size = self.problem, int(np.prod(self.problem.shape))
+        factor = weight * self.unit
+        if factor == 0.0 or not self.is_curved or not self.comparisons.active.size or size > MAX_WHITENED:
+            return lambda coordinates: coordinates
+        scores = problem.scores(parameters)
+        slopes = np.broadcast_to(problem.loss.score_slopes(scores), scores.shape)
+        ends = np.cumsum([part.shape[0] for part in problem.parts])
+
+        def jacobian(rows: Ints, shares: Floats, sums: Ints, n_sums: int) -> Floats:
+            derivatives, owners = np.zeros((n_sums, *problem.shape)), np.searchsorted(ends, rows, side="right")
+            for model in np.unique(owners):
+                mine = np.flatnonzero(owners == model)
+                part, whitened = problem.parts[model], self.factors[model]
+                weights = shares[mine] * slopes[rows[mine]]
+                matrix = sparse.csr_matrix((weights, (sums[mine], np.arange(mine.size))), (n_sums, mine.size))
+                product = matrix @ part[rows[mine] - (ends[model] - part.shape[0])]
+                product = product.toarray() if sparse.issparse(product) else product
+                product = np.column_stack((product, np.bincount(sums[mine], weights, n_sums)))
+                derivatives[:, model] = product @ whitened if whitened.ndim == 2 else product * whitened
+            return derivatives.reshape(n_sums, -1)
+
+        rows = self.penalty.curvature(scores, self.comparisons, jacobian)
+        is_wide = len(rows) < size
+        values, vectors = linalg.eigh(rows @ rows.T if is_wide else rows.T @ rows, check_finite=False)
+        kept = values > 1e-10 * values[-1]
+        values, vectors = values[kept], vectors[:, kept]
+        if is_wide:
+            vectors = (rows.T @ vectors) / np.sqrt(values)
+        shrunk = 1.0 - 1.0 / np.sqrt(1.0 + factor * values)
+        return lambda coordinates: coordinates - vectors @ (shrunk * (coordinates @ vectors))
 
     def value_and_gradient(self, parameters: Floats, weight: float) -> tuple[float, Floats]:
         """Return the objective and its gradient with respect to the parameters."""
-        problem = self.problem
-        loss, scores, slopes = problem.loss.terms(
-            problem.predictors(parameters), problem.outcomes, problem.shares, equal_shares=problem.has_equal_shares
-        )
+        problem, compared = self.problem, weight > 0.0 and self.unit > 0.0
+        loss, scores, gradient_with = problem.terms(parameters, compared=compared)
         ridge, gradient = problem.ridge_terms(parameters)
-        penalty = 0.0
-        if weight > 0.0 and self.unit > 0.0:
-            penalty, score_gradient = penalty_net_of_chance(self.penalty, self.comparisons, self.chance, scores)
-            slopes += weight * self.unit * score_gradient * problem.loss.score_slopes(scores)
+        penalty, score_gradient = 0.0, None
+        if compared:
+            penalty, slopes = penalty_net_of_chance(self.penalty, self.comparisons, self.chance, scores)
+            score_gradient = weight * self.unit * slopes
         self._last = penalty, loss
-        return loss + ridge + weight * self.unit * penalty, gradient + problem.gradient(slopes)
+        return loss + ridge + weight * self.unit * penalty, gradient + gradient_with(score_gradient)
 
 
 def penalty_net_of_chance(

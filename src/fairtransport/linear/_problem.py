@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,7 +223,7 @@ def compare_groups(
     Pairs that agree at the initial model and would part ``without_penalty`` count as those that differ at both.
     """
     strata = data.resolve(options)
-    criterion = strata.comparisons()
+    criterion = replace(strata.comparisons(), represented=data.represented)
 
     def weighed(comparisons: Comparisons) -> Comparisons:
         weights = [weigh_by_reliability(comparisons, s).weights for s in (scores, without_penalty) if s is not None]
@@ -233,7 +233,7 @@ def compare_groups(
     if options.each_other:
         return GroupComparisons(strata, criterion, pairwise, pairwise)
     targets = stratum_targets(options, scores, data.groups, data.weights, strata, response=data.response)
-    to_target = strata.comparisons(tuple(targets))
+    to_target = replace(strata.comparisons(tuple(targets)), represented=data.represented)
     return GroupComparisons(strata, criterion, pairwise, weighed(to_target))
 
 
@@ -303,12 +303,12 @@ class ParityProblem:
 
     @property
     def is_flexible(self) -> bool:
-        """Whether metrics of the training rows are too good, so that the disparity is estimated out of fold."""
+        """True if metrics of the training rows are too good, so that the disparity is estimated out of fold."""
         return self.options.group_specific or self.loss.n_columns * FLEXIBLE_ROWS > len(self.loss.outcomes)
 
     @property
     def is_memorised(self) -> bool:
-        """Whether training rows are too few to say what a trained model does to new ones."""
+        """True if training rows are too few to say what a trained model does to new ones."""
         return self.is_flexible or self.loss.n_columns * CHECKED_ROWS > len(self.loss.outcomes)
 
     def in_given_order(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -349,13 +349,21 @@ class ParityProblem:
             factors=factors,
         )
 
+    def coarse_solver(self, factors: list[Floats]) -> LbfgsSolver:
+        """Return a solver that stops early and uses some rows of large groups, for fits that others start from."""
+        n_rows, loss, comparisons = len(self.loss.outcomes), self.loss, self.comparisons.penalised
+        picked, shares = self.subsample(np.arange(n_rows))
+        if picked.size < n_rows:
+            loss, comparisons = self.loss_of(picked, shares), comparisons.restricted(picked, shares * picked.size)
+        return self.solver((loss, comparisons, self.start), factors)
+
     def subsample(self, rows: Ints) -> tuple[Ints, Floats]:
         """Return evenly spaced rows of large groups, and shares with which groups, labels and strata keep theirs."""
         shares, groups = self.loss.shares[rows], self.rows.groups
         if groups.overlapping:
             return rows, shares / shares.sum()
         codes, cells, kept, masses = groups.codes[rows], self._cells()[rows], [], []
-        limit = COARSE_ROWS * max(20, self.loss.n_columns)
+        limit = COARSE_ROWS * max(80, self.loss.n_columns)
         for code in range(len(groups) + 1):  # the last code marks rows of no group
             members = np.flatnonzero(codes == code)
             step = max(1, -(-members.size // limit))
@@ -384,8 +392,11 @@ class ParityProblem:
         return replace(self.loss, parts=parts, outcomes=self.loss.outcomes[rows], shares=shares, n_rows=represented)
 
 
+P = TypeVar("P", bound=ParityProblem)
+
+
 def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem:
-    """Return the problem of a table: initial model, comparisons of groups, loss and penalty."""
+    """Return the problem of rows in memory: initial model, comparisons of groups, loss and penalty."""
     order = _row_order(data, group_specific=options.group_specific)
     rows, estimator = data.select(order), options.estimator
     scaling = Scaling.of(rows.X, rows.weights, centred=bool(getattr(estimator, "fit_intercept", True)))
@@ -410,6 +421,21 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
         len(models),
         theta if options.group_specific else None,
     )
+    return pose_problem(ParityProblem, rows, options, scaling, initial=initial, loss=loss, models=models, order=order)
+
+
+def pose_problem(
+    kind: type[P],
+    rows: TrainingData,
+    options: TrainingOptions,
+    scaling: Scaling,
+    *,
+    initial: InitialModel,
+    loss: LinearProblem,
+    **fields: Any,
+) -> P:
+    """Return the problem of a loss and an initial model: what is compared, and the unit of the weight."""
+    theta = scaling.to_scaled(initial.theta)
     start = np.tile(theta, (loss.shape[0], 1))
     scores = loss.scores(start)
     check_scores_vary(scores)
@@ -425,14 +451,12 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
         parts = net_of_chance(penalised, scores, penalty)
         chance = _chance_term(parts, penalised, scores, options.scale)
         value = max(penalty_net_of_chance(penalty, penalised, chance, each)[0] for each in both)
-    return ParityProblem(
+    return kind(
         options=options,
         rows=rows,
-        order=order,
         scaling=scaling,
         initial=initial,
         loss=loss,
-        models=models,
         start=start,
         without_penalty=without_penalty,
         comparisons=comparisons,
@@ -440,6 +464,7 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
         penalty=penalty,
         net_of_chance=parts,
         unit=evaluator.information / value if value > 0.0 else 0.0,
+        **fields,
     )
 
 

@@ -16,7 +16,14 @@ from fairtransport._progress import progress
 from fairtransport.criteria.distance import ContinuousDistance
 from fairtransport.criteria.penalty import DiscretePenalty, Duals, duals_by_group
 from fairtransport.groups import Groups
-from fairtransport.linear._constants import CONTINUOUS_BATCH, DISCRETE_BATCH, N_FOLDS, PATH_KNOTS
+from fairtransport.linear._constants import (
+    CONTINUOUS_BATCH,
+    DISCRETE_BATCH,
+    HEAVY,
+    N_FOLDS,
+    PATH_KNOTS,
+    RIVAL_ITERATIONS,
+)
 from fairtransport.linear._lbfgs_solver import LbfgsResult
 from fairtransport.linear._problem import (
     InitialModel,
@@ -178,12 +185,14 @@ def _make_result(
     if duals is not None:
         attributes["duals_"] = response.duals_as_given(duals)
     codes = None if data.strata is None else data.strata.codes
-    batch = Batch(data.X, data.groups, row_masses(weights, data.X.shape[0]), data.outcomes, codes)
-    memory = partial(
-        make_memory, batch, theta, initial_scores,
-        target=target, weights=weights, strata=data.strata, group_sizes=data.groups.counts, factors=factors,
-        has_intercept=initial.has_intercept, options=options, response=response,
-    )  # fmt: skip
+    deferred: dict[str, Callable[[], Any]] = {"path_": path}
+    if data.X is not None:  # of a table that stays where it is, the first batch of a stream makes the memory
+        batch = Batch(data.X, data.groups, row_masses(weights, data.X.shape[0]), data.outcomes, codes)
+        deferred["adjusting_"] = partial(
+            make_memory, batch, theta, initial_scores,
+            target=target, weights=weights, strata=data.strata, group_sizes=data.groups.counts, factors=factors,
+            has_intercept=initial.has_intercept, options=options, response=response,
+        )  # fmt: skip
     return FitResult(
         {
             **start_attributes(response, initial, target, data.groups, data.strata),
@@ -191,14 +200,19 @@ def _make_result(
             "spread_": response.scores_as_given(spread),
             **attributes,
         },
-        {"path_": path, "adjusting_": memory},
+        deferred,
         outcome,
     )
 
 
 def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
     """Train with the weight of the options, or with one that is chosen on a path."""
-    problem, data = build_problem(data, options), data.copy()
+    return train_problem(build_problem(data, options), data.copy())
+
+
+def train_problem(problem: ParityProblem, data: TrainingData) -> FitResult:
+    """Train on the rows of a problem; what is made later is made from ``data``."""
+    options = problem.options
     n_steps = options.max_iter if options.parity_weight is not None else 0
     with progress(f"{options.distance.name} training", n_steps, show=options.verbose) as bar:
 
@@ -240,6 +254,8 @@ class _PathRun:
     def __init__(self, problem: ParityProblem, report: Report | None = None) -> None:
         self._problem, self._report = problem, report
         self._solver = problem.solver()
+        self._is_compared = False
+        self._rival: Floats | None = None
 
     @cached_property
     def cross_fit(self) -> _CrossFit:
@@ -248,14 +264,7 @@ class _PathRun:
 
     @cached_property
     def _coarse_solver(self) -> LbfgsSolver:
-        """A solver that stops early and uses some rows of large groups, for fits that others start from."""
-        problem = self._problem
-        n_rows = len(problem.loss.outcomes)
-        picked, shares = problem.subsample(np.arange(n_rows))
-        loss, comparisons = problem.loss, problem.comparisons.penalised
-        if picked.size < n_rows:
-            loss, comparisons = problem.loss_of(picked, shares), comparisons.restricted(picked, shares * picked.size)
-        return problem.solver((loss, comparisons, problem.start), self._solver.factors)
+        return self._problem.coarse_solver(self._solver.factors)
 
     def fit(self, weight: float) -> _Trained:
         """Train with one weight, started from coarse fits of smaller ones.
@@ -266,7 +275,7 @@ class _PathRun:
         start = self._problem.start
         for smaller in PATH_WEIGHTS:
             if smaller < 0.5 * weight:
-                start = self._coarse_solver.run(smaller, start).parameters
+                start = self._coarse_run(smaller, start).parameters
         path = WeightPath(self._coarse_fit, self._problem.evaluator)
         return _Trained(self._final_fit(path, weight, start), path)
 
@@ -336,6 +345,8 @@ class _PathRun:
         return WeightPath(fit, self.cross_fit.evaluator)
 
     def _final_fit(self, path: WeightPath, weight: float, start: Floats) -> PathPoint:
+        if weight >= HEAVY and not self._is_compared:
+            start = self._coarse_run(weight, start).parameters
         result = self._solver.run(weight, start, self._report)
         point = PathPoint(
             weight, result, self._problem.evaluator.evaluate(self._problem.loss.scores(result.parameters))
@@ -343,12 +354,31 @@ class _PathRun:
         path.points.append(point)
         return point
 
+    def _coarse_run(self, weight: float, start: Floats) -> LbfgsResult:
+        """Train with few iterations, also from a model of equal means at the first weight that asks for much parity.
+
+        Where groups must become alike, the minimum that continues those of smaller weights may not be the lowest.
+        """
+        solver = self._coarse_solver
+        if self._rival is not None and weight < HEAVY:
+            start = min((start, self._rival), key=lambda one: solver.value_and_gradient(one, weight)[0])
+        result = solver.run(weight, start, self._report)
+        if weight < HEAVY or self._is_compared:
+            return result
+        self._is_compared, other = True, solver.equal_means(self._problem.start)
+        if other is not None:
+            rival = solver.run(weight, other, self._report, max_iter=max(RIVAL_ITERATIONS, result.n_iter))
+            if rival.value < result.value:
+                self._rival = rival.parameters
+                return rival
+        return result
+
     def _coarse_fit(self, weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, Floats]:
         start = self._problem.start if previous is None else previous.parameters
         if weight == 0.0:
             result = LbfgsResult(self._problem.without_penalty, True, 0, [])
         else:
-            result = self._coarse_solver.run(weight, start, self._report)
+            result = self._coarse_run(weight, start)
         return result, self._problem.loss.scores(result.parameters)
 
 
@@ -361,6 +391,7 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
     theta, common = problem.weights(run.parameters)
     figures = metrics_before_and_after(problem.evaluator, ordered_scores)
     models = np.array([np.vstack(problem.weights(one.result.parameters)) for one in trained.path.points])
+    scores = [problem.loss.scores(one.result.parameters) for one in trained.path.points] if data.X is None else None
     problem.penalty.value_and_gradient(ordered_scores, comparisons)  # whose duals are read below
     records = np.array(run.records, dtype=np.float64).reshape(-1, 2)
     return _make_result(
@@ -373,7 +404,7 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
         factors=(_stream_parity(trained, problem), 1.0),
         duals=duals_by_group(problem.penalty, comparisons, Groups.from_spec(data.groups.to_spec())),
         outcome=describe_criterion(_outcome(trained, problem, figures), options.criterion, problem.comparisons.strata),
-        path=partial(_path_table, trained.path.table(), models, initial_scores, data),
+        path=partial(_path_table, trained.path.table(), models, initial_scores, data, scores),
         parity_weight_=point.weight,
         # Evaluating the initial model, where it is the answer, counts as one iteration: scikit-learn requires it.
         n_iter_=max(1, run.n_iter),
@@ -393,12 +424,15 @@ def _stream_parity(trained: _Trained, problem: ParityProblem) -> float:
 
 
 def _path_table(
-    table: dict[str, Floats], models: Floats, initial_scores: Floats, data: TrainingData
+    table: dict[str, Floats], models: Floats, initial_scores: Floats, data: TrainingData, known: list[Floats] | None
 ) -> dict[str, Floats]:
     """Return a path's weights and metrics with the model and spread map of each point, in units of y."""
     response, levels, spreads = data.response, np.linspace(0.0, 1.0, PATH_KNOTS), []
-    for model in models:
-        scores = response.loss.scores(group_predictors(data.X, model[:-1], model[-1], data.groups))
+    for number, model in enumerate(models):
+        if known is not None:
+            scores = known[number]
+        else:
+            scores = response.loss.scores(group_predictors(data.X, model[:-1], model[-1], data.groups))
         points = spread_points(scores, initial_scores, data.groups.rows, data.weights, response.loss.bounds)
         knots = np.interp(levels, np.linspace(0.0, 1.0, points.shape[1]), points[0])
         spreads.append(np.vstack((knots, np.interp(knots, *points))))

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairtransport._arrays import Floats, Ints
 from fairtransport._validation import check_count, check_flag, check_real, check_weights
 from fairtransport.criteria import Criterion
+from fairtransport.criteria.comparisons import Represented
 from fairtransport.criteria.criterion import (
     ComparedStrata,
     as_criterion,
@@ -42,16 +43,17 @@ class TrainingData:
     weights: Floats | None = None
     feature_names: NDArray[Any] | None = None
     strata: Strata | None = None
+    represented: Represented | None = None
 
     @cached_property
     def outcomes(self) -> Floats:
-        """What the loss compares predictions with: 1 for the second class and 0 for the first, or a standardised y."""
+        """The values that predictions are compared with: 1 and 0 (second and first class), or a standardised y."""
         return self.response.outcomes(self.y)
 
     @cached_property
     def shares(self) -> Floats:
         """Weights of the rows, which sum to 1."""
-        n = self.X.shape[0]
+        n = len(self.y)
         return np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
 
     def select(self, rows: Ints) -> TrainingData:
@@ -67,7 +69,7 @@ class TrainingData:
 
     def copy(self) -> TrainingData:
         """Return the same rows, which a change of the arrays as given does not reach."""
-        return self.select(np.arange(self.X.shape[0]))
+        return self.select(np.arange(len(self.y)))
 
     def resolve(self, options: TrainingOptions) -> ComparedStrata:
         """Return where the criterion compares groups."""
@@ -218,7 +220,7 @@ class TrainingOptions:
 
     @property
     def each_other(self) -> bool:
-        """Whether groups are compared with each other, not with a fixed target."""
+        """True if groups are compared with each other, not with a fixed target."""
         return compares_each_other(self.target)
 
     @property

@@ -1,4 +1,4 @@
-"""What the linear classifier and the regressor share: parameters, fits, paths, streams and fitted attributes."""
+"""Base of the linear classifier and regressor: parameters, fits, paths, streams and fitted attributes."""
 
 from __future__ import annotations
 
@@ -144,6 +144,50 @@ class TransportModel(RowScoring, BaseEstimator):
         )
         with few_threads(data.X):
             result = train_lbfgs(data, options) if options.sgd is None else train_sgd(data, options, options.sgd)
+        self._store(result)
+        return self
+
+    def fit_table(
+        self,
+        table: Any,
+        *,
+        label: str,
+        sensitive_features: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        strata: str | Sequence[str] | None = None,
+        weight: str | None = None,
+    ) -> Self:
+        """Train on a table by the names of its columns: files, also larger than memory, or a table of any engine.
+
+        Parameters
+        ----------
+        table : path, list of paths, or table
+            Parquet, CSV, Feather or JSON-lines files, or a table of pandas, polars, pyarrow, DuckDB, Dask or PySpark.
+            Tables in memory, and files of up to 50 million numbers, are trained on as ``fit`` does. Rows of larger
+            files are encoded once into a temporary file; those of Dask and Spark stay on the workers.
+        label : str
+            Column of the labels.
+        sensitive_features : str or list of str
+            Columns that define the groups.
+        features : list of str, optional
+            Columns of numbers, without missing values; by default all but label, sensitive features and weight.
+        strata, weight : str or list of str, str, optional
+            Columns within whose values groups are compared; column of the sample weights.
+
+        Returns
+        -------
+        self
+            Fitted as by ``fit``, from histograms of the scores in place of rows where these are not in memory (see
+            docs/clusters.md). ``partial_fit`` then starts from its first batch.
+        """
+        from fairtransport.linear._table_training import train_table  # noqa: PLC0415 - arrays do not need it
+
+        options = self._options()
+        names, result = train_table(
+            table, options, self._response_class, type(self).__name__,
+            label=label, sensitive_features=sensitive_features, features=features, strata=strata, weight=weight,
+        )  # fmt: skip
+        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         self._store(result)
         return self
 
@@ -390,7 +434,7 @@ class TransportModel(RowScoring, BaseEstimator):
 
     @property
     def compared_with_(self) -> str:
-        """What each group is compared with: ``"each_other"``, ``"everyone"`` (beyond 20 groups) or ``"target"``."""
+        """The other side of comparisons: ``"each_other"``, ``"everyone"`` (beyond 20 groups) or ``"target"``."""
         check_is_fitted(self)
         if not self._options().each_other:
             return "target"

@@ -40,7 +40,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class UpdateRule:
-    """How a state is updated, as the parameters of the estimator say."""
+    """The parameters of the estimator by which a state is updated."""
 
     distance: Distance
     scale: str

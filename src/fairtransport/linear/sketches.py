@@ -195,7 +195,7 @@ def _bin(predictors: Floats, mass: Floats) -> Floats:
 
 
 def _differ_significantly(long: Floats, short: Floats, scores: Floats) -> bool:
-    """Whether two histograms at these scores are farther apart (Wasserstein-1) than samples of one distribution."""
+    """Return whether two histograms at these scores are farther apart (in W1) than samples of one distribution."""
     sizes = long.sum(), short.sum()
     one, other = (np.cumsum(masses)[:-1] / size for masses, size in zip((long, short), sizes, strict=True))
     widths = np.diff(scores)

@@ -20,7 +20,7 @@ from fairtransport.report.style.web_pages import render_template
 from fairtransport.storage import write_atomically
 
 ITEMS = ("table1", "figure1", "figure2", "figure3", "figure4", "ablation")
-"""What can be reproduced, in the order of the page; each is a module of this package."""
+"""The parts that can be reproduced, in the order of the page; each is a module of this package."""
 
 _ABBREVIATIONS = (
     "Methods: logistic regression (LR), discrete optimal transport (DOT), demographic parity post-processing (DPP) and "

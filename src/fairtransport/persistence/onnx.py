@@ -560,7 +560,7 @@ def to_onnx(model: Any, *, people_per_point: int = PEOPLE_PER_POINT) -> Any:
     was not seen in ``fit``, a score outside the range of a repair and a score that is NaN make the runtime raise an
     error.
 
-    What the graph tells about people is what a model file tells (docs/model_files.md). The groups' labels are in it.
+    The graph reveals as much about people as a model file (docs/model_files.md). The groups' labels are in it.
 
     Examples
     --------

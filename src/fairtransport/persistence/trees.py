@@ -122,7 +122,7 @@ class Trees:
 
     @property
     def is_single(self) -> bool:
-        """Whether the library reads numbers of 32 bits."""
+        """True if the library reads numbers of 32 bits."""
         return self.library in {"xgboost", "forest"}
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""What models with a repair of their scores share, with the group at prediction or without it."""
+"""Parts that models with a repair of their scores share, with the group at prediction or without it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def groups(self) -> GroupPolicy | None:
-        """How the repair makes groups of sensitive columns."""
+        """The rule by which the repair makes groups of sensitive columns."""
         return self._settings().groups
 
     @property

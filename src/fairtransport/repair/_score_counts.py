@@ -77,7 +77,7 @@ class ScoreCounts:
 
     @property
     def has_label(self) -> Bools:
-        """Whether there are rows with each label."""
+        """True if there are rows with each label."""
         return np.asarray(self.masses.sum(axis=1) > 0)
 
     def sample(self, label: int | None = None) -> Sample:

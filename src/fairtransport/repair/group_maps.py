@@ -563,7 +563,7 @@ class MapOptions:
 
     @property
     def are_probabilities(self) -> bool:
-        """Whether scores lie within [0, 1]."""
+        """True if scores lie within [0, 1]."""
         return self.score_range == UNIT
 
     def check(self) -> None:
@@ -635,7 +635,8 @@ class GroupMaps:
         """Return maps of the same groups that change no score within a range."""
         ends = np.array([low, high])
         rows = tuple(np.maximum(1, size // np.array([2, 2])) for size in self.group_sizes)
-        return replace(self, maps=(QuantileMap(ends, ends).prepare(),) * len(rows), rows_at_knots=rows)
+        maps = (QuantileMap(ends, ends).prepare(),) * len(rows)
+        return replace(self, maps=maps, rows_at_knots=rows, randomized=None)
 
     def with_identity_maps(self, groups: Groups, grid: Grid) -> GroupMaps:
         """Return the maps with those of new groups, whose scores are not changed."""

@@ -412,7 +412,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
 
     @property
     def needs_groups_(self) -> bool:
-        """Whether the group of a row is needed to repair its score: it is."""
+        """True: the group of a row is needed to repair its score."""
         return True
 
     @property
@@ -438,7 +438,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
 
     @property
     def extrapolates(self) -> bool:
-        """Whether any score can be repaired: those beyond the maps are shifted as far as the last score within."""
+        """True if any score can be repaired: those beyond the maps are shifted as far as the last score within."""
         return isinstance(self.range, str) and self.range == LEARNED
 
     def transform(
@@ -520,7 +520,7 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         amount = check_real(self.amount, name="amount", most=1.0)
         n_threads = config.NUMBA_NUM_THREADS
         randomized = vars(self).get("randomized_maps_")
-        if keys is not None and randomized is None:
+        if keys is not None and not self.randomize:
             raise ValueError("keys are for randomize=True; this repair is not randomised.")
         if randomized is not None and not expected:
             drawn = randomized.draw(scores, groups, row_draws(scores, groups, self.random_state, keys))
@@ -571,6 +571,13 @@ class QuantileRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_outp
         """Use other maps of scores in the same range, and discard the histograms of a stream."""
         self._set_maps(maps, None, grid=self.grid_, set_aside=vars(self).get("set_aside_", {}))
         return self
+
+    def undo(self) -> None:
+        """Use maps that change no score."""
+        within = vars(self).get("stratum_maps_")
+        within = None if within is None else within.identities(*self.range_)
+        maps = self.group_maps().identities(*self.range_)
+        self._set_maps(maps, within, grid=self.grid_, set_aside=self.set_aside_)
 
     def _set_maps(
         self, fitted: GroupMaps, within: StratumMaps | None, *, grid: Grid | None, set_aside: dict[str, int]

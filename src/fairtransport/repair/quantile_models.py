@@ -27,11 +27,20 @@ from fairtransport._sklearn import (
     take_rows,
 )
 from fairtransport._validation import check_count, check_length, check_real, check_weights
-from fairtransport.criteria.criterion import criterion_name, needs_labels, resolve_criterion
+from fairtransport.criteria.criterion import (
+    DemographicParity,
+    as_criterion,
+    criterion_name,
+    needs_labels,
+    resolve_criterion,
+)
 from fairtransport.groups import Groups, check_policy
 from fairtransport.repair._repaired_model import RepairedModel, cannot_memorise, is_fitted, weight_options
+from fairtransport.repair.group_checks import TrainingLabels
 from fairtransport.repair.group_maps import LEARNED, UNIT
 from fairtransport.repair.quantile import QuantileRepair, describe_repair
+from fairtransport.strata import Strata, make_strata
+from fairtransport.training.evaluation import share_kept
 from fairtransport.training.outcome import FITTED_NOISE, held_out_change
 
 _FOLDS = 5
@@ -41,6 +50,7 @@ class _QuantileRepairModel(RepairedModel):
     """A fitted model, ``estimator_``, and the repair of its scores, ``repair_``."""
 
     repair_: QuantileRepair
+    unexplained_: tuple[float, ...]
     _settings_class = QuantileRepair
 
     def __init__(
@@ -53,7 +63,7 @@ class _QuantileRepairModel(RepairedModel):
 
     @property
     def amount(self) -> float:
-        """How much to repair; setting it also changes a fitted repair."""
+        """The amount of repair; setting it also changes a fitted repair."""
         return self.__dict__["amount"]
 
     @amount.setter
@@ -62,6 +72,13 @@ class _QuantileRepairModel(RepairedModel):
         if repair is not None:
             repair.amount = check_real(amount, name="amount", most=1.0)
         self.__dict__["amount"] = amount
+
+    @property
+    def information_kept_(self) -> float:
+        """Share of what the model explains of ``y`` that the repair keeps, at its amount."""
+        plain, full, between = self.unexplained_
+        mixed = (1.0 - self.amount) * plain + self.amount * full - self.amount * (1.0 - self.amount) * between
+        return share_kept(plain, mixed)
 
     @property
     def target(self) -> Any:
@@ -82,7 +99,7 @@ class _QuantileRepairModel(RepairedModel):
         check_length(target, size=size, name="y")
         weights = check_weights(sample_weight, size=size)
         # Invalid groups raise before the model is fitted, which may take long.
-        groups, _, cells = repair.read_rows(labels, sensitive_features, strata, weights, n_rows=size)
+        groups, known, cells = repair.read_rows(labels, sensitive_features, strata, weights, n_rows=size)
         self._check_estimator(classes)
         model, scores, half = _fit_and_score(
             self.estimator, X, target, cv=self.cv, weights=weights, classifies=self._classifies
@@ -91,8 +108,9 @@ class _QuantileRepairModel(RepairedModel):
         self.estimator_ = model
         if classes is not None:
             self.classes_ = classes
-        if cells is None and not repair.randomize and (classes is not None or not needs_labels(repair.criterion)):
-            self._check_held_out(clone(repair), scores, labels, groups, weights, half=half)
+        self.__dict__.pop("unexplained_", None)  # of a fit before
+        rest: dict[str, Any] = {"strata": cells, "known": known, "weights": weights, "half": half}
+        self._check_held_out(clone(repair), scores, labels, groups, **rest)
         return self
 
     def _check_held_out(
@@ -101,49 +119,63 @@ class _QuantileRepairModel(RepairedModel):
         scores: Floats,
         labels: NDArray[Any],
         groups: Groups,
-        weights: Floats | None,
         *,
+        strata: Strata | None,
+        known: TrainingLabels | None,
+        weights: Floats | None,
         half: Ints | None,
     ) -> None:
-        """Set ``information_kept_`` by repairs of rows whose scores their maps have not seen, and warn of harm.
+        """Set ``unexplained_`` by repairs of rows whose scores their maps have not seen, and warn of harm.
 
         Out of fold, models are repaired by maps of other models' scores, as the model of all rows is.
         """
         if weights is not None:  # weight 0 is no row
             rows = np.flatnonzero(weights > 0)
             scores, labels, groups, weights = scores[rows], labels[rows], groups.select(rows), weights[rows]
-            half = None if half is None else half[rows]
+            strata, half = None if strata is None else strata.select(rows), None if half is None else half[rows]
+            known = None if known is None else known._replace(codes=known.codes[rows])
         if half is None:
             classes = labels if self._classifies else np.zeros(scores.size)
             half = deal_rows(scores, classes, group_cells(groups), 2, np.random.default_rng(0))
-        repaired = scores.astype(np.float64)
+        full, outcomes = scores.astype(np.float64), labels.astype(np.float64)
         policy = check_policy(repair.groups)
-        repair.set_params(groups=replace(policy, min_size=max(policy.min_size // 2, 1)))
+        repair.set_params(amount=1.0, groups=replace(policy, min_size=max(policy.min_size // 2, 1)))
         for number in (0, 1):
             others, held_out = np.flatnonzero(half != number), np.flatnonzero(half == number)
-            part = None if weights is None else weights[others]
-            compared = [others[labels[others] == c] for c in (0, 1)] if needs_labels(repair.criterion) else [others]
-            too_few = any(np.count_nonzero(groups.select(rows).counts) < 2 for rows in compared)
-            if too_few or np.ptp(scores[others]) == 0 or np.ptp(labels) == 0:
+            if np.count_nonzero(groups.select(others).counts) < 2 or np.ptp(labels) == 0:
                 return
-            with warnings.catch_warnings(action="ignore"):  # of all rows, fit has said it
-                repair.fit(scores[others], labels[others], sensitive_features=groups.select(others), sample_weight=part)
-            repaired[held_out] = repair.transform(
-                scores[held_out], sensitive_features=groups.select(held_out), unknown_group="pooled"
+            columns, new_columns = (
+                dict[str, Any](sensitive_features=groups.select(part), strata=strata and strata.select(part))
+                for part in (others, held_out)
             )
+            try:
+                with warnings.catch_warnings(action="ignore"):  # of all rows, fit has said it
+                    part = None if weights is None else weights[others]
+                    repair.fit(scores[others], labels[others], sample_weight=part, **columns)
+            except ValueError:  # half of the rows are too few to compare within labels or strata
+                return
+            full[held_out] = repair.transform(scores[held_out], unknown_group="pooled", **new_columns)
+        criterion, cells = as_criterion(repair.criterion), strata
+        if known is not None and known.n_labels > 2:  # ranges of y are strata
+            codes = [known.codes, *([] if strata is None else [strata.codes])]
+            cells = make_strata({f"codes {number}": each.astype(str) for number, each in enumerate(codes)})
+            criterion = DemographicParity(criterion.stratum_weight)
         pairs = resolve_criterion(
-            repair.criterion, groups, labels=labels if needs_labels(repair.criterion) else None, row_weights=weights
+            criterion, groups, labels=None if known is None else known.codes, strata=cells, row_weights=weights
         ).comparisons()
         change = held_out_change(
-            scores, repaired, labels.astype(np.float64), pairs, classifies=self._classifies, is_full=self.amount == 1.0,
+            scores, scores + self.amount * (full - scores), outcomes, pairs, classifies=self._classifies,
+            is_full=self.amount == 1.0,
             rows="rows that its maps have not seen" if self.cv is None else "rows that it was not fitted to",
             min_size=policy.min_size, parts=half, excess_noise=FITTED_NOISE,
         )  # fmt: skip
         # A smaller amount, and scores that are given as the target, were chosen.
         if not change.helps and self.amount == 1.0 and isinstance(repair.target, str):
-            change = change.undone()
-            self.repair_.use_maps(self.repair_.group_maps().identities(*self.repair_.range_))
-        self.information_kept_ = change.information_kept
+            change, full = change.undone(), scores
+            self.repair_.undo()
+        variance = np.average((outcomes - np.average(outcomes, weights=weights)) ** 2, weights=weights)
+        differences = (scores - outcomes, full - outcomes, full - scores)
+        self.unexplained_ = tuple(float(np.average(d**2, weights=weights) / variance) for d in differences)
         change.warn("The repair", "More rows, or fewer and larger groups (small='pool'), let maps be estimated better.")
 
     def _new_repair(self) -> QuantileRepair:
@@ -260,7 +292,11 @@ class QuantileRepairClassifier(BinaryClassifierMixin, _QuantileRepairModel):
     small_groups_ : tuple
         Labels of the groups without a map of their own.
     information_kept_ : float
-        Share of what the model explains of ``y`` that the repair keeps, on rows that the maps have not seen.
+        Share of what the model explains of ``y`` that the repair keeps at its ``amount``, on rows that the maps have
+        not seen.
+    unexplained_ : tuple of three floats
+        On these rows, and as shares of the variance of ``y``: the mean squared errors of the scores before and after
+        full repair, and the mean squared difference between the two.
     classes_ : ndarray of shape (2,)
         The class labels; scores are probabilities of the second.
     n_features_in_, feature_names_in_
@@ -406,7 +442,7 @@ class QuantileRepairRegressor(RegressorMixin, _QuantileRepairModel):
 
     Attributes
     ----------
-    estimator_, repair_, small_groups_, information_kept_, n_features_in_, feature_names_in_
+    estimator_, repair_, small_groups_, information_kept_, unexplained_, n_features_in_, feature_names_in_
         As of `QuantileRepairClassifier`.
 
     Notes

@@ -77,6 +77,12 @@ class StratumMaps:
             strata.select(np.empty(0, dtype=np.int64)), tuple(maps), tuple(rows_at_knots), sizes, options.min_size
         )
 
+    def identities(self, low: float, high: float) -> StratumMaps:
+        """Return maps of the same cells that change no score within a range."""
+        carry = QuantileMap(np.array([low, high]), np.array([low, high])).prepare()
+        rows = tuple(np.repeat(size // 2, 2) for size in self.sizes.ravel())
+        return replace(self, maps=(carry,) * len(rows), rows_at_knots=rows)
+
     @cached_property
     def shares(self) -> Floats:
         """Weight of each cell's own map: shape (n_strata, n_groups)."""

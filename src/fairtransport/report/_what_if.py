@@ -57,12 +57,12 @@ class ReducedHistograms:
 
     @property
     def has_labels(self) -> bool:
-        """Whether the masses are separated by label."""
+        """True if the masses are separated by label."""
         return self.everyone.masses.shape[0] == 2
 
     @property
     def can_repair(self) -> bool:
-        """Whether the scores after repair are known."""
+        """True if the scores after repair are known."""
         return self.groups[0].images is not None
 
 

@@ -187,7 +187,8 @@ def frontier(
         Another parameter, and its values from no parity to most.
     cv : int, splitter or iterable of splits, default=5
         With an integer, rows are shuffled, and the folds are stratified by group and label. Every fold needs every
-        group among its training and its held-out rows.
+        group that is measured among its training and its held-out rows. Groups with fewer than ``min_size`` rows
+        (30, see `GroupPolicy`) are not measured where two are larger, and are among the training rows of every fold.
     n_jobs : int, optional
         Number of folds in parallel, in threads, as in joblib. The result does not depend on it.
     random_state : int, RandomState or None
@@ -250,11 +251,13 @@ def frontier(
     errors = _errors(estimator, y, float(threshold))
     check_length(errors.y, size=n_rows(X), name="y")
     weights = check_weights(sample_weight, size=errors.y.size)
-    groups = _groups(estimator, sensitive_features, size=errors.y.size)
+    every = _groups(estimator, sensitive_features, size=errors.y.size)
+    groups = _measured(every, policy_of(estimator).min_size)
     seeds = np.random.SeedSequence(int(check_random_state(random_state).randint(np.iinfo(np.int32).max)))
     folds = make_folds(cv, X, errors.halves, groups, rng=np.random.default_rng(seeds.spawn(1)[0]), weights=weights)
+    folds = [_without_rows(fold, every.has_group & ~groups.has_group) for fold in folds]
     settings = path_settings(estimator, None if random_state is None else int(seeds.generate_state(1)[0] >> 1))
-    parts = None if strata is None else make_strata(strata, n_groups=len(groups))
+    parts = None if strata is None else make_strata(strata, n_groups=len(every))
     if parts is not None:
         check_length(range(parts.n_rows), size=errors.y.size, name="strata")
     rows = TrainingRows(X, errors.y, sensitive_features, weights, parts)
@@ -270,7 +273,7 @@ def frontier(
         title=f"trade-off in {len(folds)} folds",
         verbose=verbose,
     )
-    reason = GROUPS_NEEDED if any(needed for _, needed in results) else describe_group_features(X, groups)
+    reason = GROUPS_NEEDED if any(needed for _, needed in results) else describe_group_features(X, every)
     return Frontier(
         estimator=clone(estimator),
         parameter=name,
@@ -281,6 +284,7 @@ def frontier(
         threshold=float(threshold),
         n_rows=errors.y.size,
         n_groups=len(groups),
+        n_small_groups=len(every) - len(groups),
         data=rows,
         settings=settings,
     )
@@ -447,6 +451,19 @@ def _groups(estimator: Any, sensitive_features: Any, *, size: int) -> Groups:
     groups = read_groups(sensitive_features, policy_of(estimator), at_least=2)
     check_length(range(groups.n_rows), size=size, name="sensitive_features")
     return groups
+
+
+def _measured(groups: Groups, min_size: int) -> Groups:
+    """Return the groups without small ones, as audits judge them, where two are larger."""
+    return groups.settle("drop", min_size) if np.count_nonzero(groups.counts >= min_size) > 1 else groups
+
+
+def _without_rows(fold: Fold, few: Bools) -> Fold:
+    """Return a fold whose held-out rows of small groups are training rows instead."""
+    if not few[fold.held_out].any():
+        return fold
+    own = few[fold.held_out]
+    return Fold(np.union1d(fold.training, fold.held_out[own]), fold.held_out[~own])
 
 
 # Tasks in parallel threads; the compiled loops release the global interpreter lock.

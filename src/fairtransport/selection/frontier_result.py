@@ -147,8 +147,8 @@ class Frontier:
         Why, in words.
     threshold : float
         Scores above it are classified as positive; it affects only the error rate of classifiers.
-    n_rows, n_groups : int
-        Numbers of rows and of groups.
+    n_rows, n_groups, n_small_groups : int
+        Numbers of rows, of groups that are measured, and of groups with too few rows for that.
     data : TrainingRows or None
         References to the rows, which `choose` needs: **a Frontier contains the data** until `drop_data`.
     settings : dict
@@ -164,6 +164,7 @@ class Frontier:
     threshold: float
     n_rows: int
     n_groups: int
+    n_small_groups: int = 0
     data: TrainingRows | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -354,10 +355,13 @@ class Frontier:
         error = "error" if self.error_metric == "error_rate" else "RMSE"
         plain = {metric: 8 if metric in {"log_loss", "mae"} else 6 for metric in _PLAIN if metric in self.folds}
         heads = [f"{_PLAIN[metric]:>{size}}" for metric, size in plain.items()]
+        size = f"{self.n_rows:,} rows, {self.n_groups} groups"
+        if self.n_small_groups:
+            size += f" (and {self.n_small_groups} small, not measured)"
         lines = [
             f"Trade-off of {type(last_step(self.estimator)[1]).__name__}: error against disparity",
             f"{self.situation} at prediction: {self.reason}",
-            f"{self.n_rows:,} rows, {self.n_groups} groups; held-out means over {self.n_folds} folds, ± standard error",
+            f"{size}; held-out means over {self.n_folds} folds, ± standard error",
             "",
             f"{short:>{width}}  {error:<12} {' '.join(heads)}  {name:<12} floor  {'rank':<6} floor",
         ]

@@ -212,7 +212,7 @@ class AdjustedScoring:
             if earlier is not None:
                 return await asyncio.shield(asyncio.wrap_future(earlier.answer))
         given = (body, file_format, self.model.wanted, self._settings.max_rows)
-        rows = read_rows(*given) if len(body) <= SMALL_BODY else await in_worker(read_rows, *given)
+        rows = read_rows(*given) if len(body) <= SMALL_BODY else await in_worker(len(body), read_rows, *given)
         waiting = _Waiting(key, check, rows, Future())
         with self._arrived:
             if self._failed or self._closing:

@@ -67,7 +67,7 @@ async def respond(answer: Answer, file_format: str) -> Response:
     """Return the response, a large one from a thread."""
     if answer.scores.size <= _SMALL_ANSWER:
         return make_response(answer, file_format)
-    return await in_worker(make_response, answer, file_format)
+    return await in_worker(answer.scores.nbytes, make_response, answer, file_format)
 
 
 def _json(answer: Answer) -> str:

@@ -85,7 +85,7 @@ class _Limits(H11Protocol):
 
     @property
     def waits_for_client(self) -> bool:
-        """Whether a request, or the rest of it, is yet to come."""
+        """True if a request, or the rest of it, is yet to come."""
         idle = self.cycle is None or self.cycle.response_complete or self.cycle.more_body
         return idle and not self.transport.is_closing()
 

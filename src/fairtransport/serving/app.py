@@ -149,12 +149,12 @@ class FileScoring:
 
     @property
     def loaded(self) -> bool:
-        """Whether the latest version of the file is served."""
+        """True if the latest version of the file is served."""
         return self._failure is None
 
     @property
     def problems(self) -> list[str]:
-        """What an operator should know; the server answers nevertheless."""
+        """Problems that an operator should know of; the server answers nevertheless."""
         text = f"The new model file could not be loaded; the old one is served. {self._failure}"
         return [] if self._failure is None else [text]
 
@@ -183,7 +183,7 @@ class FileScoring:
         if len(body) <= SMALL_BODY:
             with contextlib.suppress(TooManyFailuresError):  # rows that the model cannot score are searched in a thread
                 return await respond(self._score(body, file_format, search=False), wanted)
-        return await in_worker(lambda: make_response(self._score(body, file_format), wanted))
+        return await in_worker(len(body), lambda: make_response(self._score(body, file_format), wanted))
 
     def _score(self, body: bytes, file_format: str, *, search: bool = True) -> Answer:
         model, counts = self.served

@@ -34,6 +34,7 @@ from fairtransport.tabular.cells import (
 from fairtransport.tabular.rows import ReasonKind, RowReason
 
 SMALL_BODY = 2**13  # bytes up to which a body is read in the event loop; a thread costs more than it saves
+_LARGE = 2**16  # bytes from which one thread works: two keep the event loop waiting for twice as long
 _PIECE = 2**18  # characters of JSON that are decoded at once
 Result = TypeVar("Result")
 
@@ -62,6 +63,7 @@ _LENGTH, _COMPRESSION = 0, 3  # of a RecordBatch
 _DATA, _IS_DELTA = 1, 2  # of a DictionaryBatch: a RecordBatch, and whether it extends an earlier one
 _MAX_MESSAGES = 1000  # of a stream; each takes memory of its own
 _MAX_TEXTS = 2**25  # bytes
+_TYPES = "number, text, boolean, date or timestamp"
 
 
 def _read_arrow(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
@@ -75,18 +77,14 @@ def _read_arrow(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
             kinds = {name: _plain_type(arrow, reader.schema.field(name).type) for name in positions}
             refused = [name for name, kind in kinds.items() if kind is None]
             if refused:
-                raise RequestError(
-                    422, f"The type of {say_columns(refused)} is not number, text, boolean, date or time."
-                )
+                raise RequestError(422, f"The type of {say_columns(refused)} is not {_TYPES}.")
             table = reader.read_all().select([*positions])
         table.validate(full=True)  # offsets and indices, which compiled code trusts
         texts = sum(_text_bytes(arrow, chunk) for column in table.columns for chunk in column.chunks)
         if texts > _MAX_TEXTS:
-            raise RequestError(
-                413, f"The texts of the rows have more than {_MAX_TEXTS:,} bytes; send several requests."
-            )
+            raise RequestError(413, f"The texts have more than {_MAX_TEXTS:,} bytes; send several requests.")
         columns = {
-            name: _arrow_cells(arrow, column.cast(kinds[name], safe=False), number=name in wanted.numbers)
+            name: _arrow_cells(arrow, column, kinds[name], number=name in wanted.numbers)
             for name, column in zip(table.column_names, table.columns, strict=True)
         }
     except (arrow.ArrowException, OSError, struct.error, IndexError, ValueError, OverflowError):
@@ -105,13 +103,12 @@ def _plain_type(arrow: Any, kind: Any) -> Any:
         return arrow.timestamp("us")
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return arrow.large_string()
-    return (
-        kind if any(test(kind) for test in (types.is_integer, types.is_boolean, types.is_date, types.is_null)) else None
-    )
+    kept = (types.is_integer, types.is_boolean, types.is_date, types.is_null)
+    return kind if any(test(kind) for test in kept) else None
 
 
 def _text_bytes(arrow: Any, cells: Any) -> int:
-    """Return the bytes of the texts of an array, which may refer to the same bytes many times."""
+    """Return the bytes of the texts of an array, or of its dictionary if those are more; both may repeat bytes."""
     rows: Any = slice(None)
     if arrow.types.is_dictionary(cells.type):
         cells, rows = cells.dictionary, cells.indices.drop_null().to_numpy()
@@ -121,11 +118,16 @@ def _text_bytes(arrow: Any, cells: Any) -> int:
         sizes = np.asarray(load_extra("pyarrow.compute").binary_length(cells).fill_null(0))
     else:
         return 0
-    return int(np.maximum(sizes, 0)[rows].sum(dtype=np.int64))
+    sizes = np.maximum(sizes, 0).astype(np.int64)
+    return int(max(sizes.sum(), sizes[rows].sum()))
 
 
-def _arrow_cells(arrow: Any, column: Any, *, number: bool) -> NDArray[Any]:
+def _arrow_cells(arrow: Any, column: Any, kind: Any, *, number: bool) -> NDArray[Any]:
     """Return the cells of a column of Arrow as a column of JSON has them."""
+    if arrow.types.is_dictionary(column.type):  # its values first: Arrow cannot take text views by an index
+        parts = [part.dictionary.cast(kind, safe=False).take(part.indices) for part in column.chunks]
+        column = arrow.chunked_array(parts, kind)
+    column = column.cast(kind, safe=False)
     if number and (arrow.types.is_integer(column.type) or arrow.types.is_floating(column.type)):
         return np.asarray(column.to_numpy(), dtype=np.float64)
     return as_column(column.to_pylist(), number=number)
@@ -189,14 +191,14 @@ def read_rows(body: bytes, file_format: str, wanted: WantedColumns, max_rows: in
     return _READERS[file_format](body, wanted, max_rows)
 
 
-async def in_worker(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Return ``function(*arguments)``, computed in one of few threads: each may need much memory."""
-    limiter = _WORKERS.setdefault(asyncio.get_running_loop(), CapacityLimiter(_MAX_WORKERS))
+async def in_worker(n_bytes: int, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Return ``function(*arguments)``, computed in one of few threads; only one of them takes what is large."""
+    limiters = _WORKERS.setdefault(asyncio.get_running_loop(), (CapacityLimiter(2), CapacityLimiter(1)))
+    limiter = limiters[n_bytes > _LARGE]
     return await to_thread.run_sync(function, *arguments, abandon_on_cancel=True, limiter=limiter)
 
 
-_MAX_WORKERS = 2
-_WORKERS: WeakKeyDictionary[Any, CapacityLimiter] = WeakKeyDictionary()
+_WORKERS: WeakKeyDictionary[Any, tuple[CapacityLimiter, CapacityLimiter]] = WeakKeyDictionary()
 
 
 def _refuse_constant(_: str) -> None:

@@ -107,7 +107,7 @@ class Scorer:
 
     @property
     def adopts_groups(self) -> bool:
-        """Whether groups that the model does not know are added to it."""
+        """True if groups that the model does not know are added to it."""
         return self.learns and policy_of(self.model).new == "adopt"
 
     def score(self, X: Any, groups: Groups) -> Floats:

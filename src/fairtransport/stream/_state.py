@@ -179,7 +179,7 @@ class AdjustmentReport:
 
 @dataclass(frozen=True)
 class AdjusterOptions:
-    """How a stream is monitored and the model adjusted; see `ContinualAdjuster` for the fields."""
+    """Settings by which a stream is monitored and the model adjusted; see `ContinualAdjuster` for the fields."""
 
     alarm_rate: float
     quiet_updates: int

@@ -184,7 +184,7 @@ class Store:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether the first checkpoint was written; a kill may have prevented it."""
+        """True if the first checkpoint was written; a kill may have prevented it."""
         return bool(self.versions() or self.journal.length or list(self.folder.glob("*.damaged")))
 
     def start(self, model: bytes) -> None:

@@ -72,7 +72,7 @@ class TopicSource(Source):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a resumed run has to repeat."""
+        """The part that a resumed run has to repeat."""
         settings = self._settings
         return {"topic": settings.topic, "group": settings.group_id, "partitions": list(settings.partitions)}
 
@@ -270,12 +270,12 @@ class TopicOutput(NoFile):
 
     @property
     def takes_rejected(self) -> bool:
-        """Whether there is a topic of rejected messages."""
+        """True if there is a topic of rejected messages."""
         return self._rejected_topic is not None
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a resumed run has to repeat."""
+        """The part that a resumed run has to repeat."""
         return {"output_topic": self._topic, "rejected_topic": self._rejected_topic}
 
     def _count_partitions(self, topic: str) -> int:

@@ -190,6 +190,8 @@ class TableModel(BaseEstimator):
         The `TableEncoder`, and the model fitted to the encoded rows; a classifier with labels 0 and 1.
     classes_ : ndarray of shape (2,)
         The two labels of a classifier as text, the positive one last.
+    chosen_ : str
+        Name of the estimator that ``max_disparity`` has chosen of several.
     set_aside_ : dict of str to int
         Training rows without label or group.
     numeric_strata_, leaking_columns_ : list of str
@@ -299,7 +301,9 @@ class TableModel(BaseEstimator):
                     weighs = getattr(one, "parity_weight", None) == "auto" or not hasattr(one, "amount")
                     path: Any = {"parity_weights": _PARITY_WEIGHTS} if weighs else {"amounts": _AMOUNTS}
                     curves[name] = frontier(one, X, labels, sensitive_features=sensitive, **options, **path)
-            return Frontiers(curves).choose(max_disparity=self.max_disparity)
+            found = Frontiers(curves)
+            self.chosen_ = found.best(max_disparity=self.max_disparity)
+            return found[self.chosen_].choose(max_disparity=self.max_disparity)
         model = clone(self._first)
         if not trains_for_parity(model):
             return model.fit(X, labels)
@@ -307,13 +311,13 @@ class TableModel(BaseEstimator):
 
     @property
     def needs_groups_(self) -> bool:
-        """Whether the model needs the group of a row to score it, apart from features."""
+        """True if the model needs the group of a row to score it, apart from features."""
         check_is_fitted(self)
         return needs_groups(self.estimator_)
 
     @property
     def needs_strata(self) -> bool:
-        """Whether the model needs the stratum of a row to score it, apart from features."""
+        """True if the model needs the stratum of a row to score it, apart from features."""
         check_is_fitted(self)
         return takes(self.estimator_, "strata") and self.known_strata is not None
 
@@ -332,7 +336,7 @@ class TableModel(BaseEstimator):
 
     @property
     def task(self) -> str:
-        """Whether labels are classes ("classification") or numbers ("regression"), as the estimator takes them."""
+        """The task of the estimator: "classification" (labels are classes) or "regression" (numbers)."""
         return "regression" if is_regressor(self._first) else "classification"
 
     @property

@@ -162,7 +162,7 @@ class RowScorer:
 
     @property
     def task(self) -> str:
-        """Whether scores are probabilities ("classification") or predictions of numbers ("regression")."""
+        """The task: "classification" (scores are probabilities) or "regression" (predictions of numbers)."""
         if self._repairs:
             return "classification" if self._repair.range == (0.0, 1.0) else "regression"
         return "regression" if is_regressor(last_step(self._model)[1]) else "classification"
@@ -326,7 +326,7 @@ class RowScorer:
 
     @cached_property
     def columns(self) -> tuple[InputColumn, ...]:
-        """What a row must have."""
+        """The columns that a row must have."""
         if self._encoder is not None:
             found = self.estimator_.input_columns()
         else:

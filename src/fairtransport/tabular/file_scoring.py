@@ -26,7 +26,7 @@ def collect_file(table: FileTable, *, guess: bool = False, on_progress: Callable
 
 @dataclass
 class FileScores:
-    """What `score_file` did."""
+    """The result of `score_file`."""
 
     rows: int = 0
     scored: int = 0
@@ -36,7 +36,7 @@ class FileScores:
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
-        """How many cells were replaced, by kind and column."""
+        """Numbers of cells that were replaced, by kind and column."""
         return by_kind(self.replaced)
 
 

@@ -165,7 +165,7 @@ class RowScores:
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
-        """How many cells were replaced, by kind and column."""
+        """Numbers of cells that were replaced, by kind and column."""
         return by_kind({key: rows.size for key, rows in self.replaced.items()})
 
 

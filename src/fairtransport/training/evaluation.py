@@ -25,6 +25,7 @@ _MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # of a standard normal number
 _UNIFORM_SPREAD = np.pi / 8.0  # of uniform ranks: the integral of sqrt(u (1 - u))
 _IMMATERIAL = 0.003  # mean difference in rank below which there is nothing to reduce
 _SLICES = 256
+_REMEMBERED = 16  # sets of scores whose metrics are kept: those of one path
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,19 @@ class ScoreEvaluator:
         return self.response.score_unit * float(np.sqrt(self.shares @ (scores - mean) ** 2))
 
     def evaluate(self, scores: Floats) -> ScoreMetrics:
-        """Return the metrics of scores of these rows."""
+        """Return the metrics of scores of these rows; those of the last ones are kept."""
+        for known, metrics in self._evaluated:
+            if np.array_equal(known, scores):
+                return metrics
+        del self._evaluated[_REMEMBERED:]
+        self._evaluated.insert(0, (scores, self._evaluate(scores)))
+        return self._evaluated[0][1]
+
+    @cached_property
+    def _evaluated(self) -> list[tuple[Floats, ScoreMetrics]]:
+        return []
+
+    def _evaluate(self, scores: Floats) -> ScoreMetrics:
         criterion = self.comparisons.criterion
         ranks = pooled_ranks(scores, criterion.row_weights)
         distances, weights = self._distances(ranks), criterion.weights
@@ -155,7 +168,7 @@ def metrics_before_and_after(evaluator: ScoreEvaluator, trained: Floats) -> dict
 
 @dataclass(frozen=True, eq=False)
 class GroupComparisons:
-    """What the penalty compares, and what disparities are measured on."""
+    """The comparisons of the penalty, and those that disparities are measured on."""
 
     strata: ComparedStrata
     criterion: Comparisons

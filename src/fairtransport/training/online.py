@@ -1,4 +1,4 @@
-"""How fast ``partial_fit`` forgets earlier rows."""
+"""Settings of ``partial_fit``: how fast earlier rows are forgotten."""
 
 from __future__ import annotations
 

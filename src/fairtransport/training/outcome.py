@@ -177,12 +177,12 @@ class ParityEvidence:
 
     @property
     def shows_difference(self) -> bool:
-        """Whether groups differ by more than chance, and by an amount that may matter."""
+        """True if groups differ by more than chance, and by an amount that may matter."""
         return self.p_value <= _LEVEL and not self.shows_parity
 
     @property
     def shows_parity(self) -> bool:
-        """Whether these rows exclude that groups differ by an amount that audits call material."""
+        """True if these rows exclude that groups differ by an amount that audits call material."""
         return self.rate_limit <= MATERIALITY
 
 
@@ -220,12 +220,12 @@ def parity_evidence(
         p_value=(1 + int(np.count_nonzero(excess_noise * noise >= disparity))) / (1 + _SAMPLES),
         limit=disparity + margin * float(np.quantile(noise, 1.0 - _LEVEL)),
         rate_limit=rates if varies else 0.0,
-        n_rows=len(scores),
+        n_rows=comparisons.n_people,
     )
 
 
 def groups_differ(scores: Floats, comparisons: Comparisons) -> bool:
-    """Whether groups clearly differ by more than chance.
+    """Return whether groups clearly differ by more than chance.
 
     Pairs count by their precision, so that small groups do not hide what large ones show.
     """
@@ -306,24 +306,24 @@ class HeldOutChange:
 
     @property
     def _error_rose(self) -> bool:
-        """Whether the error rose by more than one standard error."""
+        """True if the error rose by more than one standard error."""
         return self.error[1] - self.error[0] > self.error_noise
 
     @property
     def is_harm(self) -> bool:
-        """Whether groups did not come closer, while the error rose or they parted."""
+        """True if groups did not come closer, while the error rose or they parted."""
         before, after = self.rank_disparity
         return after >= before and (self._error_rose or after - before > _NOTICED * self.evidence.noise)
 
     @property
     def helps(self) -> bool:
-        """Whether groups that differed came closer; where the error rose, by more than chance alone shows."""
+        """True if groups that differed came closer; where the error rose, by more than chance alone shows."""
         before, after = self.rank_disparity
         return self.differed and before - after > (_NOTICED * self.evidence.noise if self._error_rose else 0.0)
 
     @property
     def is_above_chance(self) -> bool:
-        """Whether the disparity is above 1.5 times its noise floor.
+        """True if the disparity is above 1.5 times its noise floor.
 
         Rows in n parts, each scored by a model of its own, show n times the squared noise of all rows.
         """
@@ -406,7 +406,9 @@ def held_out_change(
     pairs = pairs.reweighted(judged) if judged.any() else pairs
     within = pairs if parts is None else pairs.within(parts)
     shares = np.ones(outcomes.size) if pairs.row_weights is None else pairs.row_weights
-    shares = shares / shares.sum()
+    total = shares.sum()
+    shares = shares / total
+    squares = shares**2 if pairs.represented is None else pairs.represented.squares / total**2
     variance = float(shares @ (outcomes - shares @ outcomes) ** 2)
     squared = [float(shares @ (scores - outcomes) ** 2) / variance for scores in (before, after)]
     each = [(s > 0.5) != (outcomes > 0.5) if classifies else (s - outcomes) ** 2 / variance for s in (before, after)]
@@ -419,7 +421,7 @@ def held_out_change(
     changed = parity_evidence(ranks[1], within, excess_noise=excess_noise, fitted=rows == TRAINED_ON)
     return HeldOutChange(
         error=(float(shares @ each[0]), float(shares @ each[1])),
-        error_noise=float(np.sqrt(shares**2 @ (change - mean) ** 2)),
+        error_noise=float(np.sqrt(squares @ (change - mean) ** 2)),
         rank_disparity=(start.disparity, changed.disparity),
         differed=groups_differ(compared[0], pairs),
         plain=plain,

@@ -1,4 +1,4 @@
-"""What a model predicts, one of two classes or a real number: loss, units, and initial models."""
+"""Responses, one of two classes or a real number: loss, units, and initial models."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from fairtransport.criteria.penalty import Duals
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.strata import Strata, cross_strata, make_strata
 from fairtransport.transport.kernels.functions import logistic_loss
+from fairtransport.transport.line import FEW_SCORES
 from fairtransport.transport.regularizers import AFFINE, AFFINE_SLOPE, LOGISTIC, affine_score, sigmoid
 
 
 class ScoredResponse(ABC):
-    """What the evaluation of scores and the words about a training need to know of a response."""
+    """The properties of a response that the evaluation of scores and the outcome depend on."""
 
     loss_name: ClassVar[str]
     quality_name: ClassVar[str]
@@ -35,12 +36,12 @@ class ScoredResponse(ABC):
 
     @property
     def aware_remedies(self) -> tuple[str, ...]:
-        """What goes further with the group at hand."""
+        """The estimator that goes further with the group at hand."""
         return self.own_weights, f"repair with the group at hand ({self.repair})"
 
     @property
     def shrinkage_remedies(self) -> tuple[str, ...]:
-        """What equalises the order of people instead of shrinking scores."""
+        """The setting that equalises the order of people instead of shrinking scores."""
         return "scale='standardized'", *self.aware_remedies
 
     @property
@@ -202,6 +203,9 @@ class LogisticLoss:
         self, predictors: Floats, outcomes: Floats, shares: Floats, *, equal_shares: bool
     ) -> tuple[float, Floats, Floats]:
         """Return the mean loss, the scores, and the derivative of the former with respect to each predictor."""
+        if predictors.size <= FEW_SCORES:
+            scores = self.scores(predictors)
+            return float(shares @ self.losses(predictors, outcomes)), scores, shares * (scores - outcomes)
         scores, slopes = np.empty_like(predictors), np.empty_like(predictors)
         return logistic_loss(predictors, outcomes, shares, equal_shares, scores, slopes), scores, slopes
 

@@ -140,14 +140,14 @@ class AutomaticWeight:
         return chosen, "more weight no longer lowers the disparity: these features allow no more", False
 
     def accepts(self, metrics: ScoreMetrics, before: ScoreMetrics) -> bool:
-        """Whether a model meets the limits, or misses them by no more than another one."""
+        """Return whether a model meets the limits, or misses them by no more than another one."""
         if self.max_disparity is not None:
             return metrics.disparity <= max(self.max_disparity, before.disparity)
         return metrics.information_kept >= min(MIN_INFORMATION, before.information_kept)
 
     @property
     def goal(self) -> str:
-        """What was to be reached, in words."""
+        """The aim, in words."""
         if self.max_disparity is None:
             return "the rank disparity is at its noise floor"
         return f"the disparity is at most {self.max_disparity:g}"
@@ -156,11 +156,11 @@ class AutomaticWeight:
         return point.metrics.excess if self.max_disparity is None else point.metrics.disparity
 
     def is_reached(self, point: PathPoint) -> bool:
-        """Whether a point is at the noise floor, or within the limit."""
+        """Return whether a point is at the noise floor, or within the limit."""
         return self._disparity(point) <= (_NOISE_FLOOR if self.max_disparity is None else self.max_disparity)
 
     def _has_stalled(self, path: WeightPath) -> bool:
-        """Whether the last two weights, at which parity counts more than the loss, lowered the disparity little."""
+        """Return whether the last two weights, where parity counts more than the loss, lowered the disparity little."""
         if path.points[-2].weight < _HEAVY:
             return False
         before, now = self._disparity(path.points[-3]), min(self._disparity(p) for p in path.points[-2:])

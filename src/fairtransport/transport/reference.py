@@ -66,7 +66,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What an update moves."""
+    """The state that an update changes."""
 
     theta: Floats
     duals: tuple[DualState, ...]

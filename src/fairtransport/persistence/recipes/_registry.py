@@ -20,7 +20,7 @@ from fairtransport.transport.targets import TARGET_SIZE
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the objects of one class are stored.
+    """A description of how the objects of one class are stored.
 
     A file stores the parameters of an object that differ from their defaults, and its fitted attributes. Reading checks
     each parameter, calls the class with them, checks each attribute, sets it, and checks the whole object.
@@ -118,7 +118,7 @@ def known_classes() -> list[str]:
 
 
 class ValueType(NamedTuple):
-    """How values of one type are stored, other than estimators; see `add_value_type`."""
+    """A description of how values of one type are stored, other than estimators; see `add_value_type`."""
 
     tag: str
     kind: type | str

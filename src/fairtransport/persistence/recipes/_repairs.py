@@ -252,7 +252,7 @@ _CHECKS = {
             check.array(1): "target_",
             check.boolean: "randomize",
             check.dict_of(check.count): "set_aside_",
-            check.finite: "information_kept_",
+            check.tuple_of(check.number, 3): "unexplained_",
             check.having("predict_proba", "classes_"): "group_estimator_",
             check.instance_of(Calibration): "group_calibration_",
             check.instance_of(Cells): "cells_",
@@ -283,7 +283,7 @@ def _repaired(
         _recipe(
             f"fairtransport.QuantileRepair{kind}",
             f"{fitted} estimator_ repair_",
-            "information_kept_",
+            "unexplained_",
             "amount cv estimator repair",
             other=estimator,
             is_consistent=lambda model: hasattr(model.repair_, "maps_") and quantiles(model),

@@ -350,9 +350,9 @@ RECIPES = (
     _recipe(
         "fairtransport.tabular.TableModel",
         "encoder_ estimator_ numeric_strata_",
-        "classes_ leaking_columns_ set_aside_",
+        "chosen_ classes_ leaking_columns_ set_aside_",
         "aware categorical decimal drop estimator groups label max_disparity pos_label sensitive_features strata",
-        other={"estimator": check.any_of(check.estimator, check.dict_of(check.estimator))},
+        other={"chosen_": check.word, "estimator": check.any_of(check.estimator, check.dict_of(check.estimator))},
         not_stored=("verbose",),
         is_consistent=_is_consistent_model,
     ),

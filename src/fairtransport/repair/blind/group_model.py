@@ -172,7 +172,7 @@ def without_information(classes: Ints, n_classes: int, weights: Floats | None = 
 
 @dataclass(frozen=True)
 class GroupModelReport:
-    """How well the features tell groups, and what blind repair leaves, on rows that no model was trained on."""
+    """Report of a blind repair: how well features tell groups, and what is left, on rows that no model has seen."""
 
     n_rows: int
     n_groups: int
@@ -186,9 +186,9 @@ class GroupModelReport:
 
     def __str__(self) -> str:
         return (
-            f"Features tell {self.information:.0%} of the entropy of {self.n_groups} groups; their probabilities are "
-            f"off by {self.calibration_error:.3f} on average. Disparity on {self.n_rows} held-out rows: "
-            f"{self.disparity_before:.4g} before, {self.disparity:.4g} after repair; {self.noise_floor:.4g} by chance."
+            f"The features explain {self.information:.0%} of the entropy of the {self.n_groups} groups; group "
+            f"probabilities are off by {self.calibration_error:.3f} on average. Disparity on {self.n_rows} held-out "
+            f"rows: {self.disparity_before:.4g} before, {self.disparity:.4g} after; {self.noise_floor:.4g} by chance."
         )
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -175,7 +175,7 @@ def _last_named(text: str, files: Sequence[FoundFile]) -> FoundFile | None:
 # Checks that files have the named columns, once each, with the same kinds of values.
 
 
-def check_used(layouts: Sequence[Layout], columns: Columns) -> None:
+def check_used(layouts: Sequence[Layout], columns: Iterable[str]) -> None:
     """Raise unless every file has each named column once, with the same kind of values."""
     for layout in layouts:
         counts = Counter(layout.names)
@@ -292,6 +292,17 @@ def query_all(layouts: Sequence[Layout], columns: Columns | None, *, as_text: bo
         if columns is not None:
             casts = _cast(columns, identifiers, as_text=as_text)
             chosen += [f"{column} AS u{index}" for index, column in enumerate(casts)]
+        parts.append(_select(chosen, layout.source(types)))
+    return "\nUNION ALL\n".join(parts)
+
+
+def query_some(layouts: Sequence[Layout], names: Sequence[str]) -> str:
+    """Return a query for some columns, as n0, n1, ..., with inferred types where files do not store them."""
+    parts = []
+    for layout in layouts:
+        indices = [layout.names.index(name) for name in names]
+        types = {i: None if layout.typed else guessed_type(layouts, n) for i, n in zip(indices, names, strict=True)}
+        chosen = [f"{quoted(layout.engine_names[index])} AS n{number}" for number, index in enumerate(indices)]
         parts.append(_select(chosen, layout.source(types)))
     return "\nUNION ALL\n".join(parts)
 
@@ -495,6 +506,14 @@ class FileTable:
         return Batches(
             reader, self.names, list(columns or ()), guard, lambda: self._redacted_errors(OSError, RuntimeError)
         )
+
+    def scan(self, names: Sequence[str]) -> Batches:
+        """Return all rows in their order, in batches, with some of the columns."""
+        check_used(self._layouts, names)
+        with self._redacted_errors():
+            reader = self._engine.connection.sql(query_some(self._layouts, names)).to_arrow_reader(_BATCH)
+        guard = None if self._checked else DecompressionGuard(self._files, self._max_expansion)
+        return Batches(reader, names, (), guard, lambda: self._redacted_errors(OSError, RuntimeError))
 
     @contextmanager
     def _redacted_errors(self, *more: type[Exception]) -> Iterator[None]:

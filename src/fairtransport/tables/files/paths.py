@@ -38,7 +38,7 @@ class FoundFile:
 
     @property
     def tabbed(self) -> bool:
-        """Whether the extension says that fields are separated by tabs."""
+        """True if the extension says that fields are separated by tabs."""
         return ".tsv" in [suffix.lower() for suffix in self.path.suffixes[-2:]]
 
 

@@ -202,3 +202,59 @@ def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
                 signed_column += p[j] * alpha[j, i] * np.sign(y[i] - x[j])
             slopes[a, i] += pairs.weights[pair] * ((1.0 - row[i]) * rise_f + signed_row)
             slopes[b, i] += pairs.weights[pair] * ((1.0 - column[i]) * rise_h + signed_column)
+
+
+def newton_pairs_plainly(
+    samples: Samples, pairs: Pairs, newton: Newton, coefficients: Floats, values: Floats, slopes: Floats
+) -> None:
+    """Do what `newton_pairs` does, without anything to compile: for tables of a few thousand rows."""
+    sign = 1.0 if newton.tie == FREE else float(newton.tie)
+    for number, (a, b, weight) in enumerate(zip(*pairs, strict=True)):
+        x, y, p, q = samples.points[a], samples.points[b], samples.masses[a], samples.masses[b]
+        psi_x, psi_y, rise_x, rise_y = samples.psi[a], sign * samples.psi[b], samples.slope[a], sign * samples.slope[b]
+        if newton.tie == FREE:
+            none = np.zeros_like(psi_x)
+            psi_x, rise_x = np.hstack((psi_x, none)), np.hstack((rise_x, none))
+            psi_y, rise_y = np.hstack((none, psi_y)), np.hstack((none, rise_y))
+        apart = x[:, None] - y
+        cost, mean, c = np.abs(apart), p @ psi_x + q @ psi_y, coefficients[number].copy()
+        fixed = psi_x, psi_y, cost, p, q, mean
+        value, alpha, bend = _dual(newton, c, *fixed)
+        for iteration in range(newton.max_iter + 1):
+            row, column = alpha @ q, p @ alpha
+            gradient = mean - newton.ridge * c - (p * row) @ psi_x - (q * column) @ psi_y
+            if np.abs(gradient).max() <= newton.tolerance or iteration == newton.max_iter:
+                break
+            w = bend * (p[:, None] * q) / newton.strength
+            cross = psi_x.T @ (w @ psi_y)
+            hessian = (psi_x.T * w.sum(axis=1)) @ psi_x + (psi_y.T * w.sum(axis=0)) @ psi_y + cross + cross.T
+            hessian[np.diag_indices(len(c))] += newton.ridge
+            step, length = np.linalg.solve(hessian, gradient), 1.0
+            least = _ARMIJO * float(gradient @ step)
+            while True:
+                trial = c + length * step
+                higher, alpha, bend = _dual(newton, trial, *fixed)
+                if higher >= value + length * least - 1e-14 or length < _SHORTEST:
+                    break
+                length *= 0.5
+            value, c = higher, trial
+        values[number], coefficients[number] = value, c
+        signed = alpha * np.sign(apart)
+        slopes[a] += weight * ((1.0 - row) * (rise_x @ c) + signed @ q)
+        slopes[b] += weight * ((1.0 - column) * (rise_y @ c) - p @ signed)
+
+
+def _dual(
+    newton: Newton, c: Floats, psi_x: Floats, psi_y: Floats, cost: Floats, p: Floats, q: Floats, mean: Floats
+) -> tuple[float, Floats, Floats]:
+    """Return the dual objective, and the first and second derivative of the conjugate."""
+    v = ((psi_x @ c)[:, None] + psi_y @ c - cost) / newton.strength
+    if newton.kind == _L2:
+        alpha = 0.5 * np.maximum(v, 0.0)
+        conjugate, bend = alpha * alpha, np.where(alpha > 0.0, 0.5, 0.0)
+    else:
+        alpha = np.exp(np.minimum(v, EXPONENT_LIMIT))
+        conjugate = alpha * (1.0 + np.maximum(v - EXPONENT_LIMIT, 0.0))
+        bend = alpha * (v < EXPONENT_LIMIT)
+    value = float(c @ mean - 0.5 * newton.ridge * c @ c - newton.strength * (p @ conjugate @ q))
+    return value, alpha, bend

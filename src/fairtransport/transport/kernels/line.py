@@ -281,7 +281,7 @@ def add_row_slopes(slopes, order, weights, factor, gradient):
 
 
 class Cells(NamedTuple):
-    """Which bucket a value of a code belongs to."""
+    """Return the bucket of a value of a code."""
 
     lows: Floats
     scales: Floats

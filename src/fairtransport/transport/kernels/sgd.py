@@ -203,7 +203,7 @@ def write_score_slopes(link, scores, slopes):
 
 
 class Batches(NamedTuple):
-    """What batches are drawn from."""
+    """The samples that batches are drawn from."""
 
     seed: int
     size: int
@@ -237,7 +237,7 @@ class Steps(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the algorithm moves, in place."""
+    """The state that the algorithm changes in place."""
 
     theta: NDArray[Any]
     theta_sum: Floats

@@ -1,0 +1,227 @@
+"""The optimization problem of a table whose rows stay in parts: two passes over them for each value and gradient.
+
+One pass counts scores in bins for each cell of rows, which gives the mean scores of its slices; the penalty and all
+metrics are those of rows in memory, of slices in place of rows. A second pass looks up the slope of each row's bin.
+Bins are narrower than 1/500 of the standard deviation of the scores, where there are no more than 128 cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fairtransport._arrays import Floats
+from fairtransport.groups import Groups
+from fairtransport.linear._constants import COARSE_ROWS, MIN_CELL_ROWS
+from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem
+from fairtransport.linear._partitions import (
+    LossModel,
+    Partitions,
+    RawParts,
+    cell_weights,
+    curvature_sums,
+    gradient_sums,
+    moment_sums,
+    score_sums,
+)
+from fairtransport.linear._problem import (
+    InitialModel,
+    ParityProblem,
+    Scaling,
+    minimise_loss,
+    pose_problem,
+    prepare_initial_model,
+)
+from fairtransport.linear._table_reading import Cells, RowEncoder, TableColumns, read_cells, scaling_of
+from fairtransport.linear._training_data import TrainingData, TrainingOptions
+from fairtransport.training.responses import Response
+from fairtransport.transport.kernels.binned import slopes_between_edges
+from fairtransport.transport.line import histogram_slices
+
+N_BINS = 8192  # of scores, where there are few cells; at least 512
+_MOST_ENTRIES = 1 << 20  # of bins of all cells together
+_DEVIATIONS = 8.0  # from the mean, beyond which scores are counted in the last bin
+_MOST_COARSE = 1 << 20  # rows of the sample for coarse fits
+
+
+@dataclass(frozen=True, eq=False)
+class TableLoss(LinearProblem):
+    """The loss of rows in parts; ``outcomes`` and ``shares``, and the scores that it returns, are those of slices."""
+
+    rows: Partitions = field(kw_only=True)
+    cells: Cells = field(kw_only=True)
+    cell_outcomes: Floats = field(kw_only=True)
+    cell_factors: Floats = field(kw_only=True)
+    interval: tuple[float, float] = field(kw_only=True, default=(0.0, 1.0))
+    n_bins: int = field(kw_only=True, default=N_BINS)
+    known: dict[bytes, Floats] = field(kw_only=True, default_factory=dict)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return len(self.ridge)
+
+    def model(self, parameters: Floats) -> LossModel:
+        """Return what a pass over the rows needs."""
+        total = float(self.cells.weights.sum())
+        return LossModel(
+            self.loss, parameters[0], total, self.cell_outcomes, self.cell_factors, self.interval, self.n_bins
+        )
+
+    def scores(self, parameters: Floats) -> Floats:
+        """Return the mean score of each slice."""
+        key = parameters.tobytes()
+        if key not in self.known:
+            self._count(parameters)
+        return self.known[key]
+
+    def _count(self, parameters: Floats) -> tuple[float, Floats]:
+        loss, masses = self.rows.total(score_sums, self.model(parameters))
+        low, high = self.interval
+        # Mass at an edge is spread evenly around it, which preserves its mean.
+        borders = low + (high - low) * (np.arange(self.n_bins + 2) - 0.5) / self.n_bins
+        self.known[parameters.tobytes()] = histogram_slices(masses, borders, self.cells.n_slices).ravel()
+        while len(self.known) > 64:
+            del self.known[next(iter(self.known))]
+        return float(loss[0]), masses
+
+    def terms(self, parameters: Floats, *, compared: bool) -> tuple[float, Floats, Callable[[Floats | None], Floats]]:
+        """Return the mean loss, the scores of slices, and the gradient with that of a function of these scores."""
+        if not compared:
+            loss, gradient = self.rows.total(gradient_sums, self.model(parameters), None)
+            return float(loss[0]), np.zeros(0), lambda _: self._shaped(gradient)
+        mean_loss, masses = self._count(parameters)
+
+        def gradient_with(score_gradient: Floats | None) -> Floats:
+            slopes = None if score_gradient is None else self._bin_slopes(score_gradient, masses)
+            return self._shaped(self.rows.total(gradient_sums, self.model(parameters), slopes)[1])
+
+        return mean_loss, self.scores(parameters), gradient_with
+
+    def _bin_slopes(self, score_gradient: Floats, masses: Floats) -> Floats:
+        """Return the derivative with respect to the score of a row of weight 1, for each cell and bin."""
+        by_slice = score_gradient.reshape(len(masses), -1) * self.cells.n_slices
+        levels = np.zeros((len(masses), self.n_bins + 2))
+        np.cumsum(masses, axis=1, out=levels[:, 1:])
+        levels /= levels[:, -1:]
+        slopes = np.zeros((len(masses), self.n_bins))
+        slopes_between_edges(by_slice, levels, slopes)
+        return slopes / self.cells.weights[:, None]
+
+    def _shaped(self, gradient: Floats) -> Floats:
+        gradient = gradient[None].copy()
+        if not self.has_intercept:
+            gradient[:, -1] = 0.0
+        return gradient
+
+    def whitening(self, parameters: Floats) -> list[Floats]:
+        """Return a matrix M with M M' the inverse Hessian."""
+        return [self._factor(self.rows.total(curvature_sums, self.model(parameters))[0])]
+
+    def thinned(self, groups: Groups) -> TableLoss:
+        """Return the loss of some rows of large groups, whose cells keep their weight."""
+        counts, limit = self.cells.counts, COARSE_ROWS * max(20, self.n_columns)
+        limit = min(limit, _MOST_COARSE // max(1, len(groups)))
+        steps = np.ones(len(counts))
+        for members in groups.rows:
+            steps[members] = np.maximum(steps[members], np.ceil(counts[members].sum() / limit))
+        steps = np.minimum(steps, np.maximum(1.0, counts // MIN_CELL_ROWS))
+        if (steps == 1.0).all():
+            return self
+        rows = self.rows.thinned(1.0 / steps)
+        kept = rows.total(cell_weights, len(counts))[0]
+        factors = np.where(kept > 0.0, self.cells.weights / np.maximum(kept, 1e-300), 1.0)
+        return replace(self, rows=rows, cell_factors=factors, known={})
+
+
+@dataclass(frozen=True, eq=False)
+class TableProblem(ParityProblem):
+    """Loss + ridge + weight x penalty of a table whose rows stay in parts."""
+
+    coarse_loss: TableLoss
+
+    is_flexible = False
+    is_memorised = False
+
+    def coarse_solver(self, factors: list[Floats]) -> LbfgsSolver:
+        """Return a solver that stops early and uses a sample of large groups."""
+        return self.solver((self.coarse_loss, self.comparisons.penalised, self.start), factors)
+
+
+def build_table_problem(
+    source: RawParts, columns: TableColumns, options: TrainingOptions, response: type[Response], owner: str
+) -> tuple[TableProblem, Partitions]:
+    """Return the problem of a table, and its encoded rows, which the caller closes."""
+    reading = read_cells(source, columns, options, response, owner)
+    cells, data, total = reading.cells, reading.data, float(reading.cells.weights.sum())
+    scaling = scaling_of(reading.summary, centred=bool(getattr(options.estimator, "fit_intercept", True)))
+    numbers = {key: number for number, key in enumerate(cells.keys)}
+    rows = source.encoded(RowEncoder(reading.keys, numbers, scaling, data.response), columns.names, reading.sizes)
+    try:
+        loss = TableLoss(
+            parts=(),
+            loss=data.response.loss,
+            outcomes=data.outcomes,
+            shares=data.shares,
+            ridge=np.full(len(columns.features), 1.0 / total),
+            has_intercept=True,
+            rows=rows,
+            cells=cells,
+            cell_outcomes=data.outcomes[cells.first],
+            cell_factors=np.ones(len(numbers)),
+            n_bins=int(np.clip(_MOST_ENTRIES // len(numbers), min(512, N_BINS), N_BINS)),
+        )
+        coarse = loss.thinned(data.groups.select(cells.first))
+        if options.estimator is None:
+            initial = _default_model(loss, coarse, scaling, data, total)
+        else:
+            initial = _given_model(options.estimator, scaling, data, total)
+            loss, coarse = (replace(one, ridge=initial.ridge / scaling.unit**2) for one in (loss, coarse))
+        interval = _interval(loss, scaling.to_scaled(initial.theta)[None])
+        rest: dict[str, Any] = {"has_intercept": initial.has_intercept, "interval": interval}
+        loss, coarse = (replace(one, **rest, known={}) for one in (loss, coarse))
+        problem = pose_problem(
+            TableProblem, data, options, scaling, initial=initial, loss=loss,
+            models=(), order=np.arange(len(data.y)), coarse_loss=coarse,
+        )  # fmt: skip
+    except BaseException:
+        rows.close()
+        raise
+    return problem, rows
+
+
+def _interval(loss: TableLoss, initial: Floats) -> tuple[float, float]:
+    """Return where scores are counted: within eight standard deviations of those of the initial model."""
+    weight, total, squares = loss.rows.total(moment_sums, loss.model(initial))[0]
+    mean = float(total / weight)
+    reach = _DEVIATIONS * float(np.sqrt(max(squares / weight - mean**2, 1e-24)))
+    low, high = loss.loss.bounds or (-np.inf, np.inf)
+    return max(low, mean - reach), min(high, mean + reach)
+
+
+def _default_model(
+    loss: TableLoss, coarse: TableLoss, scaling: Scaling, data: TrainingData, total: float
+) -> InitialModel:
+    """Fit logistic or ridge regression with the ridge of scikit-learn's default, first to a sample."""
+    response = data.response
+    start = np.zeros(loss.shape)
+    start[0, -1] = response.loss.best_constant(data.outcomes, data.shares)[0]
+    if coarse is not loss:
+        start = minimise_loss(coarse, start)
+    theta = scaling.to_raw(minimise_loss(loss, start)[0])
+    model = response.estimator_with(response.to_given(theta))
+    model.feature_names_in_ = data.feature_names
+    return InitialModel(model, response.loss, theta, 1.0 / total, has_intercept=True)
+
+
+def _given_model(estimator: Any, scaling: Scaling, data: TrainingData, total: float) -> InitialModel:
+    """Return a fitted model, once it is known to be linear: by its predictions for made-up rows."""
+    if not hasattr(estimator, "coef_"):
+        raise ValueError("Of a table that is not in memory, estimator must be None or a fitted linear model.")
+    n_columns = len(scaling.unit)
+    X = scaling.origin + scaling.unit * np.random.default_rng(0).normal(size=(32, n_columns))
+    initial = prepare_initial_model(estimator, X, None, None, response=data.response, feature_names=data.feature_names)
+    return replace(initial, ridge=data.response.ridge_of(estimator, total))

@@ -1,0 +1,163 @@
+"""Training on a table by the names of its columns: in memory where it is small, otherwise where its rows are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from fairtransport._columns import say_columns
+from fairtransport._extras import load_extra
+from fairtransport._sklearn import few_threads
+from fairtransport.linear._partitions import FileParts, RawParts
+from fairtransport.linear._table_problem import build_table_problem
+from fairtransport.linear._table_reading import TableColumns, check_columns, summarise, to_floats
+from fairtransport.linear._training import FitResult, train_lbfgs, train_problem, train_sgd
+from fairtransport.linear._training_data import TrainingOptions, validate_training_data
+from fairtransport.tables import open_files
+from fairtransport.training.responses import BinaryResponse, Response
+
+#: Numbers of a table (rows times columns) up to which files are read into memory: 400 MB in double precision.
+MOST_IN_MEMORY = 50_000_000
+
+
+def train_table(
+    table: Any,
+    options: TrainingOptions,
+    response: type[Response],
+    owner: str,
+    *,
+    label: str,
+    sensitive_features: str | Sequence[str],
+    features: Sequence[str] | None,
+    strata: str | Sequence[str] | None,
+    weight: str | None,
+) -> tuple[tuple[str, ...], FitResult]:
+    """Return the names of the features and the result of the training."""
+    with _opened(table) as source:
+        names = source.column_names if hasattr(source, "column_names") else source.names
+        roles = {"sensitive_features": sensitive_features, "strata": strata, "features": features}
+        columns = _columns_of(tuple(names), label, roles, weight, classifies=issubclass(response, BinaryResponse))
+        rows = source if hasattr(source, "column_names") else _read_small(source, columns)
+        if rows is not None:
+            return columns.features, _train_in_memory(rows, columns, options, response, owner)
+        if options.sgd is not None or options.group_specific:
+            what = "group_specific=True" if options.group_specific else "solver='sgd'"
+            raise ValueError(f"{what} needs all rows in memory: this table stays where it is. Use fit.")
+        with few_threads(None):
+            problem, parts = build_table_problem(source, columns, options, response, owner)
+            try:
+                result = train_problem(problem, problem.rows)
+            finally:
+                parts.close()
+        result.attributes["path_"] = result.deferred.pop("path_")()
+        cells = problem.coarse_loss.cells
+        members = problem.rows.groups.select(cells.first).rows
+        result.attributes["group_sizes_"] = np.array([int(cells.counts[rows].sum()) for rows in members])
+    return columns.features, result
+
+
+@contextmanager
+def _opened(table: Any) -> Iterator[Any]:
+    """Open a table: as an Arrow table where it is in memory, as raw parts where it is not."""
+    paths = [table] if isinstance(table, (str, os.PathLike)) else table
+    if isinstance(paths, (list, tuple)) and paths and all(isinstance(path, (str, os.PathLike)) for path in paths):
+        with open_files(paths) as files:
+            yield FileParts(files)
+        return
+    try:
+        frame = nw.from_native(table)
+    except TypeError:
+        raise TypeError(
+            "table must be a path, a list of paths, or a table of pandas, polars, pyarrow, DuckDB, Dask or PySpark; "
+            f"got a {type(table).__name__}."
+        ) from None
+    if isinstance(frame, nw.DataFrame):
+        yield frame.to_arrow()
+    elif frame.implementation.is_duckdb():
+        yield FileParts(_Relation(table))
+    elif frame.implementation.is_dask():
+        from fairtransport.linear._dask_partitions import DaskParts  # noqa: PLC0415 - loads Dask
+
+        yield DaskParts(table)
+    elif frame.implementation.is_pyspark():
+        from fairtransport.linear._spark_partitions import SparkParts  # noqa: PLC0415 - loads PySpark
+
+        yield SparkParts(table)
+    else:
+        raise TypeError(f"A lazy table of {frame.implementation} cannot be trained on: write it to Parquet files.")
+
+
+class _Relation:
+    """A relation of DuckDB, read as files are."""
+
+    def __init__(self, relation: Any) -> None:
+        self._relation, self.names = relation, relation.columns
+
+    def scan(self, names: Sequence[str]) -> Iterator[tuple[Any, None]]:
+        """Yield batches of some columns."""
+        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        for batch in self._relation.project(quoted).to_arrow_reader(1 << 17):
+            yield batch, None
+
+
+def _columns_of(
+    names: tuple[str, ...], label: str, roles: dict[str, Any], weight: str | None, *, classifies: bool
+) -> TableColumns:
+    """Return the columns by their roles; by default features are all that have no other role than that of a stratum."""
+    sensitive, strata, chosen = (
+        () if value is None else (value,) if isinstance(value, str) else tuple(value) for value in roles.values()
+    )
+    others = {label, *sensitive, *(() if weight is None else (weight,))}
+    if roles["features"] is None:
+        chosen = tuple(name for name in names if name not in others)
+    absent = [name for name in dict.fromkeys((*others, *strata, *chosen)) if name not in names]
+    if absent:
+        raise ValueError(f"The table has no {say_columns(absent)}.")
+    if not sensitive or not chosen:
+        raise ValueError(f"{'features' if sensitive else 'sensitive_features'} must name at least one column.")
+    if label in {*sensitive, *strata, *chosen, weight}:
+        raise ValueError(f"Column {label!r} is the label and cannot have another role.")
+    return TableColumns(chosen, label, sensitive, strata, weight, classifies)
+
+
+def _read_small(source: RawParts, columns: TableColumns) -> Any:
+    """Return the rows as an Arrow table, or None where they are many, or stay on workers."""
+    if not isinstance(source, FileParts):
+        return None
+    batches, n_numbers = [], 0
+    for batch in source.batches(columns.names):
+        batches.append(batch)
+        n_numbers += batch.num_rows * len(columns.names)
+        if n_numbers > MOST_IN_MEMORY:
+            return None
+    if not n_numbers:
+        raise ValueError("The table has no rows.")
+    return load_extra("pyarrow").Table.from_batches(batches)
+
+
+def _train_in_memory(
+    rows: Any, columns: TableColumns, options: TrainingOptions, response: type[Response], owner: str
+) -> FitResult:
+    """Train as ``fit`` does."""
+    check_columns(summarise(rows, columns), columns)
+    X = np.column_stack([to_floats(rows.column(name)) for name in columns.features])
+    label = rows.column(columns.label)
+    y = to_floats(label) if not columns.classifies else np.array(label.to_pylist())
+    data = validate_training_data(
+        X,
+        response.read(y, owner),
+        response=response,
+        owner=owner,
+        options=options,
+        feature_names=np.array(columns.features, dtype=object),
+        sensitive_features={name: rows.column(name) for name in columns.sensitive},
+        strata={name: rows.column(name) for name in columns.strata} or None,
+        sample_weight=None if columns.weight is None else to_floats(rows.column(columns.weight)),
+    )
+    with few_threads(X):
+        return train_lbfgs(data, options) if options.sgd is None else train_sgd(data, options, options.sgd)

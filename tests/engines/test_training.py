@@ -1,0 +1,104 @@
+"""Training on real clusters: the model of rows in memory, whatever the partitions; a worker may die."""
+
+import os
+
+import dask.dataframe as dd
+import numpy as np
+import pytest
+from tests.linear.test_fit_table import COLUMNS, FEATURES, in_memory, rows
+
+import fairtransport as ft
+
+pytestmark = [
+    pytest.mark.engines,
+    pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning"),
+    pytest.mark.filterwarnings("ignore:The inplace keyword:pandas.errors.Pandas4Warning"),
+]
+OPTIONS = {"parity_weight": 0.5, "tol": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def table():
+    return rows()
+
+
+@pytest.fixture(scope="module")
+def expected(table):
+    return in_memory(ft.TransportClassifier(**OPTIONS), table).predict_proba(table[FEATURES])[:, 1]
+
+
+def weights(model):
+    return np.append(model.coef_, model.intercept_)
+
+
+@pytest.mark.usefixtures("dask_client")
+def test_dask_gives_the_scores_of_rows_in_memory_on_any_number_of_partitions(table, expected):
+    models = [
+        ft.TransportClassifier(**OPTIONS).fit_table(dd.from_pandas(table, npartitions=n), **COLUMNS) for n in (1, 3, 10)
+    ]
+    assert np.abs(models[0].predict_proba(table[FEATURES])[:, 1] - expected).max() < 1e-3
+    for other in models[1:]:
+        scores = [one.predict_proba(table[FEATURES]) for one in (models[0], other)]
+        assert scores[1] == pytest.approx(scores[0], abs=1e-9)
+
+
+def test_a_dead_dask_worker_does_not_change_the_model(table, dask_client, tmp_path):
+    """The worker of the first part is killed when this part is summed up for the tenth time."""
+    for number, part in enumerate(np.array_split(np.arange(len(table)), 4)):
+        table.iloc[part].to_parquet(tmp_path / f"{number}.parquet")
+    before = ft.TransportClassifier(**OPTIONS).fit_table(dd.read_parquet(tmp_path), **COLUMNS)
+    passes, submit = [], dask_client.submit
+
+    def submit_and_kill(work, *args, **kwargs):
+        passes.append(work)
+        if len(passes) == 60:
+            worker = next(iter(dask_client.has_what()))
+            dask_client.run(lambda: os._exit(1), workers=[worker], wait=False, on_error="ignore")
+        return submit(work, *args, **kwargs)
+
+    dask_client.submit = submit_and_kill
+    try:
+        after = ft.TransportClassifier(**OPTIONS).fit_table(dd.read_parquet(tmp_path), **COLUMNS)
+    finally:
+        del dask_client.submit
+    assert len(passes) > 60
+    assert weights(after) == pytest.approx(weights(before), abs=1e-9)
+
+
+@pytest.mark.usefixtures("dask_client")
+def test_bad_partitions_are_named(table):
+    """A column that is empty in one partition, of another type in another one, or without a label."""
+    last = table.index >= 9_000
+    bad = dd.from_pandas(table.assign(y=table["y"].where(~last)), npartitions=4)
+    with pytest.raises(ValueError, match=r"'y' \(label\) is missing in 3,000 of 12,000"):
+        ft.TransportClassifier(**OPTIONS).fit_table(bad, **COLUMNS)
+    parts = [dd.from_pandas(part, npartitions=1) for part in (table[~last], table[last].assign(g="z"), table[:0])]
+    model = ft.TransportClassifier(**OPTIONS).fit_table(dd.concat(parts), **COLUMNS)
+    assert model.group_sizes_.tolist()[-1] == 3_000
+
+
+def test_dask_without_a_cluster_says_so(table):
+    if os.environ.get("DASK_SCHEDULER_ADDRESS"):
+        pytest.skip("there is a cluster")
+    from distributed.client import _global_clients  # noqa: PLC0415
+
+    if _global_clients:
+        pytest.skip("another test has started a cluster")
+    with pytest.raises(ValueError, match=r"make a distributed\.Client first"):
+        ft.TransportClassifier().fit_table(dd.from_pandas(table, npartitions=2), **COLUMNS)
+
+
+def test_spark_gives_the_scores_of_rows_in_memory(spark, table, expected, tmp_path):
+    for number, part in enumerate(np.array_split(np.arange(len(table)), 3)):
+        table.iloc[part].to_parquet(tmp_path / f"{number}.parquet")
+    frame = spark.read.parquet(str(tmp_path))
+    model = ft.TransportClassifier(**OPTIONS).fit_table(frame, **COLUMNS)
+    assert np.abs(model.predict_proba(table[FEATURES])[:, 1] - expected).max() < 1e-3
+    fewer = ft.TransportClassifier(**OPTIONS).fit_table(frame.coalesce(1), **COLUMNS)
+    assert fewer.predict_proba(table[FEATURES]) == pytest.approx(model.predict_proba(table[FEATURES]), abs=1e-9)
+
+
+def test_spark_names_the_column_without_labels(spark, table):
+    bad = spark.createDataFrame(table.assign(y=table["y"].astype(object).where(table.index > 2)))
+    with pytest.raises(ValueError, match=r"'y' \(label\) is missing in 3 of 12,000"):
+        ft.TransportClassifier(**OPTIONS).fit_table(bad, **COLUMNS)

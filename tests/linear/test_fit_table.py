@@ -1,0 +1,281 @@
+"""Training on files and tables by the names of columns: the model of rows in memory, however the rows are divided."""
+
+import tempfile
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import fairtransport as ft
+from fairtransport.linear import _table_problem, _table_reading, _table_training
+
+FEATURES = [f"x{j}" for j in range(5)]
+COLUMNS = {"label": "y", "sensitive_features": "g", "features": FEATURES}
+pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
+
+
+def rows(n=12_000, seed=0):
+    """Five features: of group b one is higher, one is a year, one is mostly zero; two strata, weights, a real label."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["a", "b", "c"], n, p=[0.5, 0.35, 0.15])
+    X = rng.normal(size=(n, 5))
+    X[:, 0] += (group == "b") + 0.5 * (group == "c")
+    X[:, 1] = np.round(2020 + 3 * X[:, 1], 1)
+    X[:, 2] = X[:, 2] > 1.5
+    eta = X[:, 0] + 0.3 * (X[:, 1] - 2020) + X[:, 2] - 0.5
+    table = pd.DataFrame(X, columns=FEATURES).assign(g=group, y=(eta + rng.logistic(size=n) > 0).astype(int))
+    return table.assign(
+        r=eta + rng.normal(size=n), s=rng.choice(["u", "v"], n), w=rng.random(n) + 0.5, k=rng.integers(1, 4, n)
+    )
+
+
+@pytest.fixture(scope="module")
+def table():
+    return rows()
+
+
+@pytest.fixture
+def on_disk(monkeypatch):
+    """Make every table too large for memory."""
+    monkeypatch.setattr(_table_training, "MOST_IN_MEMORY", 0)
+
+
+def write(table, folder, n_files=1):
+    for number, part in enumerate(np.array_split(np.arange(len(table)), n_files)):
+        table.iloc[part].to_parquet(folder / f"{number:03}.parquet", row_group_size=1777)
+    return str(folder / "*.parquet")
+
+
+def in_memory(model, table, *, label="y", strata=None, weight=None, **_):
+    return model.fit(
+        table[FEATURES],
+        table[label],
+        sensitive_features=table[["g"]],
+        strata=None if strata is None else table[[strata]],
+        sample_weight=None if weight is None else table[weight],
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "limit"),
+    [
+        ({}, {}, 1e-3),
+        ({"distance": "discrete"}, {}, 1e-3),
+        ({"criterion": "equalized_odds"}, {}, 1e-3),
+        ({"criterion": "equal_opportunity"}, {}, 1e-3),
+        ({"target": "barycenter_w2"}, {}, 1e-3),
+        ({"scale": "score"}, {}, 1e-3),
+        ({}, {"weight": "w"}, 1e-3),
+        ({}, {"weight": "k"}, 1e-3),
+        # What chance adds to a sum over strata is drawn, of people here and of rows there.
+        ({}, {"strata": "s"}, 1e-2),
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("on_disk")
+def test_scores_are_those_of_rows_in_memory(table, tmp_path, options, columns, limit):
+    """At a minimum: with the default tolerance both stop before it, at slightly different places."""
+    model = ft.TransportClassifier(parity_weight=0.5, tol=1e-6, **options)
+    whole = in_memory(ft.TransportClassifier(**model.get_params()), table, **columns)
+    model.fit_table(write(table, tmp_path), **COLUMNS, **columns)
+    scores, expected = (one.predict_proba(table[FEATURES])[:, 1] for one in (model, whole))
+    assert np.abs(scores - expected).max() < limit
+    assert np.abs(expected - whole.initial_estimator_.predict_proba(table[FEATURES])[:, 1]).max() > 0.05
+    assert model.initial_estimator_.coef_ == pytest.approx(whole.initial_estimator_.coef_, abs=1e-4)
+    for name, (before, after) in whole.before_after_.items():
+        assert model.before_after_[name] == pytest.approx((before, after), abs=2e-3)
+    assert model.group_sizes_.tolist() == whole.group_sizes_.tolist()
+    assert {*vars(whole)} - {*vars(model)} <= {"_deferred", "adjusting_"}
+
+
+@pytest.mark.usefixtures("on_disk")
+@pytest.mark.parametrize(("criterion", "limit"), [("demographic_parity", 2e-3), ("equalized_odds", 1e-2)])
+def test_a_regressor_too(table, tmp_path, criterion, limit):
+    """In units of scores, six standard deviations of y; ranges of y are strata."""
+    options = {"parity_weight": 0.5, "tol": 1e-5, "criterion": criterion}
+    table = table[:6000]
+    whole = in_memory(ft.TransportRegressor(**options), table, label="r")
+    model = ft.TransportRegressor(**options).fit_table(write(table, tmp_path), **{**COLUMNS, "label": "r"})
+    change = np.abs(model.predict(table[FEATURES]) - whole.predict(table[FEATURES])) / (6 * table["r"].std(ddof=0))
+    assert change.max() < limit
+    assert model.before_after_["r2"] == pytest.approx(whole.before_after_["r2"], abs=5e-3)
+    assert (model.strata_ is None) == (whole.strata_ is None)
+
+
+def test_the_difference_falls_with_the_number_of_bins(table, tmp_path, on_disk, monkeypatch):
+    """A score is moved by less than the width of a bin."""
+    options = {"parity_weight": 1.0, "tol": 1e-7}
+    expected = in_memory(ft.TransportClassifier(**options), table).predict_proba(table[FEATURES])[:, 1]
+    path, found = write(table, tmp_path), []
+    for n_bins in (32, 128, 8192):
+        monkeypatch.setattr(_table_problem, "N_BINS", n_bins)
+        model = ft.TransportClassifier(**options).fit_table(path, **COLUMNS)
+        found.append(np.abs(model.predict_proba(table[FEATURES])[:, 1] - expected).max())
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 3 * found[-1]
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_the_automatic_weight_is_chosen_and_checked_as_in_memory(table, tmp_path):
+    whole = in_memory(ft.TransportClassifier(), table)
+    model = ft.TransportClassifier().fit_table(write(table, tmp_path), **COLUMNS)
+    assert model.parity_weight_ == pytest.approx(whole.parity_weight_, rel=0.5)
+    assert model.before_after_["rank_disparity"] == pytest.approx(whole.before_after_["rank_disparity"], abs=0.01)
+    assert set(model.path_) == set(whole.path_)
+    ft.save(model, tmp_path / "model.ft")
+    again = ft.load(tmp_path / "model.ft")
+    assert np.array_equal(again.predict_proba(table[FEATURES]), model.predict_proba(table[FEATURES]))
+    assert again.at(max_rank_disparity=0.1).parity_weight_ <= model.parity_weight_
+    model.partial_fit(table[FEATURES][:500], table["y"][:500], sensitive_features=table[["g"]][:500])
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_any_number_of_files_gives_the_same_model(table, tmp_path):
+    """Rows are cached in blocks of a fixed size, so that sums do not depend on the batches they came in."""
+    models = []
+    for n_files in (1, 3, 20):
+        folder = tmp_path / str(n_files)
+        folder.mkdir()
+        model = ft.TransportClassifier().fit_table(write(table, folder, n_files), **COLUMNS, strata="s", weight="w")
+        models.append(np.append(model.coef_, model.intercept_))
+    assert models[1] == pytest.approx(models[0], abs=1e-9)
+    assert models[2] == pytest.approx(models[0], abs=1e-9)
+
+
+def test_small_files_and_tables_are_trained_on_in_memory(table, tmp_path):
+    whole = in_memory(ft.TransportClassifier(), table)
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    for given in (write(table, tmp_path), tmp_path / "rows.csv", table):
+        model = ft.TransportClassifier().fit_table(given, **COLUMNS)
+        assert model.coef_ == pytest.approx(whole.coef_, abs=1e-8)
+        assert model.feature_names_in_.tolist() == FEATURES
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_csv_and_duckdb_give_the_model_of_parquet(table, tmp_path):
+    model = ft.TransportClassifier(parity_weight=0.1).fit_table(write(table, tmp_path), **COLUMNS)
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    relation = duckdb.connect().read_parquet(str(tmp_path / "000.parquet"))
+    for given in (tmp_path / "rows.csv", relation):
+        other = ft.TransportClassifier(parity_weight=0.1).fit_table(given, **COLUMNS)
+        assert other.coef_ == pytest.approx(model.coef_, abs=1e-9)
+
+
+def test_features_are_all_other_columns_by_default(table):
+    model = ft.TransportClassifier(parity_weight=0.1).fit_table(
+        table[[*FEATURES, "g", "y", "w"]], label="y", sensitive_features=["g"], weight="w"
+    )
+    assert model.feature_names_in_.tolist() == FEATURES
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_a_fitted_model_is_the_initial_model(table, tmp_path):
+    given = LogisticRegression(C=0.3, max_iter=10_000).fit(table[FEATURES], table["y"])
+    options = {"parity_weight": 0.5, "tol": 1e-6}
+    whole = in_memory(ft.TransportClassifier(given, **options), table)
+    model = ft.TransportClassifier(given, **options).fit_table(write(table, tmp_path), **COLUMNS)
+    scores, expected = (one.predict_proba(table[FEATURES])[:, 1] for one in (model, whole))
+    assert np.abs(scores - expected).max() < 1e-3
+    with pytest.raises(ValueError, match="None or a fitted linear model"):
+        ft.TransportClassifier(LogisticRegression()).fit_table(str(tmp_path / "*.parquet"), **COLUMNS)
+
+
+def test_quantiles_are_exact(table):
+    class Halves:
+        def summaries(self, work, names):
+            import pyarrow as pa  # noqa: PLC0415
+
+            return [work(pa.Table.from_pandas(part[list(names)])) for part in (table[:5000], table[5000:])]
+
+    levels = np.array([0.001, 0.25, 0.5, 0.9])
+    found = _table_reading.column_quantiles(Halves(), {"r": levels, "x1": levels})
+    for name in ("r", "x1"):
+        assert found[name] == pytest.approx(np.quantile(table[name], levels, method="lower"), rel=1e-9)
+
+
+# Bad input: names of columns and counts, never values; no file is left behind.
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.assign(y=t["y"].where(t.index != 9_000)), "'y' .label. is missing in 1 of 12,000 rows"),
+        (lambda t: t.assign(x0=t["x0"].where(t.index > 3)), "'x0' .features. is missing in 4 of 12,000"),
+        (lambda t: t.assign(x0=t["x0"].where(t.index > 3, np.inf)), "'x0' .features. is infinite in 4"),
+        (lambda t: t.assign(g=t["g"].where(t.index > 5)), "missing values in 6 rows of column 'g'"),
+        (lambda t: t.assign(y=t["y"] + (t.index == 7)), "exactly two classes"),
+        (lambda t: t.assign(w=-t["w"]), "'w' .weight. must be zero or more"),
+        (lambda t: t.assign(x0="n"), "'x0'.*text where numbers are needed"),
+        (lambda t: t.assign(g=np.arange(len(t))), "12000 groups"),
+        (lambda t: t.assign(g="a"), "1 group"),
+        (lambda t: t[:900], "fewer than 200 for each of 5 features"),
+        (lambda t: t[:0], "no rows"),
+        (lambda t: t.drop(columns="x3"), "no column 'x3'"),
+    ],
+)
+@pytest.mark.usefixtures("on_disk")
+def test_bad_columns_are_named(table, tmp_path, monkeypatch, change, message):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    path = write(change(table), tmp_path, 2)
+    with pytest.raises((ValueError, TypeError), match=message):
+        ft.TransportClassifier().fit_table(path, **COLUMNS, weight="w")
+    assert not [*(tmp_path / "temporary").glob("fairtransport-*")]
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_files_with_other_types_or_columns_are_refused(table, tmp_path):
+    write(table, tmp_path, 2)
+    table[:3000].assign(x1="2020").to_parquet(tmp_path / "100.parquet")
+    with pytest.raises(ValueError, match=r"'x1' contains numbers in .* and text in"):
+        ft.TransportClassifier().fit_table(str(tmp_path / "*.parquet"), **COLUMNS)
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_a_group_of_one_file_and_an_empty_file_are_no_problem(table, tmp_path):
+    ordered = table.sort_values("g", ignore_index=True)
+    path = write(ordered, tmp_path, 3)
+    ordered[:0].to_parquet(tmp_path / "001b.parquet")
+    model = ft.TransportClassifier(parity_weight=0.3, tol=1e-6).fit_table(path, **COLUMNS)
+    whole = in_memory(ft.TransportClassifier(parity_weight=0.3, tol=1e-6), table)
+    assert model.coef_ == pytest.approx(whole.coef_, abs=5e-3)
+
+
+def test_a_table_that_changes_between_readings_is_refused(table, tmp_path, on_disk, monkeypatch):
+    path, encode = write(table, tmp_path), _table_reading.RowEncoder.__call__
+
+    def other(self, batch, first):
+        self.numbers.pop(next(iter(self.numbers)))
+        return encode(self, batch, first)
+
+    monkeypatch.setattr(_table_reading.RowEncoder, "__call__", other)
+    with pytest.raises(ValueError, match="it has changed meanwhile"):
+        ft.TransportClassifier().fit_table(path, **COLUMNS)
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_what_needs_rows_in_memory_says_so(table, tmp_path):
+    path = write(table, tmp_path)
+    for options in ({"group_specific": True}, {"solver": "sgd"}):
+        with pytest.raises(ValueError, match="needs all rows in memory"):
+            ft.TransportClassifier(**options).fit_table(path, **COLUMNS)
+    with pytest.raises(TypeError, match="table must be a path"):
+        ft.TransportClassifier().fit_table(3, **COLUMNS)
+    with pytest.raises(ValueError, match="is the label and cannot have another role"):
+        ft.TransportClassifier().fit_table(path, **{**COLUMNS, "features": ["x0", "y"]})
+
+
+def test_an_interrupted_training_leaves_no_file(table, tmp_path, on_disk, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+
+    def interrupt(*_):
+        assert [*(tmp_path / "temporary").glob("fairtransport-*/rows")]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_table_training, "train_problem", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        ft.TransportClassifier().fit_table(write(table, tmp_path), **COLUMNS)
+    assert not [*(tmp_path / "temporary").glob("fairtransport-*")]
