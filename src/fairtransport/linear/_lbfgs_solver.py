@@ -313,8 +313,8 @@ class LbfgsSolver:
 
     @property
     def is_curved(self) -> bool:
-        """Whether there are so many columns that the penalty's curvature slows the solver down."""
-        return self.problem.n_columns >= MIN_CURVED
+        """Whether there are so many columns, of rows in memory, that the penalty's curvature slows the solver down."""
+        return self.problem.n_columns >= MIN_CURVED and bool(self.problem.parts)
 
     def equal_means(self, parameters: Floats) -> Floats | None:
         """Return the nearest shared weights, in the metric of the loss, that give each pair of cells equal means."""
