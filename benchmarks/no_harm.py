@@ -208,7 +208,7 @@ def summarize(report, done):
         runs.setdefault(case, []).append(one)
         by_method.setdefault(case.partition(": ")[2], []).append(one)
     n_splits = sorted({len(own) for own in runs.values()})
-    splits = "splits of each" if n_splits[0] == n_splits[-1] else f"or {n_splits[-1]} splits of each (interrupted)"
+    splits = "splits of each" if n_splits[0] == n_splits[-1] else f"to {n_splits[-1]} splits of each (interrupted)"
     n_tables = len({case.partition(": ")[0] for case in runs})
     text, bars = totals(f"All, {n_tables} tables, {n_splits[0]} {splits}", list(done.values()))
     report.notes = [f"{text}: {', '.join(map(met, bars))}", *(totals(*own)[0] for own in by_method.items())]
