@@ -40,7 +40,9 @@ def admitted(bench, chromium):
     workbench, url = bench
     if not hasattr(workbench, "state"):
         context = chromium.new_context()
-        context.new_page().goto(f"{url}?token={TOKEN}", wait_until="networkidle")
+        page = context.new_page()
+        page.goto(f"{url}p/none/data?token={TOKEN}")
+        page.wait_for_url(url)  # by way of the project that does not exist
         workbench.state = context.storage_state()
         context.close()
     return {"storage_state": workbench.state}

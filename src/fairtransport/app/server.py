@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hmac
+import html
 import json
 import re
 import secrets
@@ -84,7 +85,8 @@ class Gate:
         if self._token and hmac.compare_digest(token.encode(), self._token.encode()):
             self._token = ""  # it works once
             # Not a redirect: the first request after one from another site would have no strict cookie.
-            answer = HTMLResponse('<meta http-equiv="refresh" content="0;url=/">')
+            path = html.escape("/" + request.url.path.lstrip("/"))
+            answer = HTMLResponse(f'<meta http-equiv="refresh" content="0;url={path}">')
             answer.set_cookie(self._name, self._cookie, httponly=True, samesite="strict")
             return answer
         known = hmac.compare_digest(request.cookies.get(self._name, "").encode(), self._cookie.encode())
@@ -363,9 +365,11 @@ def serve_app(
         port, token = listener.getsockname()[1], secrets.token_urlsafe(24)
         workbench = Workbench(home, port, token)
         try:
+            start = ""
             if file is not None:
-                workbench.projects.create(Path(file).name, {"path": str(Path(file).resolve())})
-            url = f"http://127.0.0.1:{port}/?token={token}"
+                name = workbench.projects.create(Path(file).name, {"path": str(Path(file).resolve())})
+                start = f"p/{name}/data"
+            url = f"http://127.0.0.1:{port}/{start}?token={token}"
             on_start(url)
             if open_browser:
                 webbrowser.open(url)
