@@ -67,14 +67,18 @@ def test_other_criteria_and_strata(run, here, method, options, name, title):
     assert ("Needed to score, too, for the stratum of a row: job." in shown.stdout) == bool(needed)
 
 
-@pytest.mark.parametrize("aware", [True, False])
-def test_the_best_method_at_a_limit_is_chosen(run, here, aware):
-    options = ("--aware" if aware else "--blind", "--base", "linear", "--max-disparity", "0.05")
+@pytest.mark.parametrize(
+    ("aware", "base"), [(True, "linear"), (False, "linear"), pytest.param(True, "trees", marks=pytest.mark.trust)]
+)
+def test_the_best_method_at_a_limit_is_chosen(run, here, aware, base):
+    limit = "0.08" if base == "trees" else "0.05"
+    options = ("--aware" if aware else "--blind", "--base", base, "--max-disparity", limit)
     summary = summary_of(call(run, *options, "--json", method="auto"))
-    assert summary["method"] in {"cot", "dpp" if aware else "blind-repair"}
+    trained = "trees" if base == "trees" else "cot"
+    assert summary["method"] in {trained, "dpp" if aware else "blind-repair"}
     assert summary["method"] in summary["held_out"]["figures"]
     model = ft.load("model.ft")
-    names = ["cot", f"{'dpp' if aware else 'blind-repair'} (linear)"]
+    names = [trained, f"{'dpp' if aware else 'blind-repair'} ({base})"]
     assert list(model.candidates) == summary["tried"] == names
     assert type(model.estimator_) is type(model.candidates[model.chosen_])
     assert summary["chosen"] == model.chosen_

@@ -35,8 +35,8 @@ METHODS = {
     "dpp": "a model with quantile post-processing of its scores (needs the group to score)",
     "blind-repair": "a model whose scores are repaired by a second model, of the groups (not needed to score)",
     "lr": "a linear model without parity: logistic or linear regression",
-    "auto": "the best of cot and of repaired linear models and trees (dpp with --aware, blind-repair without) at "
-    "--max-disparity, by cross-validation",
+    "auto": "the best of cot and of repaired linear models and trees (dpp with --aware, blind-repair without) or, with "
+    "--base trees, of trees and repaired trees, at --max-disparity, by cross-validation",
 }
 #: The model that a method repairs by default.
 _USUAL_BASE = {"dpp": "linear", "blind-repair": "trees"}
@@ -47,7 +47,7 @@ _USUAL_BASE = {"dpp": "linear", "blind-repair": "trees"}
     base=shared.choice(
         "linear|trees",
         "The model that is repaired: linear (default of dpp), or trees, gradient boosting (default of blind-repair); "
-        "auto tries both.",
+        "auto tries both, or one kind of model where it is given.",
     ),
     criterion=shared.choice(
         "CRITERION",
@@ -167,8 +167,8 @@ def make_estimator(options: MethodOptions, groups: GroupPolicy, *, task: str, ve
 
 def _candidates(options: MethodOptions) -> dict[str, MethodOptions]:
     """Return the options of the methods that ``auto`` compares, by name."""
-    repair = "dpp" if options.aware else "blind-repair"
-    return {"cot": replace(options, method="cot", base=None)} | {
+    repair, trained = "dpp" if options.aware else "blind-repair", "trees" if options.base == "trees" else "cot"
+    return {trained: replace(options, method=trained, base=None)} | {
         f"{repair} ({base})": replace(options, method=repair, base=base)
         for base in ([options.base] if options.base else ["linear", "trees"])
     }

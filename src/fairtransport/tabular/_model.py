@@ -297,8 +297,11 @@ class TableModel(BaseEstimator):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FairnessWarning)  # of models that are tried, not of the chosen one
                 for name, one in self.candidates.items():
-                    # The limit determines the weight of a method that would choose it itself, the amount of others.
-                    weighs = getattr(one, "parity_weight", None) == "auto" or not hasattr(one, "amount")
+                    # The limit determines the weight of a method that would choose it itself, the amount of others,
+                    # and of boosters among several: these are trained once a fold then.
+                    is_quick = hasattr(one, "fit_path") or len(self.candidates) == 1
+                    weighs = is_quick and getattr(one, "parity_weight", None) == "auto"
+                    weighs = weighs or not hasattr(one, "amount")
                     path: Any = {"parity_weights": _PARITY_WEIGHTS} if weighs else {"amounts": _AMOUNTS}
                     curves[name] = frontier(one, X, labels, sensitive_features=sensitive, **options, **path)
             found = Frontiers(curves)
