@@ -36,7 +36,7 @@ SCALES = ("standardized", "score")
 #: a Huber width mean the same on both scales.
 UNIT_DEVIATION = 0.25
 
-_FEW_PAIRS = 3  # of few scores, for which nothing is compiled
+_FEW_CELLS = 3  # of few scores, for which nothing is compiled
 
 _NO_WEIGHTS = np.zeros(0)
 _CURVATURE_ROWS, _CURVATURE_SLICES = 2_000, 32  # of each sample, for a preconditioner
@@ -92,6 +92,7 @@ class TransportPenalty(ABC):
         s = check_vector(scores, name="scores")
         if s.size != comparisons.n_rows:
             raise ValueError(f"There are {s.size} scores for comparisons of {comparisons.n_rows} rows.")
+        self._few = s.size <= FEW_SCORES and len(comparisons.cells) <= _FEW_CELLS
         values, targets = self._rescaled(s, comparisons)
         active, weights = comparisons.active, comparisons.row_weights
         orders = [rows[ascending_order(values[rows])] if rows.size else rows for rows in comparisons.cells]
@@ -105,16 +106,15 @@ class TransportPenalty(ABC):
             table = np.zeros((len(orders), self.n_slices))
             for order, row in zip(orders, table, strict=True):
                 if order.size:
-                    _write_means(values, order, weights, row)
+                    self._write_means(values, order, weights, row)
             points = [*table, *(slice_means(t, np.ones(t.size), self.n_slices) for t in targets)]
-            self._few = s.size <= FEW_SCORES
             terms = self._compare_slices(np.array(points), *chosen)
         gradient = np.zeros(s.size)
         for order, slopes in zip(orders, terms.slopes, strict=False):
             if self.n_slices is None:
                 gradient[order] += slopes * _shares(order, weights)
             elif order.size:
-                _add_slopes(slopes, order, weights, gradient)
+                self._add_slopes(slopes, order, weights, gradient)
         fixed = [slopes / slopes.size for slopes in terms.slopes[len(orders) :]]  # targets have equal masses
         if self.scale == "standardized":
             total = gradient.sum() + sum(float(g.sum()) for g in fixed)
@@ -124,6 +124,18 @@ class TransportPenalty(ABC):
         distances = np.zeros(len(comparisons.pairs))
         distances[active] = terms.distances
         return PenaltyTerms(terms.value, gradient, distances)
+
+    def _write_means(self, values: Floats, order: Ints, weights: Floats | None, means: Floats) -> None:
+        if self._few:
+            means[:] = slice_means(values[order], _shares(order, weights), means.size)
+        else:
+            write_slice_means(values, order, _NO_WEIGHTS if weights is None else weights, means)
+
+    def _add_slopes(self, slopes: Floats, order: Ints, weights: Floats | None, gradient: Floats) -> None:
+        if self._few:
+            gradient[order] += row_slopes(slopes, _shares(order, weights))
+        else:
+            add_row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
 
     def slice_terms(self, table: Floats, masses: Floats, comparisons: Comparisons) -> SampleTerms:
         """Compare samples represented by slice means, of shape (n_cells, n_slices), and total masses."""
@@ -204,20 +216,6 @@ def _shares(order: Ints, weights: Floats | None) -> Floats:
     if weights is None:
         return np.full(order.size, 1.0 / order.size)
     return np.asarray(weights[order] / weights[order].sum())
-
-
-def _write_means(values: Floats, order: Ints, weights: Floats | None, means: Floats) -> None:
-    if values.size <= FEW_SCORES:
-        means[:] = slice_means(values[order], _shares(order, weights), means.size)
-    else:
-        write_slice_means(values, order, _NO_WEIGHTS if weights is None else weights, means)
-
-
-def _add_slopes(slopes: Floats, order: Ints, weights: Floats | None, gradient: Floats) -> None:
-    if gradient.size <= FEW_SCORES:
-        gradient[order] += row_slopes(slopes, _shares(order, weights))
-    else:
-        add_row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
 
 
 # The continuous penalty: regularized transport by its dual, with potentials in Fourier features.
@@ -301,7 +299,7 @@ class ContinuousPenalty(TransportPenalty):
         samples = Samples(table, masses, psi, rise)
         newton = Newton(self.problem.strength, self.problem.regularizer.code, tie, self.ridge, _TOLERANCE, _MAX_ITER)
         first, second = np.ascontiguousarray(pairs.T)
-        solve = newton_pairs_plainly if self._few and len(pairs) <= _FEW_PAIRS else newton_pairs
+        solve = newton_pairs_plainly if self._few else newton_pairs
         solve(samples, Pairs(first, second, weights), newton, self.coefficients, distances, slopes)
         if self.debiased:
             index = np.arange(len(table))

@@ -17,9 +17,11 @@ from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.penalty import ChanceTerm, TransportPenalty
 from fairtransport.linear._constants import (
     CORRECTIONS,
+    CURVED_ROWS,
     HESSIAN_ROWS,
     LEAST_CURVATURE,
     LINE_SEARCHES,
+    MAX_CURVED,
     MAX_WHITENED,
     MIN_CURVED,
     MOST_PRIOR_ROWS,
@@ -313,8 +315,9 @@ class LbfgsSolver:
 
     @property
     def is_curved(self) -> bool:
-        """Whether there are so many columns, of rows in memory, that the penalty's curvature slows the solver down."""
-        return self.problem.n_columns >= MIN_CURVED and bool(self.problem.parts)
+        """Whether there are so many columns and rows that the penalty's curvature is worth computing."""
+        size = int(np.prod(self.problem.shape))
+        return self.problem.n_columns >= MIN_CURVED and size <= MAX_CURVED and len(self.problem.outcomes) >= CURVED_ROWS
 
     def equal_means(self, parameters: Floats) -> Floats | None:
         """Return the nearest shared weights, in the metric of the loss, that give each pair of cells equal means."""
@@ -337,7 +340,7 @@ class LbfgsSolver:
         """Return the product with R = R', where R R is about the inverse curvature in whitened coordinates."""
         problem, size = self.problem, int(np.prod(self.problem.shape))
         factor = weight * self.unit
-        if factor == 0.0 or not self.is_curved or not self.comparisons.active.size or size > MAX_WHITENED:
+        if factor == 0.0 or not self.is_curved or not self.comparisons.active.size:
             return lambda coordinates: coordinates
         scores = problem.scores(parameters)
         slopes = np.broadcast_to(problem.loss.score_slopes(scores), scores.shape)

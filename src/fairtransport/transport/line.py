@@ -33,7 +33,7 @@ from fairtransport.transport.kernels.line import (
 )
 
 #: Scores up to which NumPy is preferred to loops that would first have to be compiled, for seconds.
-FEW_SCORES = 2_000
+FEW_SCORES = 1_000
 
 
 def slice_means(values: Floats, mass: Floats, n_slices: int) -> Floats:
