@@ -279,3 +279,38 @@ def test_an_interrupted_training_leaves_no_file(table, tmp_path, on_disk, monkey
     with pytest.raises(KeyboardInterrupt):
         ft.TransportClassifier().fit_table(write(table, tmp_path), **COLUMNS)
     assert not [*(tmp_path / "temporary").glob("fairtransport-*")]
+
+
+def test_many_columns_are_trained_with_the_same_curvature_of_the_penalty(tmp_path, on_disk):
+    rng = np.random.default_rng(0)
+    n, names = 6_500, [f"x{j:02}" for j in range(32)]
+    group = rng.integers(3, size=n)
+    X = rng.normal(size=(n, 32)) + 0.6 * group[:, None] * rng.normal(size=32)
+    y = (X @ rng.normal(scale=0.25, size=32) + rng.logistic(size=n) > 0).astype(int)
+    wide = pd.DataFrame(X, columns=names).assign(y=y, g=np.array(["a", "b", "c"])[group])
+    path, options = write(wide, tmp_path, 2), {"parity_weight": 4.0, "tol": 1e-6}
+    expected = ft.TransportClassifier(**options).fit(wide[names], y, sensitive_features=wide[["g"]])
+    model = ft.TransportClassifier(**options).fit_table(path, label="y", sensitive_features="g", features=names)
+    assert np.abs(model.predict_proba(wide[names]) - expected.predict_proba(wide[names])).max() < 1e-3
+    assert model.n_iter_ < 2 * expected.n_iter_
+
+
+def test_derivatives_of_sums_of_slices_are_their_differences(tmp_path, table, on_disk, monkeypatch):
+    build, checked = _table_training.build_table_problem, []
+
+    def check(*parts):
+        problem, rows = build(*parts)
+        loss, start = problem.loss, problem.start
+        slices, n_cells = np.arange(len(loss.outcomes)), len(loss.cells.keys)
+        numbers, weights = slices // loss.cells.n_slices, np.full(slices.size, 1.0 / loss.cells.n_slices)
+        found = loss.score_sum_derivatives(start, slices, weights, numbers, n_cells)
+        for column in range(start.size):
+            step = 1e-3 * (np.arange(start.size) == column)
+            higher, lower = (loss.scores(start + sign * step).reshape(n_cells, -1).mean(axis=1) for sign in (1, -1))
+            np.testing.assert_allclose(found[:, 0, column], (higher - lower) / 2e-3, atol=1e-4)
+        checked.append(loss.feature_sums(problem.comparisons.penalised))
+        return problem, rows
+
+    monkeypatch.setattr(_table_training, "build_table_problem", check)
+    ft.TransportClassifier(parity_weight=0.1).fit_table(write(table, tmp_path, 2), **COLUMNS)
+    np.testing.assert_allclose(checked[0][:, -1], table.g.value_counts().sort_index(), rtol=1e-9)

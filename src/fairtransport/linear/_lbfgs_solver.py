@@ -165,6 +165,25 @@ class LinearProblem:
         projected = project.T @ moments @ project
         return np.asarray(np.diag(ridge) + 0.5 * rows * (projected + projected.T) + shift * moments)
 
+    def score_sum_derivatives(self, parameters: Floats, rows: Ints, weights: Floats, sums: Ints, n_sums: int) -> Floats:
+        """Return the derivatives of weighted sums of scores: of which sum each of some rows is part."""
+        slopes = weights * self.loss.score_slopes(self.scores(parameters)[rows])
+        ends = np.cumsum([part.shape[0] for part in self.parts])
+        derivatives, owners = np.zeros((n_sums, *self.shape)), np.searchsorted(ends, rows, side="right")
+        for model in np.unique(owners):
+            mine, part = np.flatnonzero(owners == model), self.parts[model]
+            matrix = sparse.csr_matrix((slopes[mine], (sums[mine], np.arange(mine.size))), (n_sums, mine.size))
+            product = matrix @ part[rows[mine] - (ends[model] - part.shape[0])]
+            derivatives[:, model, :-1] = product.toarray() if sparse.issparse(product) else product
+            derivatives[:, model, -1] = np.bincount(sums[mine], slopes[mine], n_sums)
+        return derivatives
+
+    def feature_sums(self, comparisons: Comparisons) -> Floats:
+        """Return the weighted sums of the features of each cell, and its weight; of shared weights."""
+        mass = np.ones(len(self.outcomes)) if comparisons.row_weights is None else comparisons.row_weights
+        part, cells = self.parts[0], comparisons.cells
+        return np.array([np.append(_times(part[c].T, mass[c], by_column=True), mass[c].sum()) for c in cells])
+
     @cached_property
     def has_equal_shares(self) -> bool:
         """True if all rows count the same."""
@@ -316,8 +335,9 @@ class LbfgsSolver:
     @property
     def is_curved(self) -> bool:
         """Whether there are so many columns and rows that the penalty's curvature is worth computing."""
-        size = int(np.prod(self.problem.shape))
-        return self.problem.n_columns >= MIN_CURVED and size <= MAX_CURVED and len(self.problem.outcomes) >= CURVED_ROWS
+        problem = self.problem
+        n_rows = problem.n_rows or len(problem.outcomes)
+        return problem.n_columns >= MIN_CURVED and int(np.prod(problem.shape)) <= MAX_CURVED and n_rows >= CURVED_ROWS
 
     def equal_means(self, parameters: Floats) -> Floats | None:
         """Return the nearest shared weights, in the metric of the loss, that give each pair of cells equal means."""
@@ -326,12 +346,8 @@ class LbfgsSolver:
         is_shared = len(parameters) == 1 and self.factors[0].ndim == 2
         if not (self.is_curved and is_shared) or pairs.max(initial=0) >= len(comparisons.cells):
             return None
-        mass = np.ones(len(problem.outcomes)) if comparisons.row_weights is None else comparisons.row_weights
-        sums = [
-            np.append(_times(problem.parts[0][rows].T, mass[rows], by_column=True), mass[rows].sum())
-            for rows in comparisons.cells
-        ]
-        means = np.array([one / max(one[-1], 1e-300) for one in sums])
+        sums = problem.feature_sums(comparisons)
+        means = sums / np.maximum(sums[:, -1:], 1e-300)
         gaps = means[pairs[:, 0]] - means[pairs[:, 1]]
         step = np.linalg.lstsq(gaps @ self.factors[0], gaps @ parameters[0], rcond=1e-8)[0]
         return parameters - self.factors[0] @ step
@@ -343,21 +359,13 @@ class LbfgsSolver:
         if factor == 0.0 or not self.is_curved or not self.comparisons.active.size:
             return lambda coordinates: coordinates
         scores = problem.scores(parameters)
-        slopes = np.broadcast_to(problem.loss.score_slopes(scores), scores.shape)
-        ends = np.cumsum([part.shape[0] for part in problem.parts])
 
-        def jacobian(rows: Ints, shares: Floats, sums: Ints, n_sums: int) -> Floats:
-            derivatives, owners = np.zeros((n_sums, *problem.shape)), np.searchsorted(ends, rows, side="right")
-            for model in np.unique(owners):
-                mine = np.flatnonzero(owners == model)
-                part, whitened = problem.parts[model], self.factors[model]
-                weights = shares[mine] * slopes[rows[mine]]
-                matrix = sparse.csr_matrix((weights, (sums[mine], np.arange(mine.size))), (n_sums, mine.size))
-                product = matrix @ part[rows[mine] - (ends[model] - part.shape[0])]
-                product = product.toarray() if sparse.issparse(product) else product
-                product = np.column_stack((product, np.bincount(sums[mine], weights, n_sums)))
-                derivatives[:, model] = product @ whitened if whitened.ndim == 2 else product * whitened
-            return derivatives.reshape(n_sums, -1)
+        def jacobian(*sums: Any) -> Floats:
+            derivatives = problem.score_sum_derivatives(parameters, *sums)
+            for model, whitened in enumerate(self.factors):
+                whiten = derivatives[:, model]
+                derivatives[:, model] = whiten @ whitened if whitened.ndim == 2 else whiten * whitened
+            return derivatives.reshape(len(derivatives), -1)
 
         rows = self.penalty.curvature(scores, self.comparisons, jacobian)
         is_wide = len(rows) < size

@@ -19,8 +19,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from fairtransport._arrays import Floats
+from fairtransport._arrays import Floats, Ints
 from fairtransport.linear._constants import SATURATED
 from fairtransport.training.responses import Loss
 from fairtransport.transport.kernels.binned import count_masses
@@ -102,6 +103,29 @@ def gradient_sums(part: EncodedRows, model: LossModel, slopes: Floats | None) ->
         gradient[:-1] += row_slopes @ X
         gradient[-1] += row_slopes.sum()
     return loss, gradient
+
+
+def score_derivatives(part: EncodedRows, model: LossModel, sums: Ints, factors: Floats, n_sums: int) -> Sums:
+    """Return derivatives of weighted sums of scores: the sum that a cell and bin is part of, and its weight."""
+    total = np.zeros((n_sums, len(model.theta)))
+    for rows, X in part.blocks():
+        _, _, weights, scores = model.terms(part, rows, X)
+        at = part.cells[rows], np.minimum((model.positions(scores) * model.n_bins).astype(np.int64), model.n_bins - 1)
+        slopes = weights * factors[at] * model.loss.score_slopes(scores)
+        matrix = sparse.csr_matrix((slopes, (sums[at], np.arange(len(X)))), (n_sums, len(X)))
+        total[:, :-1] += matrix @ X
+        total[:, -1] += np.bincount(sums[at], slopes, n_sums)
+    return (total,)
+
+
+def feature_sums(part: EncodedRows, model: LossModel) -> Sums:
+    """Return the weighted sums of the features of each cell, and its weight."""
+    total = np.zeros((len(model.cell_factors), len(model.theta)))
+    for rows, X in part.blocks():
+        weights, cells = model.terms(part, rows, X)[2], part.cells[rows]
+        total[:, :-1] += sparse.csr_matrix((weights, (cells, np.arange(len(X)))), (len(total), len(X))) @ X
+        total[:, -1] += np.bincount(cells, weights, len(total))
+    return (total,)
 
 
 def curvature_sums(part: EncodedRows, model: LossModel) -> Sums:

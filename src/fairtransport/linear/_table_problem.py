@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fairtransport._arrays import Floats
+from fairtransport._arrays import Floats, Ints
+from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.groups import Groups
 from fairtransport.linear._constants import COARSE_ROWS, MIN_CELL_ROWS
 from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem
@@ -23,8 +24,10 @@ from fairtransport.linear._partitions import (
     RawParts,
     cell_weights,
     curvature_sums,
+    feature_sums,
     gradient_sums,
     moment_sums,
+    score_derivatives,
     score_sums,
 )
 from fairtransport.linear._problem import (
@@ -111,6 +114,24 @@ class TableLoss(LinearProblem):
         slopes_between_edges(by_slice, levels, slopes)
         return slopes / self.cells.weights[:, None]
 
+    def score_sum_derivatives(self, parameters: Floats, rows: Ints, weights: Floats, sums: Ints, n_sums: int) -> Floats:
+        """Return the derivatives of weighted sums of the scores of slices."""
+        masses, n_slices = self._count(parameters)[1], self.cells.n_slices
+        below = np.cumsum(masses, axis=1)[:, :-1]
+        slices = np.minimum(below / self.cells.weights[:, None] * n_slices, n_slices - 1).astype(np.int64)
+        at = slices + self.cells.first[:, None]  # the slice of each cell and bin
+        number, weight = np.zeros(len(self.outcomes), dtype=np.int64), np.zeros(len(self.outcomes))
+        number[rows], weight[rows] = sums, weights
+        factors = weight[at] * n_slices / self.cells.weights[:, None]
+        model = self.model(parameters)
+        return self.rows.total(score_derivatives, model, number[at], factors, n_sums)[0].reshape(n_sums, *self.shape)
+
+    def feature_sums(self, comparisons: Comparisons) -> Floats:
+        """Return the weighted sums of the features of each cell that is compared, and its weight."""
+        sums = self.rows.total(feature_sums, self.model(np.zeros(self.shape)))[0]
+        cells = [np.unique(rows // self.cells.n_slices) for rows in comparisons.cells]
+        return np.array([sums[cell].sum(axis=0) for cell in cells])
+
     def _shaped(self, gradient: Floats) -> Floats:
         gradient = gradient[None].copy()
         if not self.has_intercept:
@@ -123,7 +144,7 @@ class TableLoss(LinearProblem):
 
     def thinned(self, groups: Groups) -> TableLoss:
         """Return the loss of some rows of large groups, whose cells keep their weight."""
-        counts, limit = self.cells.counts, COARSE_ROWS * max(20, self.n_columns)
+        counts, limit = self.cells.counts, COARSE_ROWS * max(80, self.n_columns)
         limit = min(limit, _MOST_COARSE // max(1, len(groups)))
         steps = np.ones(len(counts))
         for members in groups.rows:
@@ -168,6 +189,7 @@ def build_table_problem(
             shares=data.shares,
             ridge=np.full(len(columns.features), 1.0 / total),
             has_intercept=True,
+            n_rows=int(cells.counts.sum()),
             rows=rows,
             cells=cells,
             cell_outcomes=data.outcomes[cells.first],
