@@ -171,6 +171,20 @@ def test_features_are_all_other_columns_by_default(table):
 
 
 @pytest.mark.usefixtures("on_disk")
+def test_many_columns(tmp_path):
+    """Where rows in memory have the penalty's curvature in the solver's metric."""
+    rng = np.random.default_rng(1)
+    n, names = 8_000, [f"z{j}" for j in range(32)]
+    group, X = rng.integers(2, size=n), rng.normal(size=(n, 32))
+    X[:, :3] += 0.4 * group[:, None]
+    table = pd.DataFrame(X, columns=names).assign(y=X[:, :6].sum(axis=1) + rng.logistic(size=n) > 1.0, g=group)
+    options = {"parity_weight": 0.5, "tol": 1e-6}
+    whole = ft.TransportClassifier(**options).fit(table[names], table["y"], sensitive_features=table[["g"]])
+    model = ft.TransportClassifier(**options).fit_table(write(table, tmp_path), label="y", sensitive_features="g")
+    assert np.abs(model.predict_proba(table[names]) - whole.predict_proba(table[names])).max() < 2e-3
+
+
+@pytest.mark.usefixtures("on_disk")
 def test_a_fitted_model_is_the_initial_model(table, tmp_path):
     given = LogisticRegression(C=0.3, max_iter=10_000).fit(table[FEATURES], table["y"])
     options = {"parity_weight": 0.5, "tol": 1e-6}
