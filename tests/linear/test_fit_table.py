@@ -5,6 +5,7 @@ import tempfile
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -328,3 +329,25 @@ def test_derivatives_of_sums_of_slices_are_their_differences(tmp_path, table, on
     monkeypatch.setattr(_table_training, "build_table_problem", check)
     ft.TransportClassifier(parity_weight=0.1).fit_table(write(table, tmp_path, 2), **COLUMNS)
     np.testing.assert_allclose(checked[0][:, -1], table.g.value_counts().sort_index(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("empty", [("g", "y"), ("g", "s")])
+def test_cells_without_weight_count_nowhere(tmp_path, table, on_disk, empty):
+    values = {"g": "b", "y": 1, "s": "v"}
+    inside = (table[list(empty)] == [values[name] for name in empty]).all(axis=1)
+    table = table.assign(w=np.where(inside, 0.0, table.w))
+    columns = {"weight": "w", **({"strata": "s"} if "s" in empty else {})}
+    model = ft.TransportClassifier(parity_weight=0.5).fit_table(write(table, tmp_path, 2), **COLUMNS, **columns)
+    expected = in_memory(ft.TransportClassifier(parity_weight=0.5), table, **columns)
+    apart = np.abs(model.predict_proba(table[FEATURES]) - expected.predict_proba(table[FEATURES])).max()
+    assert apart < 1e-2
+
+
+def test_strata_that_one_part_does_not_know_are_cut():
+    columns = _table_reading.TableColumns((), "y", ("g",), ("s",))
+    unknown, known = (
+        _table_reading.summarise(pa.table({"y": [0] * 20, "g": ["a"] * 20, "s": s}), columns)
+        for s in (pa.nulls(20), pa.array(np.arange(20.0)))
+    )
+    for one, other in ((unknown, known), (known, unknown)):
+        assert len(one.merged(other).few["s"]) == 13

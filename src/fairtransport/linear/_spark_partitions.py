@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
-
 from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
 from fairtransport.linear._partitions import EncodedRows, Partitions, RawParts, Sums, add, thinned
@@ -24,14 +22,17 @@ def _one_row(part: int, value: Any) -> Any:
     return arrow.RecordBatch.from_arrays(columns, ["part", "content"])
 
 
-def _on_rows(batches: Iterator[Any], work: Callable[..., Any], starts: Sequence[int] | None) -> Iterator[Any]:
-    """Yield ``work`` of the rows of one partition."""
+def _on_rows(batches: Iterator[Any], work: Callable[..., Any], numbered: bool) -> Iterator[Any]:
+    """Yield ``work`` of the rows of one partition, and of the number of its first row, if it takes one.
+
+    Another plan may divide the rows differently, so numbers are of partitions and not of all rows before.
+    """
     from pyspark import TaskContext  # noqa: PLC0415 - on executors
 
     arrow, part = load_extra("pyarrow"), TaskContext.get().partitionId()
     rows = list(batches)
     if rows:
-        yield _one_row(part, work(arrow.Table.from_batches(rows), *(() if starts is None else (starts[part],))))
+        yield _one_row(part, work(arrow.Table.from_batches(rows), *((part << 32,) if numbered else ())))
 
 
 def _on_encoded(batches: Iterator[Any], work: Callable[..., Any]) -> Iterator[Any]:
@@ -51,30 +52,29 @@ class SparkParts(RawParts):
     """The partitions of a Spark table."""
 
     def __init__(self, table: Any) -> None:
-        self._table, self._present = table, [0]
+        self._table = table
 
     @property
     def names(self) -> Sequence[str]:
         """Names of the columns."""
         return tuple(self._table.columns)
 
-    def _mapped(self, names: Sequence[str], work: Callable[..., Any], starts: Sequence[int] | None = None) -> Any:
+    def _mapped(self, names: Sequence[str], work: Callable[..., Any], *, numbered: bool = False) -> Any:
         chosen = self._table.select(*(f"`{name.replace('`', '``')}`" for name in names))
-        return chosen.mapInArrow(partial(_on_rows, work=work, starts=starts), _SCHEMA)
+        return chosen.mapInArrow(partial(_on_rows, work=work, numbered=numbered), _SCHEMA)
 
     def summaries(self, work: Callable[[Any], T], names: Sequence[str]) -> Sequence[T]:
         """Return the summary of each partition that has rows."""
-        results = sorted(_results(self._mapped(names, work)), key=lambda one: one[0])
-        self._present = [part for part, _ in results]
-        return [result for _, result in results]
+        return [result for _, result in sorted(_results(self._mapped(names, work)), key=lambda one: one[0])]
 
     def encoded(
-        self, work: Callable[[Any, int], EncodedRows], names: Sequence[str], sizes: Sequence[int]
+        self,
+        work: Callable[[Any, int], EncodedRows],
+        names: Sequence[str],
+        sizes: Sequence[int],  # noqa: ARG002
     ) -> Partitions:
         """Return the partitions encoded; they stay on the executors."""
-        starts = np.zeros(max(self._present) + 1, dtype=np.int64)
-        starts[self._present] = np.cumsum([0, *sizes])[:-1]
-        return SparkPartitions(self._mapped(names, work, starts.tolist()))
+        return SparkPartitions(self._mapped(names, work, numbered=True))
 
 
 class SparkPartitions(Partitions):

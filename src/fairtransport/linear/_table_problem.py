@@ -84,6 +84,7 @@ class TableLoss(LinearProblem):
     def _count(self, parameters: Floats) -> tuple[float, Floats]:
         loss, masses = self.rows.total(score_sums, self.model(parameters))
         low, high = self.interval
+        masses[masses.sum(axis=1) == 0.0, self.n_bins // 2] = 1.0  # a cell without weight counts nowhere
         # Mass at an edge is spread evenly around it, which preserves its mean.
         borders = low + (high - low) * (np.arange(self.n_bins + 2) - 0.5) / self.n_bins
         self.known[parameters.tobytes()] = histogram_slices(masses, borders, self.cells.n_slices).ravel()
@@ -112,17 +113,18 @@ class TableLoss(LinearProblem):
         levels /= levels[:, -1:]
         slopes = np.zeros((len(masses), self.n_bins))
         slopes_between_edges(by_slice, levels, slopes)
-        return slopes / self.cells.weights[:, None]
+        weights = self.cells.weights[:, None]
+        return np.where(weights > 0.0, slopes / np.maximum(weights, 1e-300), 0.0)
 
     def score_sum_derivatives(self, parameters: Floats, rows: Ints, weights: Floats, sums: Ints, n_sums: int) -> Floats:
         """Return the derivatives of weighted sums of the scores of slices."""
         masses, n_slices = self._count(parameters)[1], self.cells.n_slices
-        below = np.cumsum(masses, axis=1)[:, :-1]
-        slices = np.minimum(below / self.cells.weights[:, None] * n_slices, n_slices - 1).astype(np.int64)
+        below = np.cumsum(masses, axis=1) / masses.sum(axis=1, keepdims=True)
+        slices = np.minimum(below[:, :-1] * n_slices, n_slices - 1).astype(np.int64)
         at = slices + self.cells.first[:, None]  # the slice of each cell and bin
         number, weight = np.zeros(len(self.outcomes), dtype=np.int64), np.zeros(len(self.outcomes))
         number[rows], weight[rows] = sums, weights
-        factors = weight[at] * n_slices / self.cells.weights[:, None]
+        factors = weight[at] * n_slices / np.maximum(self.cells.weights[:, None], 1e-300)
         model = self.model(parameters)
         return self.rows.total(score_derivatives, model, number[at], factors, n_sums)[0].reshape(n_sums, *self.shape)
 

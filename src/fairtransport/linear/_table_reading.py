@@ -107,7 +107,7 @@ class Summary:
         if not self.n_rows or not other.n_rows:
             return self if self.n_rows else other
         total = self.weight + other.weight
-        shift, part = other.mean - self.mean, other.weight / max(total, 1e-300)
+        shift, part, none = other.mean - self.mean, other.weight / max(total, 1e-300), frozenset[Any]()
         return Summary(
             self.n_rows + other.n_rows,
             total,
@@ -118,7 +118,7 @@ class Summary:
             self.mean + part * shift,
             self.squares + other.squares + shift**2 * self.weight * part,
             np.maximum(self.peak, other.peak),
-            {name: _at_most(values | other.few.get(name, frozenset())) for name, values in self.few.items()},
+            {n: _at_most(self.few.get(n, none) | other.few.get(n, none)) for n in {*self.few, *other.few}},
             self.counted_weights and other.counted_weights,
             self.negative + other.negative,
         )
