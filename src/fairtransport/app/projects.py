@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -146,7 +147,7 @@ class Projects:
     """The projects that are open, and a process that has loaded the library and waits for the next job."""
 
     def __init__(self, home: Path) -> None:
-        self.home, self.open, self._closed = home, dict[str, Project](), False
+        self.home, self.open, self._closed = home.absolute(), dict[str, Project](), False
         self._spare: subprocess.Popen[str] | None = self._spawn()
 
     def known(self) -> list[Path]:
@@ -202,6 +203,9 @@ class Projects:
 
     @staticmethod
     def _spawn() -> subprocess.Popen[str]:
-        command = [sys.executable, "-W", "ignore", "-m", "fairtransport.app.worker"]
+        # The folder that the workbench was started in may be one of data: no module is imported from there.
+        command = [sys.executable, "-P", "-W", "ignore", "-m", "fairtransport.app.worker"]
+        folders = [str(Path(one).absolute()) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+        place: Any = {"cwd": sys.prefix, "env": {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}}
         streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen(command, text=True, encoding="utf-8", **streams)  # noqa: S603 - our own module
+        return subprocess.Popen(command, text=True, encoding="utf-8", **streams, **place)  # noqa: S603 - our own module

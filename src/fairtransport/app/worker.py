@@ -65,7 +65,7 @@ def look(job: dict[str, Any], report: Report) -> dict[str, Any]:
     """Describe the columns of a file, propose their roles, and warn; only the first rows are read."""
     report.stage("job_look", 0.0, 1.0)
     if job["shipped"]:
-        _write_shipped(job["shipped"], Path(job["path"]), report)
+        _write_shipped(job["shipped"], Path(job["folder"]), report)
     with ft.tables.open_files([job["path"]]) as file:
         batches: Any = iter(file.batches(guess=True))
         first, more = next(batches, None), next(batches, None)
@@ -82,8 +82,11 @@ def look(job: dict[str, Any], report: Report) -> dict[str, Any]:
     return {"columns": columns, "guess": roles, "why": why, **about}
 
 
-def _write_shipped(name: str, path: Path, report: Report) -> None:
-    """Write a shipped data set with the scores of a logistic regression, each by a model of other rows."""
+def _write_shipped(name: str, folder: Path, report: Report) -> None:
+    """Write a shipped data set with the scores of a logistic regression, each by a model of other rows.
+
+    Only ever into the project's own folder: a project file of somebody else may name any path.
+    """
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
     from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415
 
@@ -97,7 +100,7 @@ def _write_shipped(name: str, path: Path, report: Report) -> None:
         scores[test] = model.fit(table.iloc[train]).score_rows(table.iloc[test]).scores
         report.reach((fold + 1) / 3)
     content = import_module("pyarrow").Table.from_pandas(table.assign(score=scores), preserve_index=False)
-    with ft.tables.files.table_writer(path, content.schema) as write:
+    with ft.tables.files.table_writer(folder / f"{name}.parquet", content.schema) as write:
         for batch in content.to_batches():
             write(batch)
 
