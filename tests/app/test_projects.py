@@ -6,7 +6,8 @@ import time
 import pytest
 from tests.workbench import people
 
-from fairtransport.app.projects import Projects
+from fairtransport.app.projects import Project, Projects
+from fairtransport.app.server import _check
 
 
 @pytest.fixture
@@ -45,3 +46,33 @@ def test_a_shipped_data_set_is_written_in_the_folder_of_the_project_only(tmp_pat
     ended(projects, projects.load(tmp_path / "theirs"))
     assert (tmp_path / "mine.parquet").read_bytes() == b"mine"
     assert (tmp_path / "theirs" / "german.parquet").is_file()
+
+
+@pytest.mark.parametrize(
+    ("values", "changes", "step", "field"),
+    [
+        (["good", "bad"], {}, "data", "pos_label"),
+        (["good", "bad"], {}, "audit", ""),
+        (["good", "bad"], {"pos_label": "best"}, "data", "pos_label"),
+        (["good", "bad"], {"pos_label": "good"}, "data", None),
+        (["0", "1"], {}, "data", None),
+        (["-1", "1"], {}, "choose", None),
+        (["false", "true"], {}, "choose", None),
+        (["a", "b", "c"], {"pos_label": "a"}, "data", "label"),
+    ],
+)
+def test_a_positive_label_is_asked_for_where_it_is_not_known(tmp_path, values, changes, step, field):
+    project = Project(tmp_path, {"name": "x", "data": {"path": "x.csv"}})
+    kind = {"name": "y", "kind": "words", "distinct": len(values), "values": values if len(values) < 3 else []}
+    project.look = {"columns": [kind]}
+    project.settings |= {"label": "y", "score": "s", "sensitive": ["g"], **changes}
+    assert [*_check(project, step)] == ([] if field is None else [field])
+
+
+def test_labels_of_many_numbers_are_for_training_only(tmp_path):
+    project = Project(tmp_path, {"name": "x", "data": {"path": "x.csv"}})
+    project.look = {"columns": [{"name": "y", "kind": "number", "distinct": 90, "values": []}]}
+    project.settings |= {"label": "y", "score": "s", "sensitive": ["g"], "action": "train"}
+    assert _check(project, "choose") == {}
+    project.settings["action"] = "repair"
+    assert [*_check(project, "choose")] == ["action"]

@@ -117,3 +117,69 @@ def test_scores_beyond_0_and_1_are_repaired_within_their_range(data, tmp_path):
     run(take_commands(*recipe))
     ours, theirs = (pl.read_csv(folder / "repaired.csv")["score_repaired"] for folder in (tmp_path, tmp_path / "there"))
     np.testing.assert_allclose(theirs, ours, atol=1e-9)
+
+
+REPAIRED = {**SETTINGS, **ROLES, "thresholds": [], "action": "repair", "methods": ["repair"]}
+
+
+def repair_curve(data, table, **changes):
+    table.write_parquet(data.with_suffix(".parquet"))
+    job = {"path": str(data.with_suffix(".parquet")), "folder": str(data.parent), "settings": {**REPAIRED, **changes}}
+    return worker.tradeoff(job, REPORT), job
+
+
+@pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
+def test_labelled_scores_beyond_0_and_1_are_not_compared_with_labels(data, criterion):
+    table = people().with_columns(score=pl.col("score") * 600 + 250)
+    curve, job = repair_curve(data, table, criterion=criterion)
+    points = curve["points"]
+    assert not curve["labelled"]
+    assert "not compared with labels" in curve["notes"][0]
+    assert (points[0]["error"], points[0]["kept"]) == (0.0, None)
+    assert points[-1]["disparity"] < points[0]["disparity"]
+    made = worker.take({**job, "chosen": {"method": "repair", "amount": 1.0}, "range": curve["range"]}, REPORT)
+    assert "repaired.parquet" in made["files"]
+
+
+def test_the_positive_label_is_that_of_the_library_or_has_to_be_named(data):
+    named, _ = repair_curve(data, people())
+    assert repair_curve(data, people(), pos_label="")[0]["points"] == named["points"]  # of no and yes
+    words = people().with_columns(hired=pl.col("hired").replace({"yes": "good", "no": "bad"}))
+    assert repair_curve(data, words, pos_label="good")[0]["points"] == named["points"]
+    with pytest.raises(ValueError, match="specify which of them is positive"):
+        repair_curve(data, words, pos_label="")
+    with pytest.raises(ValueError, match="has 3 different labels"):
+        repair_curve(data, people().with_columns(hired=pl.col("region")), pos_label="north")
+
+
+def test_missing_scores_are_set_aside_and_counted_and_scores_that_are_no_number_are_named(data):
+    some = np.arange(1500) % 10 == 0
+    missing = people().with_columns(score=pl.when(~pl.Series(some)).then(pl.col("score")))
+    curve, _ = repair_curve(data, missing)
+    assert curve["rows"] == 1350
+    assert curve["notes"] == ["Rows set aside, because a score, a label or a group is missing: 150."]
+    with pytest.raises(ValueError, match=r"The score of 150 rows is not a number \(NaN\)"):
+        repair_curve(data, missing.with_columns(pl.col("score").fill_null(np.nan)))
+
+
+@pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds", "equal_opportunity", "strata"])
+def test_the_floor_is_that_of_the_groups_and_of_the_measure_beside_it(criterion):
+    """Scores that are independent of the group: the disparity is about the floor; a tiny group counts in neither."""
+    rng = np.random.default_rng(0)
+    codes, strata = rng.integers(2, size=4000), rng.integers(8, size=4000)
+    codes[:5] = 2
+    scores = rng.random(4000) / 4 + strata / 20
+    labels = (rng.random(4000) < scores).astype(int)
+    named = {"strata": "demographic_parity"}.get(criterion, criterion)
+    columns = {"strata": strata} if criterion == "strata" else None
+    held, large = worker.HeldOut(ft.make_groups(codes), labels, named, columns), codes < 2
+    cut = None if columns is None else {"strata": strata[large]}
+    alone = worker.HeldOut(ft.make_groups(codes[large]), labels[large], named, cut)
+    assert held.floor(scores) == pytest.approx(alone.floor(scores[large]))
+    shuffled = [
+        worker.HeldOut(ft.make_groups(rng.permutation(codes[large])), labels[large], named, cut).measure(
+            scores[large], scores[large]
+        )["disparity"]
+        for _ in range(40)
+    ]
+    assert held.floor(scores) == pytest.approx(np.mean(shuffled), rel=0.25)

@@ -27,6 +27,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Route
 
 import fairtransport as ft
+from fairtransport._labels import positive_label
 from fairtransport.app.projects import STEPS, Project, Projects, make_folder, split_thresholds
 from fairtransport.app.recipes import audit_command, take_code, take_commands
 from fairtransport.app.texts import TEXTS
@@ -197,7 +198,7 @@ class Workbench:
     def _begin(self, request: Request, project: Project, step: str, *, chosen: bool) -> Response:
         """Start the step, and show it; or the one that follows it, where there is nothing to compute."""
         following = "take" if chosen else step
-        errors = {} if chosen else _check(project.settings, step)
+        errors = {} if chosen else _check(project, step)
         if step == "data":
             following = "audit" if project.settings["score"] else "choose"
         elif not errors and not chosen and project.busy:
@@ -270,8 +271,26 @@ def _say(error: Exception) -> str:
     return str(error)
 
 
-def _check(settings: dict[str, Any], step: str) -> dict[str, str]:
+def _check_label(project: Project, step: str) -> dict[str, str]:
+    """Return what is wrong with the labels; beside their fields, or above the form of another step."""
+    settings = project.settings
+    label = next((one for one in project.look.get("columns", ()) if one["name"] == settings["label"]), None)
+    if label is None:
+        return {}
+    if label["distinct"] > 2:
+        repairs = step == "choose" and settings["action"] == "repair"
+        field = "action" if repairs else "label" if step == "data" else ""
+        return {field: "error_labels"} if repairs or label["kind"] != "number" else {}
+    try:
+        positive_label(label["values"], settings["pos_label"] or None, source="")
+    except ValueError:
+        return {"pos_label" if step == "data" else "": "error_pos_label"}
+    return {}
+
+
+def _check(project: Project, step: str) -> dict[str, str]:
     """Return what is wrong with the settings of a step, by field."""
+    settings = project.settings
     roles = [name for name in (settings["score"], settings["label"], *settings["sensitive"]) if name]
     twice = next((name for name in roles if roles.count(name) > 1), None)
     wrong = [text for text in split_thresholds(settings["thresholds"]) if not _THRESHOLD.fullmatch(text)]
@@ -288,6 +307,7 @@ def _check(settings: dict[str, Any], step: str) -> dict[str, str]:
             "criterion": "" if parity or settings["label"] else "error_label",
             "by": "error_by" if step == "audit" and settings["by"] and (settings["strata"] or not parity) else "",
         }
+    found |= _check_label(project, step)
     return {field: TEXTS[text].format(name=twice, text=", ".join(wrong)) for field, text in found.items() if text}
 
 

@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 
 import fairtransport as ft
 from fairtransport._arrays import Floats, Ints
+from fairtransport._labels import find_positive
 from fairtransport._validation import describe_error
 from fairtransport.app.guesses import describe_columns, find_warnings, guess_roles
 from fairtransport.app.recipes import METHODS, left_out, output_name
@@ -176,21 +178,31 @@ class HeldOut:
     regression: bool = False
     range: tuple[float, float] | None = None  # of scores beyond 0 and 1
 
-    def measure(self, scores: Floats, plain: Floats) -> dict[str, Any]:
-        """Return error, disparity, information kept, and rates by group; without labels, the mean move is the error."""
+    def _criterion(self) -> tuple[Ints, Callable[..., float], Any]:
+        """Return the rows of the groups that are compared, their disparity, and the column that it conditions on."""
         large = self.groups.counts >= _JUDGED
-        rows: Ints = np.flatnonzero(large[self.groups.codes]) if large.sum() > 1 else np.arange(scores.size)
-        groups = {"sensitive_features": self.groups.codes[rows]}
-        disparity = rank = ft.metrics.rank_disparity(scores[rows], **groups)
+        rows: Ints = np.flatnonzero(large[self.groups.codes]) if large.sum() > 1 else np.arange(self.groups.n_rows)
+        unit: dict[str, Any] = {"scale": "score"} if self.regression or self.range else {}
         if self.criterion != "demographic_parity" and not self.regression:
             name = "separation" if self.criterion == "equalized_odds" else "opportunity"
-            disparity = getattr(ft.metrics, f"{name}_disparity")(self.labels[rows], scores[rows], **groups)
-        elif self.strata is not None:
+            metric = getattr(ft.metrics, f"{name}_disparity")
+            return rows, partial(metric, self.labels[rows], **unit), self.labels[rows]
+        if self.strata is not None:
             strata = {name: column[rows] for name, column in self.strata.items()}
-            unit: dict[str, Any] = {"scale": "score"} if self.regression or self.range else {}
-            disparity = ft.metrics.conditional_disparity(scores[rows], strata=strata, **groups, **unit)
+            return rows, partial(ft.metrics.conditional_disparity, strata=strata, **unit), strata
+        return rows, ft.metrics.rank_disparity, None
+
+    def measure(self, scores: Floats, plain: Floats) -> dict[str, Any]:
+        """Return error, disparity, information kept, and rates by group.
+
+        Without labels, and for scores that are no probabilities, the mean move is the error.
+        """
+        rows, metric, within = self._criterion()
+        groups = {"sensitive_features": self.groups.codes[rows]}
+        rank = ft.metrics.rank_disparity(scores[rows], **groups)
+        disparity = rank if within is None else metric(scores[rows], **groups)
         error, kept = float(np.abs(scores - plain).mean()), None
-        if self.labels is not None:
+        if self.labels is not None and self.range is None:
             constant, before, after = map(self._loss, (np.full(scores.size, self.labels.mean()), plain, scores))
             kept = (constant - after) / (constant - before) if constant > before else None
             error = float(np.sqrt(after)) if self.regression else ft.metrics.error_rate(self.labels, scores)
@@ -198,9 +210,10 @@ class HeldOut:
         return {"disparity": disparity, "rank_disparity": rank, "error": error, "kept": kept, "groups": rates}
 
     def floor(self, scores: Floats) -> float:
-        """Return the rank disparity that chance shows for groups of these sizes."""
-        options: dict[str, Any] = {"sensitive_features": self.groups, "n_shuffles": 20, "random_state": 0}
-        return float(ft.metrics.noise_floor(ft.metrics.rank_disparity, scores, **options).mean)
+        """Return the disparity that chance shows for groups of these sizes."""
+        rows, metric, within = self._criterion()
+        options: dict[str, Any] = {"sensitive_features": self.groups.codes[rows], "within": within}
+        return float(ft.metrics.noise_floor(metric, scores[rows], n_shuffles=20, random_state=0, **options).mean)
 
     def _loss(self, scores: Floats) -> float:
         if self.regression:
@@ -238,7 +251,7 @@ def tradeoff(job: dict[str, Any], report: Report) -> dict[str, Any]:
             points.append({"method": method, "amount": amount, **held.measure(one, plain)})
             report.reach(len(points) / len(AMOUNTS) / len(curves))
     about = {"groups": list(held.groups.names), "floor": held.floor(plain), "rows": int(plain.size), "notes": notes}
-    kind = {"labelled": held.labels is not None, "regression": held.regression, "range": held.range}
+    kind = {"labelled": held.labels is not None and held.range is None, "regression": held.regression, "range": held.range}
     return {"points": points, **about, **kind}
 
 
@@ -313,13 +326,23 @@ def _repair_points(job: dict[str, Any], report: Report) -> Curves:
         columns = _columns(settings, settings["strata"])
         table = file.run(lambda frame, **_: frame.frame.collect("pyarrow").to_native(), columns)
         table, positive = table.rename_columns(list(columns)), _positive(file, columns, settings)
+    compute, rows = import_module("pyarrow.compute"), table.num_rows
+    # The files that are taken away cannot be made of such scores, so that no curve is shown either.
+    n_nan = int(np.count_nonzero(np.isnan(table[columns.score].drop_null().to_numpy().astype(np.float64))))
+    if n_nan:
+        raise ValueError(TEXTS["error_nan"].format(rows=f"{n_nan:,}"))
     for name in columns:
-        table = table.filter(table[name].is_valid())
+        table = table.filter(compute.invert(table[name].is_null(nan_is_null=True)))
+    if not table.num_rows:
+        raise ValueError(TEXTS["error_no_complete"])
     scores = table[columns.score].to_numpy().astype(np.float64)
     labels = None
     if columns.label is not None:
-        labels = np.asarray(table[columns.label].to_numpy() == (1 if positive is None else positive)).astype(np.int64)
+        column, name = table[columns.label].to_numpy(), f"Column {columns.label!r}"
+        labels = find_positive(column, positive, size=scores.size, name=name)[0].astype(np.int64)
     bounds = None if scores.min() >= 0.0 and scores.max() <= 1.0 else (float(scores.min()), float(scores.max()))
+    notes = [TEXTS["note_missing"].format(rows=f"{rows - scores.size:,}")] if rows > scores.size else []
+    notes += [TEXTS["note_range"]] if bounds and labels is not None else []
     halves = np.array_split(np.random.default_rng(0).permutation(scores.size), 2)
 
     def part(rows: Any, names: tuple[str, ...]) -> Any:
@@ -342,7 +365,7 @@ def _repair_points(job: dict[str, Any], report: Report) -> Curves:
                 report.reach(amount)
     everyone = np.arange(scores.size)
     groups, strata = ft.make_groups(part(everyone, columns.sensitive_features)), part(everyone, columns.strata)
-    return HeldOut(groups, labels, settings["criterion"], strata, range=bounds), {"repair": curve}, []
+    return HeldOut(groups, labels, settings["criterion"], strata, range=bounds), {"repair": curve}, notes
 
 
 def _make_repair(settings: dict[str, Any], **options: Any) -> ft.QuantileRepair:
