@@ -1,13 +1,20 @@
 """Folders of data and projects of others are no danger, and what fails leaves nothing behind."""
 
+import errno
 import json
+import os
+import subprocess
+import sys
 import time
+from unittest.mock import Mock
+from urllib.parse import urlencode
 
+import anyio
 import pytest
 from tests.workbench import people
 
 from fairtransport.app.projects import Project, Projects
-from fairtransport.app.server import _check
+from fairtransport.app.server import Workbench, _check
 
 
 @pytest.fixture
@@ -76,3 +83,68 @@ def test_labels_of_many_numbers_are_for_training_only(tmp_path):
     assert _check(project, "choose") == {}
     project.settings["action"] = "repair"
     assert [*_check(project, "choose")] == ["action"]
+
+
+@pytest.fixture
+def post(tmp_path):
+    """Post to a workbench without its gate; a body of None is one that the browser does not finish."""
+    workbench = Workbench(tmp_path / "home", 1, "")
+
+    def send(path, body=None, method="POST"):
+        sent, (path, _, query) = [], path.partition("?")
+        scope = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": []}
+        parts = [{"type": "http.request", "body": body or b"a,b\n", "more_body": body is None}]
+
+        async def receive():
+            return parts.pop() if parts else {"type": "http.disconnect"}
+
+        async def answer(message):
+            sent.append(message)
+
+        anyio.run(workbench.app.router, {**scope, "app": workbench.app}, receive, answer)
+        return sent[0]["status"], b"".join(one.get("body", b"") for one in sent).decode()
+
+    yield send
+    workbench.projects.close()
+
+
+def test_an_upload_that_breaks_off_leaves_no_rows(post, tmp_path):
+    assert post("/upload?name=people.csv")[0] == 400
+    assert [*(tmp_path / "home").iterdir()] == []
+    assert post("/upload?name=people.csv", b"a,b\n1,2\n")[0] == 200
+    if os.name == "posix":
+        modes = [one.stat().st_mode & 0o777 for one in (tmp_path / "home", tmp_path / "home/people")]
+        assert [*modes, (tmp_path / "home/people/data.csv").stat().st_mode & 0o777] == [0o700, 0o700, 0o600]
+
+
+def test_a_copy_that_fails_leaves_no_rows(post, tmp_path, monkeypatch):
+    (tmp_path / "people.csv").write_text("a,b\n")
+    monkeypatch.setattr("shutil.copyfile", Mock(side_effect=OSError(errno.ENOSPC, "full")))
+    status, page = post("/open", urlencode({"path": tmp_path / "people.csv", "copy": "on"}).encode())
+    assert (status, "The disk is full" in page) == (422, True)
+    assert [*(tmp_path / "home").iterdir()] == []
+
+
+def test_unknown_people_and_damaged_projects_are_explained_in_place(post, tmp_path):
+    assert "There is no such file" in post("/open", b"path=~nosuchuser/x.csv")[1]
+    folder = tmp_path / "home" / "theirs"
+    folder.mkdir(parents=True)
+    for text in ('{"name": "x", "da', "[]", '{"name": "x"}', '{"name": "x", "data": {"path": 1}}'):
+        (folder / "project.json").write_text(text)
+        for answer in (post("/open", f"folder={folder}".encode()), post("/p/theirs/data", method="GET")):
+            assert (answer[0], "is damaged" in answer[1]) == (422, True)
+
+
+def test_models_are_replaced_together_with_their_result(tmp_path):
+    project = Project(tmp_path, {"name": "x", "data": {"path": "x.csv"}})
+    (tmp_path / "dpp.ft").write_text("old")
+    (tmp_path / "dpp.new.ft").write_text("new")
+    code = "import sys; sys.stdin.readline(); print('{}')"
+    for events, kept in (({}, "old"), ({"done": {"points": [], "models": ["dpp"]}}, "new")):
+        line = code.format(json.dumps(events))
+        process = subprocess.Popen([sys.executable, "-c", line], text=True, stdin=-1, stdout=-1)
+        project.start("tradeoff", process, None, {}, lambda: None)
+        while project.busy:
+            time.sleep(0.01)
+        assert (tmp_path / "dpp.ft").read_text() == kept
+        assert bool(project.results) == (kept == "new")

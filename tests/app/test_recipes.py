@@ -78,6 +78,8 @@ def test_scores_are_those_of_the_command_and_of_the_code(data, tmp_path, monkeyp
     settings |= {"action": "repair" if method == "repair" else "train", "situation": METHODS[method][1]}
     job = {"path": str(data), "folder": str(tmp_path), "settings": settings}
     curve = worker.tradeoff(job, REPORT)
+    for name in curve["models"]:  # as the server does with the result
+        (tmp_path / f"{name}.new.ft").replace(tmp_path / f"{name}.ft")
     chosen = {"method": method, "amount": amount}
     made = worker.take({**job, "chosen": chosen, "range": curve["range"]}, REPORT)
     file, column = ("repaired.csv", "score_repaired") if method == "repair" else ("scored.csv", "fair_score")

@@ -6,10 +6,11 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,20 @@ STEPS: dict[str, dict[str, Any]] = {
 _FILE = "project.json"
 
 
-def make_folder(home: Path, name: str) -> Path:
-    """Create the folder of a new project, with a name that is safe in an address."""
+@contextlib.contextmanager
+def new_folder(home: Path, name: str) -> Iterator[Path]:
+    """Create the folder of a new project, with a name that is safe in an address; if the block fails, remove it."""
     stem = re.sub(r"[^a-z0-9]+", "-", Path(name).name.split(".")[0].lower()).strip("-")[:40] or "project"
     number = 1
     while (folder := home / (stem if number == 1 else f"{stem}-{number}")).exists():
         number += 1
-    folder.mkdir(parents=True)
-    return folder
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def split_thresholds(text: str) -> list[str]:
@@ -136,6 +143,8 @@ class Project:
                 self.state["data"]["shipped"] = None
             else:
                 name = f"tradeoff-{situation}" if kind == "tradeoff" else kind
+                for method in result.pop("models", ()):  # until now, those of the result before
+                    (self.folder / f"{method}.new.ft").replace(self.folder / f"{method}.ft")
                 self.results[name] = {**result, "settings": settings}
                 self.state["data"]["stamp"] = self._stamp()
             self.save()
@@ -157,7 +166,10 @@ class Projects:
 
     def create(self, name: str, data: dict[str, Any], folder: Path | None = None) -> str:
         """Make a project of a data file, and begin to read it."""
-        project = Project(folder or make_folder(self.home, name), {"version": 1, "name": name, "data": data})
+        if folder is None:
+            with new_folder(self.home, name) as made:
+                return self.create(name, data, made)
+        project = Project(folder, {"version": 1, "name": name, "data": data})
         write_atomically(project.folder / _FILE, json.dumps(project.state).encode())
         return self._add(project)
 
@@ -165,12 +177,22 @@ class Projects:
         """Open the project of a folder."""
         if not (folder / _FILE).is_file():
             raise ValueError(TEXTS["error_folder"])
-        return self._add(Project(folder.resolve()))
+        try:
+            project = Project(folder.resolve())
+            whole = isinstance(project.state["name"], str) and bool(project.path)
+            usual = Project(folder, {"data": {}}).settings
+            whole = whole and all(isinstance(project.settings[name], type(value)) for name, value in usual.items())
+        except (ValueError, LookupError, TypeError, AttributeError):  # truncated, or written by something else
+            whole = False
+        if not whole or not isinstance(project.results, dict):
+            raise ValueError(TEXTS["error_project"])
+        return self._add(project)
 
     def find(self, name: str) -> Project | None:
-        """Return an open project, or open the one of this name."""
+        """Return an open project, or open the one of this name; None if there is none, or a damaged one."""
         if name not in self.open and re.fullmatch(r"[a-z0-9-]+", name) and (self.home / name / _FILE).is_file():
-            self.load(self.home / name)
+            with contextlib.suppress(OSError, ValueError):
+                self.load(self.home / name)
         return self.open.get(name)
 
     def _add(self, project: Project) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hmac
 import html
 import json
+import os
 import re
 import secrets
 import shutil
@@ -22,13 +24,13 @@ import uvicorn
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 import fairtransport as ft
 from fairtransport._labels import positive_label
-from fairtransport.app.projects import STEPS, Project, Projects, make_folder, split_thresholds
+from fairtransport.app.projects import STEPS, Project, Projects, new_folder, split_thresholds
 from fairtransport.app.recipes import audit_command, take_code, take_commands
 from fairtransport.app.texts import TEXTS
 from fairtransport.report.style.web_pages import base_style, template_environment
@@ -148,7 +150,9 @@ class Workbench:
 
     def _open(self, field: str, typed: dict[str, str]) -> str:
         text = typed.get(field, "").strip().strip('"')
-        path = Path(text).expanduser()
+        path = Path(text)
+        with contextlib.suppress(RuntimeError):  # of a person who is not known here
+            path = path.expanduser()
         if field == "folder":
             return self.projects.load(path)
         if field == "shipped" and text in {one.name for one in ft.datasets.list_datasets()}:
@@ -157,24 +161,26 @@ class Workbench:
             raise ValueError(TEXTS["error_path"])
         if "copy" not in typed:
             return self.projects.create(path.name, {"path": str(path.resolve())})
-        folder = make_folder(self.projects.home, path.name)
-        shutil.copyfile(path, folder / _copy_name(path.name))
-        return self.projects.create(path.name, {"path": _copy_name(path.name)}, folder)
+        with new_folder(self.projects.home, path.name) as folder:
+            (folder / _copy_name(path.name)).touch(mode=0o600)
+            shutil.copyfile(path, folder / _copy_name(path.name))
+            return self.projects.create(path.name, {"path": _copy_name(path.name)}, folder)
 
     async def upload(self, request: Request) -> Response:
         """Copy a file from the browser into a new project."""
         name = request.query_params.get("name", "")
         if not _FORMATS.search(name):
             return JSONResponse({"error": TEXTS["error_upload"]}, 422)
-        folder = None
         try:
-            folder = make_folder(self.projects.home, name)
-            with (folder / _copy_name(name)).open("wb") as file:
-                async for chunk in request.stream():
-                    await to_thread.run_sync(file.write, chunk)
-            made = self.projects.create(name, {"path": _copy_name(name)}, folder)
+            with new_folder(self.projects.home, name) as folder:
+                (folder / _copy_name(name)).touch(mode=0o600)
+                with (folder / _copy_name(name)).open("wb") as file:
+                    async for chunk in request.stream():
+                        await to_thread.run_sync(file.write, chunk)
+                made = self.projects.create(name, {"path": _copy_name(name)}, folder)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
         except OSError as error:
-            shutil.rmtree(folder or "", ignore_errors=True)
             return JSONResponse({"error": _say(error)}, 507)
         return JSONResponse({"go": f"/p/{made}/data"})
 
@@ -182,6 +188,8 @@ class Workbench:
         """Show a step of a project; with a form, keep what was typed, check it, and start the step."""
         name, step = request.path_params["name"], request.path_params["step"]
         project = self.projects.find(name)
+        if project is None and self.projects.home / name in self.projects.known():
+            return self._start({"folder": TEXTS["error_project"]}, {"folder": str(self.projects.home / name)})
         if project is None or step not in STEPS:
             return RedirectResponse("/", 303)
         if request.method != "POST":
@@ -261,7 +269,7 @@ def _copy_name(name: str) -> str:
 def _name_of(folder: Path) -> str:
     try:
         return str(json.loads((folder / "project.json").read_text(encoding="utf-8"))["name"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return folder.name
 
 
@@ -381,6 +389,7 @@ def serve_app(
     file: str | None, *, home: Path, port: int = 0, open_browser: bool = True, on_start: Callable[[str], object]
 ) -> None:
     """Serve the workbench on this machine until it is interrupted."""
+    os.umask(0o077)  # what is written here and by jobs is for this person only
     with socket.create_server(("127.0.0.1", port)) as listener:
         port, token = listener.getsockname()[1], secrets.token_urlsafe(24)
         workbench = Workbench(home, port, token)

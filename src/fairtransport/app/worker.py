@@ -251,8 +251,12 @@ def tradeoff(job: dict[str, Any], report: Report) -> dict[str, Any]:
             points.append({"method": method, "amount": amount, **held.measure(one, plain)})
             report.reach(len(points) / len(AMOUNTS) / len(curves))
     about = {"groups": list(held.groups.names), "floor": held.floor(plain), "rows": int(plain.size), "notes": notes}
-    kind = {"labelled": held.labels is not None and held.range is None, "regression": held.regression, "range": held.range}
-    return {"points": points, **about, **kind}
+    kind = {
+        "labelled": held.labels is not None and held.range is None,
+        "regression": held.regression,
+        "range": held.range,
+    }
+    return {"points": points, **about, **kind, "models": [] if repairs else [*curves]}
 
 
 def _split(job: dict[str, Any], report: Report) -> tuple[Any, Any, str]:
@@ -283,7 +287,7 @@ def _train_points(job: dict[str, Any], report: Report) -> Curves:
             model = _make_model(method, settings, task).fit(train)
         said = [str(one.message) for one in caught if issubclass(one.category, ft.FairnessWarning)]
         notes += [f"{title}: {text}" for text in (str(getattr(model.estimator_, "outcome_", "")), *said) if text]
-        ft.save(model, Path(job["folder"]) / f"{method}.ft")
+        ft.save(model, Path(job["folder"]) / f"{method}.new.ft")  # the result and its models are replaced together
         rows = model.read_rows(table)
         curves[method] = []
         for amount in AMOUNTS:
