@@ -157,6 +157,7 @@ class Projects:
 
     def __init__(self, home: Path) -> None:
         self.home, self.open, self._closed = home.absolute(), dict[str, Project](), False
+        self._lock = threading.Lock()  # of the process that waits
         self._spare: subprocess.Popen[str] | None = self._spawn()
 
     def known(self) -> list[Path]:
@@ -210,12 +211,14 @@ class Projects:
         project.start(kind, process, chosen, curve or {}, self._refill)
 
     def _refill(self) -> None:
-        if self._spare is None and not self._closed:
-            self._spare = self._spawn()
+        with self._lock:
+            if self._spare is None and not self._closed:
+                self._spare = self._spawn()
 
     def close(self) -> None:
         """End all processes."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
         for project in self.open.values():
             if project.job is not None:
                 project.job.cancel()
