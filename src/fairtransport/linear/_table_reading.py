@@ -268,6 +268,8 @@ class CellKeys:
 
     def of(self, rows: Any) -> tuple[list[tuple[Any, ...]], Ints]:
         """Return the distinct keys of a part, and which one each row has."""
+        if not rows.num_rows:
+            return [], np.zeros(0, dtype=np.int64)
         coded = [
             self._code(rows, name, self.cuts.get(name)) for name in (*self.columns.sensitive, *self.columns.strata)
         ]
