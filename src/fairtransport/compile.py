@@ -18,8 +18,8 @@ from sklearn.linear_model import LogisticRegression
 import fairtransport as ft
 
 
-def calls(n: int = 600) -> dict[str, Any]:
-    """Return small calls of everything that is compiled on default paths, by name."""
+def calls(n: int = 4_000) -> dict[str, Any]:
+    """Return calls of everything that is compiled on default paths, by name."""
     rng = np.random.default_rng(0)
     codes, X = rng.integers(3, size=n), rng.normal(size=(n, 4))
     numbers, groups = X.sum(axis=1) + codes + rng.normal(size=n), np.array(["a", "b", "c"])[codes]

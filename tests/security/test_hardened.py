@@ -118,9 +118,9 @@ def test_what_was_compiled_ahead_is_not_compiled_again(tmp_path):
     assert "training, continuous: " in run([sys.executable, "-m", "fairtransport.compile"]).stdout
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")}
     code = (
-        "import numpy as np, fairtransport as ft; rng = np.random.default_rng(1); X = rng.normal(size=(900, 7));"
-        "g = rng.choice(['a', 'b'], 900); y = (X[:, 0] + (g == 'a') + rng.normal(size=900) > 0).astype(int);"
-        "ft.TransportClassifier().fit(X, y, sensitive_features=g); ft.audit(rng.random(900), y, sensitive_features=g)"
+        "import numpy as np, fairtransport as ft; rng = np.random.default_rng(1); X = rng.normal(size=(4500, 7));"
+        "g = rng.choice(['a', 'b'], 4500); y = (X[:, 0] + (g == 'a') + rng.normal(size=4500) > 0).astype(int);"
+        "ft.TransportClassifier().fit(X, y, sensitive_features=g); ft.audit(rng.random(4500), y, sensitive_features=g)"
     )
     run([sys.executable, "-W", "ignore", "-c", code])
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")} == kept
@@ -301,16 +301,9 @@ def test_help_says_nothing_of_a_cache(container, home):
 
 @pytest.mark.trust
 def test_nothing_is_writable_and_one_line_says_so(container):
-    code = (
-        "import numpy as np\n"
-        "from fairtransport.criteria.comparisons import Comparisons\n"
-        "from fairtransport.criteria.penalty import DiscretePenalty\n"
-        "pairs = Comparisons.of_cells(3, [np.array([0, 1]), np.array([2])], [(0, 1)])\n"
-        "exact = DiscretePenalty(huber_width=0.0, scale='score')\n"
-        "print(round(exact.value_and_gradient([0.1, 0.2, 0.6], pairs).value, 9))"
-    )
+    code = "from fairtransport.transport.kernels.rows import draw_index; print(draw_index(0, 0, 1))"
     done = container.python("-c", code)
-    assert (done.returncode, done.stdout) == (0, "0.45\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
     assert done.stderr.startswith("Compiled code cannot be cached")
     assert done.stderr.count("\n") == 1
 
