@@ -20,6 +20,7 @@ SHIFT_ROWS = 30.0  # against a shift or stretch, for groups of a handful of rows
 COARSE_TOLERANCE = 20.0  # times that of the final fit
 COARSE_DECREASE = 3e-3  # relative decrease of the objective at which a coarse fit ends, in units of its tolerance
 COARSE_ROWS = 50  # of a group for each column, and for 80 columns at least: enough to choose a weight
+COARSE_CELLS = 4  # times as many, where people with the same label are compared
 MIN_CELL_ROWS = 200  # of a group with one label and stratum, which are kept in any case
 FLEXIBLE_ROWS = 20  # for each column; with fewer, metrics of the training rows are too good and are cross-fitted
 CHECKED_ROWS = 200  # for each column; with fewer, the chosen model is compared with the plain one out of fold

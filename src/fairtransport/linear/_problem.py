@@ -19,6 +19,7 @@ from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import (
     ComparedStrata,
     ComparedStratum,
+    needs_labels,
     net_of_chance,
     resolve_group_target,
     weigh_by_reliability,
@@ -27,6 +28,7 @@ from fairtransport.criteria.penalty import ChanceTerm, DiscretePenalty, Transpor
 from fairtransport.groups import Groups
 from fairtransport.linear._constants import (
     CHECKED_ROWS,
+    COARSE_CELLS,
     COARSE_DECREASE,
     COARSE_ROWS,
     COARSE_TOLERANCE,
@@ -364,6 +366,8 @@ class ParityProblem:
             return rows, shares / shares.sum()
         codes, cells, kept, masses = groups.codes[rows], self._cells()[rows], [], []
         limit = COARSE_ROWS * max(80, self.loss.n_columns)
+        if needs_labels(self.options.criterion):  # of which one may be rare
+            limit *= COARSE_CELLS
         for code in range(len(groups) + 1):  # the last code marks rows of no group
             members = np.flatnonzero(codes == code)
             step = max(1, -(-members.size // limit))
