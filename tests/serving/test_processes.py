@@ -216,4 +216,4 @@ def test_kills_change_no_score_and_no_byte_of_the_state(tmp_path):
     assert result["wrong"] == []
     assert result["kills"] >= 5  # ten, unless all requests are answered before
     assert result["rows"] == result["expected"]
-    assert result["attempts"] > 100  # requests were sent again
+    assert result["repeated"] > 0  # how many met a server that was being killed or started depends on the machine

@@ -17,7 +17,9 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.serving import ServerSettings, create_app
-from fairtransport.serving.bodies import in_worker
+from fairtransport.serving._models import ServedModel
+from fairtransport.serving.bodies import in_worker, is_small
+from fairtransport.tabular.cells import object_array
 
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = {"json": "application/json", "jsonl": "application/x-ndjson", "csv": "text/csv", "arrow": ARROW}
@@ -425,3 +427,21 @@ def test_of_large_requests_one_is_read_at_a_time_and_smaller_ones_do_not_wait_fo
 
     asyncio.run(ask_all())
     assert most == [1] * 4
+
+
+def test_groups_are_those_of_the_model_however_they_are_spelled(files):
+    model = ServedModel.load(ServerSettings(files / "m.ft"))
+    spellings = [" F" + " " * number for number in range(700)] + ["M", "x" * 200, "unknown", "f"]
+    for cells in ([*spellings[:3], "M", None], spellings, spellings[::-1], [1.0, True, "1", "F"]):
+        columns = {"sex": object_array(cells)}
+        expected = np.stack(model.scorer.encode_groups(columns).memberships, axis=1)
+        np.testing.assert_array_equal(model.group_codes(columns), expected)
+        np.testing.assert_array_equal(model.group_codes(columns), expected)
+    assert len(model._memberships) <= 1000
+
+
+def test_bodies_of_few_cells_are_scored_in_the_event_loop_and_others_in_a_thread(client, rows):
+    few, many = json.dumps(rows[1] * 10).encode(), b"[" + b"1," * 5000 + b"1]"
+    assert [is_small(body, "json") for body in (few[:30_000], many, b" " * 2**16)] == [True, False, False]
+    assert [is_small(b"x" * 2**14, kind) for kind in ("csv", "arrow")] == [True, False]
+    assert ask(client(), json.dumps(rows[1][:2]).encode() + b"\n" * 400_000).status_code == 200

@@ -34,7 +34,7 @@ from starlette.responses import Response
 from fairtransport.serving._answers import Answer, respond
 from fairtransport.serving._counters import RequestCounts, ScoreCounts
 from fairtransport.serving._models import ServedModel
-from fairtransport.serving.bodies import SMALL_BODY, RequestError, in_worker, read_rows
+from fairtransport.serving.bodies import RequestError, in_worker, is_small, read_rows
 from fairtransport.serving.settings import ServerSettings
 from fairtransport.storage import write_atomically
 from fairtransport.stream import AdjustmentReport, ContinualAdjuster, StoreError
@@ -212,7 +212,7 @@ class AdjustedScoring:
             if earlier is not None:
                 return await asyncio.shield(asyncio.wrap_future(earlier.answer))
         given = (body, file_format, self.model.wanted, self._settings.max_rows)
-        rows = read_rows(*given) if len(body) <= SMALL_BODY else await in_worker(len(body), read_rows, *given)
+        rows = read_rows(*given) if is_small(body, file_format) else await in_worker(len(body), read_rows, *given)
         waiting = _Waiting(key, check, rows, Future())
         with self._arrived:
             if self._failed or self._closing:

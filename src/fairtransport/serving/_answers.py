@@ -79,7 +79,7 @@ def _json(answer: Answer) -> str:
 def _elements(values: Iterable[Any]) -> str:
     """Return the elements of a JSON list, encoded in parts, so that other threads run meanwhile."""
     values = iter(values)
-    parts = iter(lambda: [*islice(values, 1000)], [])
+    parts = iter(lambda: [*islice(values, 100)], [])
     return ",".join(json.dumps(part, allow_nan=False, separators=(",", ":"))[1:-1] for part in parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from fairtransport._columns import default_names
 from fairtransport.persistence import load
 from fairtransport.serving.settings import ServerSettings
 from fairtransport.tabular import InputColumn, RowScorer
-from fairtransport.tabular.cells import WantedColumns
+from fairtransport.tabular.cells import WantedColumns, object_array
+
+_MAX_KNOWN, _MAX_TEXT = 1000, 100  # spellings of groups that are remembered, and their characters
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class ServedModel:
     version: str
     loaded: str
     wanted: WantedColumns
+    _memberships: dict[tuple[str, ...], Ints] = field(default_factory=dict, repr=False)
 
     @classmethod
     def load(cls, settings: ServerSettings) -> ServedModel:
@@ -69,10 +72,23 @@ class ServedModel:
 
         None if a sensitive column is absent.
         """
-        if any(name not in columns for name in self.scorer.group_columns):
+        names = self.scorer.group_columns
+        if any(name not in columns for name in names):
             return None
-        groups = self.scorer.encode_groups(columns)
-        return np.stack(groups.memberships, axis=1).astype(np.int64)
+        keys = [*zip(*(columns[name].tolist() for name in names), strict=True)]
+        distinct = {*keys}
+        known = self._memberships
+        if not distinct <= known.keys():
+            short = all(isinstance(cell, str) and len(cell) <= _MAX_TEXT for key in distinct for cell in key)
+            if not short or len(known) + len(distinct) > _MAX_KNOWN:
+                return self._encode(columns)
+            rows = [*distinct]
+            found = self._encode({name: object_array([key[index] for key in rows]) for index, name in enumerate(names)})
+            known.update(zip(rows, found, strict=True))
+        return np.stack([known[key] for key in keys])
+
+    def _encode(self, columns: dict[str, Any]) -> Ints:
+        return np.stack(self.scorer.encode_groups(columns).memberships, axis=1).astype(np.int64)
 
     def example(self) -> dict[str, Any]:
         """Return an invented row with the columns of the model."""

@@ -36,7 +36,7 @@ from fairtransport.serving._adjusting import AdjustedScoring
 from fairtransport.serving._answers import Answer, answer_format, make_response, respond
 from fairtransport.serving._counters import LATENCY_BOUNDS, REASONS, STATUSES, RequestCounts, ScoreCounts, SharedCounts
 from fairtransport.serving._models import ServedModel
-from fairtransport.serving.bodies import FORMATS, SMALL_BODY, RequestError, in_worker, read_rows
+from fairtransport.serving.bodies import FORMATS, SMALL_BODY, RequestError, in_worker, is_small, read_rows
 from fairtransport.serving.live_page import LiveView
 from fairtransport.serving.settings import BearerToken, LocalHosts, SecurityHeaders, ServerSettings
 from fairtransport.tabular import InputColumn
@@ -180,7 +180,7 @@ class FileScoring:
 
     async def score(self, body: bytes, file_format: str, wanted: str, key: str | None) -> Response:  # noqa: ARG002
         """Return the response with the scores of the rows of a body; there is no answer to repeat."""
-        if len(body) <= SMALL_BODY:
+        if is_small(body, file_format):
             with contextlib.suppress(TooManyFailuresError):  # rows that the model cannot score are searched in a thread
                 return await respond(self._score(body, file_format, search=False), wanted)
         return await in_worker(len(body), lambda: make_response(self._score(body, file_format), wanted))
@@ -401,8 +401,9 @@ def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> 
             view.end("The server is stopping.")
         await to_thread.run_sync(scoring.close)
 
+    scored = _ScoreEndpoint(scoring, requests, settings)
     routes = [
-        Route("/score", _ScoreEndpoint(scoring, requests, settings)),
+        Route("/score", scored),
         Route("/openapi.json", openapi),
         Route("/healthz", health),
         Route("/readyz", readiness),
@@ -410,7 +411,24 @@ def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> 
         Route("/", _redirect("docs/")),
         *pages,
     ]
-    return Starlette(routes=routes, middleware=middleware, lifespan=lifespan)
+    return _Application(scored, routes=routes, middleware=middleware, lifespan=lifespan)
+
+
+class _Application(Starlette):
+    """Application whose requests for scores pass only the layers of its own: Starlette's take as long as few rows."""
+
+    def __init__(self, scored: Any, **options: Any) -> None:
+        super().__init__(**options)
+        for layer in reversed(self.user_middleware):
+            scored = layer.cls(scored, *layer.args, **layer.kwargs)
+        self._scored = scored
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] == "http" and scope["path"] == "/score":
+            await self._scored(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 def _redirect(goal: str) -> Any:

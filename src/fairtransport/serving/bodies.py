@@ -34,8 +34,9 @@ from fairtransport.tabular.cells import (
 from fairtransport.tabular.rows import ReasonKind, RowReason
 
 SMALL_BODY = 2**13  # bytes up to which a body is read in the event loop; a thread costs more than it saves
+_FEW_CELLS = 2000  # up to which a text that is longer is, too
 _LARGE = 2**16  # bytes from which one thread works: two keep the event loop waiting for twice as long
-_PIECE = 2**18  # characters of JSON that are decoded at once
+_PIECE = 2**18  # characters that a row of JSON may have; with many columns more
 Result = TypeVar("Result")
 
 # Errors that become responses.
@@ -191,6 +192,13 @@ def read_rows(body: bytes, file_format: str, wanted: WantedColumns, max_rows: in
     return _READERS[file_format](body, wanted, max_rows)
 
 
+def is_small(body: bytes, file_format: str) -> bool:
+    """Return whether the rows of a body take so little time that the event loop may read and score them."""
+    if len(body) <= SMALL_BODY or len(body) > 4 * SMALL_BODY or file_format == "arrow":
+        return len(body) <= SMALL_BODY
+    return body.count(b",") + body.count(b"\n") <= _FEW_CELLS
+
+
 async def in_worker(n_bytes: int, function: Callable[..., Result], *arguments: Any) -> Result:
     """Return ``function(*arguments)``, computed in one of few threads; only one of them takes what is large."""
     limiters = _WORKERS.setdefault(asyncio.get_running_loop(), (CapacityLimiter(2), CapacityLimiter(1)))
@@ -212,7 +220,7 @@ _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 def _read_json(body: bytes, wanted: WantedColumns, max_rows: int) -> RowCells:
     try:
         text = body.decode()
-        rows = _decoder.decode(text) if len(text) <= _PIECE else _decode_rows(text, max_rows, _max_row(wanted))
+        rows = _decoder.decode(text) if len(text) <= _LARGE else _decode_rows(text, max_rows, _max_row(wanted))
     except RecursionError:
         raise RequestError(400, "The JSON is nested too deeply; rows are objects of single values.") from None
     except ValueError:
@@ -248,7 +256,7 @@ def _decode_rows(text: str, max_rows: int, max_row: int) -> list[Any] | None:
                 _check_size(len(rows), max_rows)
                 sign, done = found[1], found.end()
         start += done
-        if not done or (sign == "]" and start < len(text)):
+        if not done or (sign == "]" and text[start:].strip(" \t\n\r")):
             raise RequestError(400, f"The body is not JSON, or a row has more than {max_row:,} characters.")
     return rows
 
