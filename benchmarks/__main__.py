@@ -12,7 +12,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "benchmarks.md"
-NAMES = sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_"))
+FILES = {path.stem: path for path in HERE.glob("[a-z]*.py")}
+FILES |= {path.parent.name: path for path in HERE.glob("[a-z]*/__init__.py")}
+NAMES = sorted(FILES)
 # Minutes each, and they measure speed; the others are run when they are named.
 SPEED = ("updates", "scores", "waiting", "tables", "torch_penalty", "boosting")
 # BLAS, OpenMP and numba read these when they are loaded; a benchmark that needs more threads says so in the row.
@@ -28,6 +30,7 @@ def parse():
     parser.add_argument("--quick", action="store_true", help="smallest cases, to see that it runs; into out/benchmarks")
     parser.add_argument("--out", type=Path, help="where the results go (default: benchmarks/results)")
     parser.add_argument("--data", type=Path, help="folder with tables that are not shipped")
+    parser.add_argument("--minutes", type=float, help="field: stop after so many; 0 only writes its page")
     parser.add_argument("--page", action="store_true", help="only write docs/benchmarks.md from the stored results")
     options = parser.parse_args()
     unknown = set(options.names) - set(NAMES)
@@ -38,8 +41,7 @@ def parse():
 
 
 def describe(name):
-    text = (HERE / f"{name}.py").read_text(encoding="utf-8")
-    return ast.get_docstring(ast.parse(text)).splitlines()[0]
+    return ast.get_docstring(ast.parse(FILES[name].read_text(encoding="utf-8"))).splitlines()[0]
 
 
 def run(name, options):
@@ -48,7 +50,8 @@ def run(name, options):
     from benchmarks import _report  # noqa: PLC0415 - numpy must not be loaded before the number of threads is set
 
     module = importlib.import_module(f"benchmarks.{name}")
-    report = _report.Report(name, module.CLAIM, quick=options.quick, folder=options.out, data_folder=options.data)
+    known = {"quick": options.quick, "folder": options.out, "data_folder": options.data, "minutes": options.minutes}
+    report = _report.Report(name, module.CLAIM, **known)
     print(f"{name}: {module.CLAIM}", flush=True)
     with _report.threads(1):
         module.run(report)
@@ -59,6 +62,7 @@ def run_all(names, options):
     """Run each in a process of its own; return the names of those that failed."""
     passed = ["--out", str(options.out.resolve()), *(["--quick"] if options.quick else [])]
     passed += ["--data", str(options.data.resolve())] if options.data else []
+    passed += ["--minutes", str(options.minutes)] if options.minutes is not None else []
     commands = {name: [sys.executable, "-m", "benchmarks", name, *passed] for name in names}
     return [
         name for name, command in commands.items() if subprocess.run(command, cwd=HERE.parent, check=False).returncode

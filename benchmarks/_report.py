@@ -133,6 +133,7 @@ class Report:
     quick: bool = False
     folder: Path = RESULTS
     data_folder: Path | None = None
+    minutes: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

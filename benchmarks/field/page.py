@@ -1,0 +1,240 @@
+"""The page of the field: tables from the stored lines, frontiers with bands, and the critical-difference diagram."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._report import RESULTS
+from benchmarks.field import methods
+from benchmarks.field.analysis import BASE, MEASURES, by_cell, critical_difference, gaps, is_ours, volumes
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE, IMAGES = DOCS / "field.md", DOCS / "images"
+START, END = "<!-- results: python -m benchmarks field --minutes 0 -->", "<!-- end of results -->"
+JUDGED = {methods.PARITY: ("rank", "spdd", "parity_difference"), methods.ODDS: ("separation", "odds_difference")}
+PUBLISHED = {  # Han et al., The Fair Fairness Benchmark (ICLR 2024), Adult by sex: accuracy, AUC, ABCC in percent
+    "published, no penalty": (85.35, 91.06, 18.36)
+}
+MAX_LOSSES = 14
+
+
+def write(records, report):
+    """Store the notes of the run; with the stored results, write the tables and pictures of the page."""
+    cells = by_cell(records)
+    if not cells:
+        return
+    judged = judge(cells)
+    report.notes += notes(cells, judged)
+    report.save()
+    if report.folder.resolve() == RESULTS and PAGE.exists():
+        text = PAGE.read_text(encoding="utf-8")
+        before, _, rest = text.partition(START)
+        PAGE.write_text(f"{before}{START}\n\n{tables(cells, judged)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        draw_frontiers(cells, IMAGES / "field_frontiers.png")
+        draw_ranks(cells, IMAGES / "field_ranks.png")
+
+
+def judge(cells):
+    """Return {(cell, measure): (gaps of the best of ours, gaps of the recommended one)}."""
+    found = {}
+    for cell, points in cells.items():
+        for measure in JUDGED[cell.criterion]:
+            best = gaps(cell, points, measure)
+            if best:
+                found[cell, measure] = best, gaps(cell, points, measure, {methods.recommended(cell)})
+    return found
+
+
+def notes(cells, judged):
+    """Yield one sentence for each measure, over all cells."""
+    n_splits = {len(points[BASE].figures["error"]) for points in cells.values()}
+    yield f"{len(cells)} of {len(list(methods.cells()))} cells ran on {min(n_splits)} to {max(n_splits)} splits."
+    for measure, name in MEASURES.items():
+        best = [gap for (_, own), (found, _) in judged.items() if own == measure for gap in found]
+        if best:
+            losses = sum(gap.is_loss for gap in best)
+            yield f"By {name}, the best of ours is above {losses} of {len(best)} points of peers by over an error bar."
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def table(head, rows):
+    lines = [f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
+
+
+def figure(value, digits=3):
+    return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
+
+
+def tables(cells, judged):
+    parts = ["### What has run", counts(cells, judged), "### Where a peer is better", losses(judged)]
+    parts += ["### Hypervolume and cost", hypervolumes(cells), "### Published figures", anchors(cells)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def counts(cells, judged):
+    """Points of peers at which the best (and the recommended) of ours is at most a standard error above."""
+    columns = [name for name in MEASURES if any(own == name for _, own in judged)]
+    rows = []
+    for cell, points in cells.items():
+        row = [str(cell).replace("demographic parity", "parity"), str(len(points[BASE].figures["error"]))]
+        for measure in columns:
+            best, first = judged.get((cell, measure), ((), ()))
+            held = [sum(not gap.is_loss for gap in found) for found in (best, first)]
+            row.append(f"{held[0]} ({held[1]}) of {len(best)}" if best else "")
+        rows.append(row)
+    return table(["cell", "splits", *(MEASURES[name] for name in columns)], rows)
+
+
+def losses(judged):
+    """The worst point of each peer in each cell and measure, the clearest first."""
+    worst = {}
+    for (cell, measure), (best, _) in judged.items():
+        for gap in best:
+            key = cell, measure, gap.peer
+            if gap.is_loss and (key not in worst or _clear(gap) > _clear(worst[key])):
+                worst[key] = gap
+    ordered = sorted(worst.values(), key=_clear, reverse=True)
+    rows = [
+        [str(gap.cell).replace("demographic parity", "parity"), gap.peer, MEASURES[gap.measure],
+         f"{figure(gap.peer_error)} at {figure(gap.disparity)}",
+         f"{figure(gap.peer_error + gap.excess)} ({gap.ours})" if gap.reached else f"not reached ({gap.ours})",
+         f"{figure(gap.excess)} ± {figure(gap.standard_error)}"]
+        for gap in ordered[:MAX_LOSSES]
+    ]  # fmt: skip
+    if not rows:
+        return "Nowhere by more than one standard error, in the cells that have run."
+    text = table(["cell", "peer", "by", "peer's error", "ours there", "difference"], rows)
+    left = len(ordered) - len(rows)
+    return text + (f"\n{left} more pairs of cell and peer, less clear than these, are left out.\n" if left > 0 else "")
+
+
+def _clear(gap):
+    return gap.excess / max(gap.standard_error, 1e-4) if gap.reached else gap.excess / max(gap.standard_error, 1e-4) + 1
+
+
+def hypervolumes(cells):
+    """Linear models: hypervolume by rank disparity for each data set, and seconds and memory of a whole curve."""
+    chosen = {c: p for c, p in cells.items() if c.base == "linear" and c.criterion == methods.PARITY}
+    names = list(dict.fromkeys(cell.data for cell in chosen))
+    found = {cell: volumes(points, "rank") for cell, points in chosen.items()}
+    rows = []
+    for regime in ("blind", "aware"):
+        own = {cell.data: (cell, found[cell]) for cell in chosen if cell.regime == regime}
+        listed = list(dict.fromkeys(name for _, values in own.values() for name in values))
+        mean = {name: np.mean([values[name].mean() for _, values in own.values() if name in values]) for name in listed}
+        for name in sorted(listed, key=lambda one: -mean[one]):
+            values = [figure(own[data][1][name].mean(), 2) if data in own and name in own[data][1] else ""
+                      for data in names]  # fmt: skip
+            costs = [chosen[cell][name].figures for cell, found_here in own.values() if name in found_here]
+            seconds = np.median([figures["seconds"].sum(axis=1).mean() for figures in costs])
+            memory = max(float(figures["memory"].max()) for figures in costs)
+            ours = any(is_ours(cell, name) for cell, _ in own.values())
+            label = f"**{name}**" if ours else name
+            rows.append([f"{regime}: {label}", *values, f"{seconds:.2g}", f"{memory:.0f}"])
+    return table(["method", *names, "seconds", "MiB"], rows) if rows else ""
+
+
+def anchors(cells):
+    """Accuracy, AUC and the area between the two groups' distribution functions (ABCC, here SPDD), in percent."""
+    points = next((own for cell, own in cells.items() if cell.data == methods.ANCHORS), None)
+    if points is None:
+        return ""
+    rows = [[name, *(f"{value:.2f}" for value in values), ""] for name, values in PUBLISHED.items()]
+    for name, own in points.items():
+        if not {"auc", "spdd"} <= set(own.figures):
+            continue
+        means = {figure: own.figures[figure].mean(axis=0) for figure in ("error", "auc", "spdd")}
+        base = points[BASE].figures["spdd"].mean()
+        number = int(np.argmin(np.abs(means["spdd"] - base / 10))) if name != BASE else 0
+        values = 1 - means["error"][number], means["auc"][number], means["spdd"][number]
+        rows.append([name, *(f"{100 * value:.2f}" for value in values), own.settings[number] if name != BASE else ""])
+    return table(["Adult by sex, network", "accuracy", "AUC", "ABCC", "setting"], rows)
+
+
+# ---------------------------------------------------------------------------------------------------------- pictures
+
+
+def band(points, measure, n=60):
+    """Disparities, mean error and its standard error along a method's curve."""
+    place = points.curve(measure).disparities
+    x = np.linspace(place[0], place[-1], n) if len(place) > 1 else np.array([place[0]])
+    each = [points.curve(measure, split).at(x, below=None) for split in range(len(points.figures["error"]))]
+    return x, points.curve(measure).at(x), np.std(each, axis=0, ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0 * x
+
+
+def draw_frontiers(cells, path, measure="rank"):
+    """Linear models and parity: a panel for each data set and regime; ours in blue, peers in other colours."""
+    import matplotlib as mpl  # noqa: PLC0415
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    chosen = {c: p for c, p in cells.items() if c.base == "linear" and c.criterion == methods.PARITY}
+    names = list(dict.fromkeys(cell.data for cell in chosen))
+    figure_, axes = plt.subplots(2, len(names), figsize=(3.0 * len(names), 5.6), squeeze=False, layout="constrained")
+    styles, handles = {}, {}
+    palette = {True: ["#08306b", "#2171b5", "#6baed6", "#9ecae1", "#4292c6", "#c6dbef"],
+               False: ["#d95f02", "#1b9e77", "#e7298a", "#66a61e", "#a6761d", "#666666", "#7570b3"]}  # fmt: skip
+    for axis, (data, regime) in zip(axes.T.ravel(), ((n, r) for n in names for r in ("blind", "aware")), strict=True):
+        axis.set_title(f"{data}, {regime}", fontsize=9)
+        points = chosen.get(methods.Cell(data, regime, "linear", methods.PARITY), {})
+        for name, own in points.items():
+            if measure not in own.figures:
+                continue
+            if name == BASE:
+                axis.plot(own.figures[measure].mean(), own.figures["error"].mean(), "k*", markersize=8, zorder=5)
+                continue
+            ours = is_ours(methods.Cell(data, regime, "linear", methods.PARITY), name)
+            if name not in styles:
+                used = sum(1 for other in styles.values() if other[1] == ours)
+                styles[name] = palette[ours][used % len(palette[ours])], ours
+            x, y, error = band(own, measure)
+            width = 2.0 if ours else 1.2
+            handles[name] = axis.plot(x, y, color=styles[name][0], linewidth=width, linestyle="-" if ours else "--",
+                                      marker="o" if len(x) == 1 else None, markersize=3)[0]  # fmt: skip
+            axis.fill_between(x, y - error, y + error, color=styles[name][0], alpha=0.12, linewidth=0)
+        axis.tick_params(labelsize=7)
+    for axis in axes[-1]:
+        axis.set_xlabel("mean rank disparity", fontsize=8)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("error (regression: 1 - R2)", fontsize=8)
+    order = sorted(handles, key=lambda name: not styles[name][1])
+    figure_.legend([handles[n] for n in order], order, loc="outside lower center", ncols=5, fontsize=7, frameon=False)
+    figure_.savefig(path, dpi=110)
+    plt.close(figure_)
+
+
+def draw_ranks(cells, path):
+    """Mean ranks by hypervolume over data sets; bars join methods that differ by less than the critical difference."""
+    import matplotlib as mpl  # noqa: PLC0415
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    figure_, axes = plt.subplots(2, 1, figsize=(8.5, 6.2), layout="constrained")
+    for axis, regime in zip(axes, ("blind", "aware"), strict=True):
+        axis.axis("off")
+        kept = [(c, volumes(p, "rank")) for c, p in cells.items()
+                if c == methods.Cell(c.data, regime, "linear", methods.PARITY) and not c.regression]  # fmt: skip
+        if len(kept) < 2:
+            continue
+        names = sorted(set.intersection(*(set(values) for _, values in kept)))
+        ranks, difference, p_value = critical_difference([[v[n].mean() for n in names] for _, v in kept])
+        order = np.argsort(ranks)
+        text = f"{regime}, linear, parity: mean rank by hypervolume, {len(kept)} data sets"
+        axis.set_title(f"{text}; critical difference {difference:.1f}, Friedman p = {p_value:.3f}", fontsize=9)
+        for height, number in enumerate(order):
+            ours = is_ours(kept[0][0], names[number])
+            color = "#2171b5" if ours else "#d95f02"
+            axis.plot([ranks[number], ranks[number] + difference], [-height, -height], color=color, alpha=0.25)
+            axis.plot(ranks[number], -height, "o", color=color)
+            axis.text(0.6, -height, names[number], ha="right", va="center", fontsize=8, color=color)
+            axis.text(ranks[number], -height + 0.28, f"{ranks[number]:.1f}", ha="center", fontsize=7)
+        axis.set_xlim(-2.0, len(names) + 1)
+    figure_.savefig(path, dpi=100)
+    plt.close(figure_)
