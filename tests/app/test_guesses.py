@@ -1,9 +1,13 @@
 """Guesses about columns have a reason, and identifiers, leaks and proxies are warned of."""
 
 import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.metrics import roc_auc_score
 from tests.workbench import people
 
-from fairtransport.app.guesses import _information, describe_columns, find_warnings, guess_roles
+import fairtransport as ft
+from fairtransport.app.guesses import describe_columns, find_warnings, guess_roles, tell_apart
 
 
 def test_roles_and_warnings_of_a_table_of_applicants():
@@ -18,13 +22,44 @@ def test_roles_and_warnings_of_a_table_of_applicants():
     assert [text.split()[0].strip(":") for text in found] == ["person", "salary", "title"]
 
 
-def test_information_is_that_of_the_definition_and_none_for_noise():
+def test_areas_are_those_of_scikit_learn_for_shares_of_the_other_half_and_a_half_for_noise():
     rng = np.random.default_rng(0)
-    noise, target = rng.integers(50, size=4000), rng.integers(2, size=4000)
-    assert abs(_information(noise, target)) < 0.01  # 0.009 before the correction for bias
-    assert _information(target, target) > 0.999
-    half = np.where(rng.random(4000) < 0.5, target, 2)  # half of the rows tell all
-    assert abs(_information(half, target) - 0.5) < 0.03
+    noise, values = rng.integers(50, size=4000), rng.integers(3, size=4000)
+    values[:40] = 3  # few members, of whom 50 codes could tell much in the same rows
+    assert np.abs(tell_apart(noise, values) - 0.5).max() < 0.1
+    assert tell_apart(values, values) == pytest.approx(np.ones(4))
+    column = np.where(rng.random(4000) < 0.4, values, noise % 7)
+    halves = np.random.default_rng([2, 4000]).integers(2, size=4000)
+    shares = np.zeros(4000)
+    for half in (0, 1):
+        fitted = halves != half
+        rows = np.bincount(column[fitted], minlength=7) + 1
+        members = np.bincount(column[fitted & (values == 1)], minlength=7) + (values == 1).mean()
+        shares[~fitted] = (members / rows)[column[~fitted]]
+    assert tell_apart(column, values)[1] == pytest.approx(roc_auc_score(values == 1, shares))
+
+
+def test_values_of_few_rows_and_missing_ones_are_not_judged():
+    values = np.repeat([0, 1, -1], [500, 20, 100])
+    assert tell_apart(values + 1, values).tolist() == [0.5, 0.5]
+
+
+def test_the_proxies_of_adult_are_named_and_others_are_not():
+    data = ft.datasets.load_adult()
+    table = pa.Table.from_pandas(data.data.assign(**data.sensitive_features, income=data.target), preserve_index=False)
+    columns = describe_columns(table)
+    roles = {"score": "", "label": "income", "sensitive": ["race", "sex"], "drop": []}
+    found = [text.split()[0] for text in find_warnings(columns, table, roles) if "in place of the group" in text]
+    assert found == ["native_country", "relationship"]  # of Asian people, whom it tells by their country; and of sex
+
+
+def test_a_leak_of_a_number_is_one_that_tells_who_is_above_the_middle():
+    rng = np.random.default_rng(0)
+    pay = rng.normal(3000, 500, 2000).round(2)
+    table = pa.table({"pay": pay, "net": pay * 0.7, "hours": pay / 100 + rng.normal(0, 5, 2000)})
+    roles = {"score": "", "label": "pay", "sensitive": [], "drop": []}
+    (text,) = find_warnings(describe_columns(table), table, roles)
+    assert text.startswith("net alone tells people with pay up to ")
 
 
 def test_an_empty_column_and_a_table_without_features_are_described():

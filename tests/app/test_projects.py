@@ -25,7 +25,7 @@ def projects(tmp_path):
 
 
 def ended(projects, name):
-    while projects.open[name].busy:
+    while projects.open[name].job.running:
         time.sleep(0.02)
     return projects.open[name]
 
@@ -144,7 +144,7 @@ def test_models_are_replaced_together_with_their_result(tmp_path):
         line = code.format(json.dumps(events))
         process = subprocess.Popen([sys.executable, "-c", line], text=True, stdin=-1, stdout=-1)
         project.start("tradeoff", process, None, {}, lambda: None)
-        while project.busy:
+        while project.job.running:
             time.sleep(0.01)
         assert (tmp_path / "dpp.ft").read_text() == kept
         assert bool(project.results) == (kept == "new")

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.metrics import confusion_matrix
 from tests.workbench import people
 from typer.testing import CliRunner
 
@@ -154,34 +155,81 @@ def test_the_positive_label_is_that_of_the_library_or_has_to_be_named(data):
         repair_curve(data, people().with_columns(hired=pl.col("region")), pos_label="north")
 
 
-def test_missing_scores_are_set_aside_and_counted_and_scores_that_are_no_number_are_named(data):
-    some = np.arange(1500) % 10 == 0
-    missing = people().with_columns(score=pl.when(~pl.Series(some)).then(pl.col("score")))
-    curve, _ = repair_curve(data, missing)
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_missing_scores_are_set_aside_and_counted_in_the_curve_and_stay_missing_in_the_file(data, missing):
+    some = pl.Series(np.arange(1500) % 10 == 0)
+    table = people().with_columns(score=pl.when(~some).then(pl.col("score")).otherwise(missing))
+    curve, job = repair_curve(data, table)
     assert curve["rows"] == 1350
     assert curve["notes"] == ["Rows set aside, because a score, a label or a group is missing: 150."]
-    with pytest.raises(ValueError, match=r"The score of 150 rows is not a number \(NaN\)"):
-        repair_curve(data, missing.with_columns(pl.col("score").fill_null(np.nan)))
+    worker.take({**job, "chosen": {"method": "repair", "amount": 1.0}, "range": curve["range"]}, REPORT)
+    repaired = pl.read_parquet(data.parent / "repaired.parquet")["score_repaired"]
+    assert repaired.is_null().to_list() == some.to_list()
 
 
-@pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds", "equal_opportunity", "strata"])
-def test_the_floor_is_that_of_the_groups_and_of_the_measure_beside_it(criterion):
+CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")
+
+
+@pytest.mark.parametrize("strata", [False, True], ids=["everyone", "strata"])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_floor_is_that_of_the_groups_and_of_the_measure_beside_it(criterion, strata):
     """Scores that are independent of the group: the disparity is about the floor; a tiny group counts in neither."""
     rng = np.random.default_rng(0)
-    codes, strata = rng.integers(2, size=4000), rng.integers(8, size=4000)
+    codes, levels = rng.integers(2, size=4000), rng.integers(8, size=4000)
     codes[:5] = 2
-    scores = rng.random(4000) / 4 + strata / 20
+    scores = rng.random(4000) / 4 + levels / 20
     labels = (rng.random(4000) < scores).astype(int)
-    named = {"strata": "demographic_parity"}.get(criterion, criterion)
-    columns = {"strata": strata} if criterion == "strata" else None
-    held, large = worker.HeldOut(ft.make_groups(codes), labels, named, columns), codes < 2
-    cut = None if columns is None else {"strata": strata[large]}
-    alone = worker.HeldOut(ft.make_groups(codes[large]), labels[large], named, cut)
-    assert held.floor(scores) == pytest.approx(alone.floor(scores[large]))
-    shuffled = [
-        worker.HeldOut(ft.make_groups(rng.permutation(codes[large])), labels[large], named, cut).measure(
-            scores[large], scores[large]
-        )["disparity"]
-        for _ in range(40)
-    ]
-    assert held.floor(scores) == pytest.approx(np.mean(shuffled), rel=0.25)
+
+    def measure(codes, rows):
+        cut = {"level": levels[rows]} if strata else None
+        held = worker.HeldOut({**SETTINGS, "criterion": criterion}, ft.make_groups(codes[rows]), labels[rows], cut)
+        return held.measure(scores[rows], scores[rows])["disparity"], held.floor(scores[rows])
+
+    large = codes < 2
+    (disparity, floor), alone = measure(codes, codes < 3), measure(codes, large)
+    assert (disparity, floor) == pytest.approx(alone)
+    shuffled = [measure(rng.permutation(np.where(large, codes, 0)), large)[0] for _ in range(40)]
+    assert floor == pytest.approx(np.mean(shuffled), rel=0.25)
+
+
+@pytest.mark.parametrize("strata", [False, True], ids=["everyone", "strata"])
+@pytest.mark.parametrize("criterion", CRITERIA[1:])
+def test_the_disparity_of_a_criterion_is_that_of_the_metrics(criterion, strata):
+    table = people(3000)
+    labels, scores = (table["hired"] == "yes").to_numpy().astype(int), table["score"].to_numpy()
+    cut = {"region": table["region"].to_numpy()} if strata else None
+    held = worker.HeldOut({**SETTINGS, "criterion": criterion}, ft.make_groups(table["sex"].to_numpy()), labels, cut)
+    point = held.measure(scores, scores)
+    metric = ft.metrics.separation_disparity if criterion == "equalized_odds" else ft.metrics.opportunity_disparity
+    expected = metric(labels, scores, sensitive_features=table["sex"].to_numpy(), strata=cut)
+    assert point["disparity"] == pytest.approx(expected)
+    for at, sex in enumerate(("F", "M")):
+        mine = (table["sex"] == sex).to_numpy()
+        tn, fp, fn, tp = confusion_matrix(labels[mine], scores[mine] > 0.5).ravel()
+        assert point["groups"][at]["missed"] == pytest.approx(fn / (fn + tp))
+        assert point["groups"][at]["false_alarm"] == pytest.approx(fp / (fp + tn))
+        assert point["groups"][at]["error"] == pytest.approx((fp + fn) / mine.sum())
+
+
+@pytest.mark.parametrize("criterion", CRITERIA[1:])
+def test_parity_within_labels_and_strata_is_chosen_and_taken_away(data, tmp_path, criterion):
+    curve, job = repair_curve(data, people(3000), criterion=criterion, strata=["region"])
+    assert curve["points"][-1]["disparity"] < 0.7 * curve["points"][0]["disparity"]
+    made = worker.take({**job, "chosen": {"method": "repair", "amount": 1.0}, "range": None}, REPORT)
+    assert "repaired.parquet" in made["files"]
+
+
+def test_numbers_are_learned_and_their_errors_are_in_their_units(data, tmp_path):
+    rng = np.random.default_rng(0)
+    pay = 2000 + 30 * people()["hours"].to_numpy() + rng.normal(0, 100, 1500)
+    people().drop("hired", "salary", "score").with_columns(pay=pay.round(2)).write_csv(data)
+    settings = {**SETTINGS, "label": "pay", "sensitive": ["sex"], "drop": ["person"], "methods": ["cot-blind"]}
+    settings |= {"thresholds": [], "action": "train", "situation": "blind", "criterion": "equalized_odds"}
+    job = {"path": str(data), "folder": str(tmp_path), "settings": settings}
+    curve = worker.tradeoff(job, REPORT)
+    assert curve["regression"]
+    errors = [one["error"] for one in (curve["points"][0], *curve["points"][0]["groups"])]
+    assert errors == pytest.approx([100] * 3, rel=0.2)  # the noise has a standard deviation of 100
+    (tmp_path / "cot-blind.new.ft").replace(tmp_path / "cot-blind.ft")
+    made = worker.take({**job, "chosen": {"method": "cot-blind", "amount": 1.0}, "range": None}, REPORT)
+    assert "scored.csv" in made["files"]

@@ -121,6 +121,15 @@ def test_other_encodings(tmp_path, encoding):
     assert found.histograms.groups.names == ("ä", "ö")
 
 
+def test_nan_in_a_parquet_file_is_missing_though_its_statistics_leave_nan_out(tmp_path):
+    frame = rows().with_columns(pl.col("w").cast(pl.Float32))
+    some = pl.Series(np.arange(300) % 7 == 0)
+    nan = {name: pl.when(some).then(np.nan).otherwise(pl.col(name)).cast(frame[name].dtype) for name in ("s", "w")}
+    null = {name: pl.when(~some).then(pl.col(name)) for name in ("s", "w")}
+    frame.with_columns(**nan).write_parquet(tmp_path / "nan.parquet")
+    assert_same_counts(count(tmp_path / "nan.parquet"), counted_in_memory(frame.with_columns(**null)))
+
+
 def test_text_that_means_nothing_is_missing_only_where_it_is_said(tmp_path):
     path = text(tmp_path / "x.csv", "s,g\n0.5,a\nNA,b\n0.5,NA\nnan,a\n,a\n0.5,\n")
     with pytest.raises(ValueError, match=r"x\.csv, line 3: column 's' contains something that is not a number.*null="):

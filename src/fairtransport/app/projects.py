@@ -53,35 +53,35 @@ def split_thresholds(text: str) -> list[str]:
 class Job:
     """A process that works on one step of a project; it can be ended at any moment."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process, self.cancelled, self.running, self.error = process, False, True, ""
+    def __init__(self, process: subprocess.Popen[str] | None = None) -> None:
+        self._process, self.cancelled, self.running, self.error = process, False, process is not None, ""
         self.share, self.text = 0.0, TEXTS["job_wait"]
 
     def follow(self, request: dict[str, Any], finish: Callable[[Any], None], then: Callable[[], None]) -> None:
         """Send the request, and read events until the process ends; in a thread of its own."""
         result: dict[str, Any] | None = None
-        with contextlib.suppress(OSError, ValueError), self._process as process:
-            if process.stdin is not None and process.stdout is not None:
-                process.stdin.write(json.dumps(request) + "\n")
-                process.stdin.close()
-                for event in map(json.loads, process.stdout):
-                    result, self.error = event.get("done", result), event.get("error", self.error)
-                    self.share, self.text = event.get("share", self.share), event.get("text", self.text)
-        if not self.cancelled and not self.error:
+        process: Any = self._process
+        with contextlib.suppress(OSError, ValueError), process:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.close()
+            for event in map(json.loads, process.stdout):
+                result, self.error = event.get("done", result), event.get("error", self.error)
+                self.share, self.text = event.get("share", self.share), event.get("text", self.text)
+        if result is not None and not self.cancelled:
             try:
-                if result is None:
-                    self.error = TEXTS["error_killed"]
-                else:
-                    finish(result)
+                finish(result)
             except OSError:
                 self.error = TEXTS["error_disk"]
+        elif not self.cancelled:
+            self.error = self.error or TEXTS["error_killed"]
         self.running = False
         then()
 
     def cancel(self) -> None:
-        """End the process."""
-        self.cancelled = self.running
-        self._process.kill()
+        """End the process, if there is one."""
+        self.cancelled = self.cancelled or self.running
+        if self._process is not None:
+            self._process.kill()
 
 
 class Project:
@@ -93,13 +93,7 @@ class Project:
         defaults = {name: value for fields in STEPS.values() for name, value in fields.items()}
         self.settings: dict[str, Any] = {**defaults, **(self.state["settings"] or {})}
         self.results: dict[str, Any] = self.state["results"]
-        self.folder, self.look = folder, dict[str, Any]()
-        self.job: Job | None = None
-
-    @property
-    def busy(self) -> bool:
-        """Whether a job is running."""
-        return self.job is not None and self.job.running
+        self.folder, self.look, self.job = folder, dict[str, Any](), Job()
 
     @property
     def path(self) -> str:
@@ -200,7 +194,7 @@ class Projects:
         name = project.folder.name
         while name in self.open and self.open[name].folder != project.folder:
             name += "-x"
-        if name not in self.open or not self.open[name].busy:
+        if name not in self.open or not self.open[name].job.running:
             self.open[name] = project
             self.start(project, "look")
         return name
@@ -220,8 +214,7 @@ class Projects:
         with self._lock:
             self._closed = True
         for project in self.open.values():
-            if project.job is not None:
-                project.job.cancel()
+            project.job.cancel()
         if self._spare is not None:
             self._spare.kill()
             self._spare.communicate()

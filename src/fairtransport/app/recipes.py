@@ -26,8 +26,9 @@ def audit_command(path: str, settings: dict[str, Any]) -> str:
     words = ["fairtransport", "audit", path, "--score", settings["score"], *_columns(settings)]
     words += [part for text in settings["thresholds"] for part in ("--threshold", text)]
     words += ["--by", settings["by"]] if settings["by"] else []
+    words += [] if settings["favourable"] == "high" else ["--favourable", settings["favourable"]]
     written = ["--html", "audit.html", *([] if settings["by"] else ["--markdown", "audit.md"]), "--json", "audit.json"]
-    return shlex.join([*words, *_judged(settings, by=settings["by"]), *_favourable(settings), *written])
+    return shlex.join([*words, *_judged(settings, by=settings["by"]), *written])
 
 
 def take_commands(path: str, settings: dict[str, Any], chosen: dict[str, Any], bounds: Any = None) -> str:
@@ -38,19 +39,22 @@ def take_commands(path: str, settings: dict[str, Any], chosen: dict[str, Any], b
         words += _columns(settings, labelled=settings["criterion"] != "demographic_parity")
         words += ["--range", f"{bounds[0]!r},{bounds[1]!r}"] if bounds else []
         return shlex.join([*words, "--out", output_name(path, "repaired")])
-    method, situation = METHODS[chosen["method"]]
+    named, method = model_columns(settings, chosen["method"], regression=False), METHODS[chosen["method"]][0]
     words = ["fairtransport", "train", path, "--method", method, *_columns(settings), *amount]
-    words += ["--aware"] if situation == "aware" else []
+    words += ["--aware"] if named["aware"] else []
     words += ["--base", "linear"] if method == "blind-repair" else []
-    words += [part for name in left_out(settings) for part in ("--drop", name)]
+    words += [part for name in named["drop"] for part in ("--drop", name)]
     scored = ["fairtransport", "score", "model.ft", path, "--column", "fair_score"]
     lines = [[*words, *_judged(settings), "--out", "model.ft"], [*scored, "--out", output_name(path, "scored")]]
     return "\n".join(map(shlex.join, lines))
 
 
-def left_out(settings: dict[str, Any]) -> list[str]:
-    """Return the columns that are no features; scores of another model are none."""
-    return [name for name in (*settings["drop"], settings["score"]) if name]
+def model_columns(settings: dict[str, Any], method: str, *, regression: bool) -> dict[str, Any]:
+    """Return the arguments of ``TableModel`` about columns; scores of another model are no features."""
+    positive = None if regression else settings["pos_label"] or None
+    columns = {"label": settings["label"], "pos_label": positive, "sensitive_features": settings["sensitive"]}
+    drop = [name for name in (*settings["drop"], settings["score"]) if name]
+    return {**columns, "strata": settings["strata"], "drop": drop, "aware": METHODS[method][1] == "aware"}
 
 
 def _columns(settings: dict[str, Any], *, labelled: bool = True) -> list[str]:
@@ -66,10 +70,6 @@ def _judged(settings: dict[str, Any], *, by: str = "") -> list[str]:
     words += [] if settings["criterion"] == "demographic_parity" else ["--criterion", settings["criterion"]]
     words += [] if settings["small"] == "keep" else ["--small-groups", settings["small"]]
     return words + ([] if int(settings["min_size"]) == 30 else ["--min-group-size", str(settings["min_size"])])
-
-
-def _favourable(settings: dict[str, Any]) -> list[str]:
-    return [] if settings["favourable"] == "high" else ["--favourable", settings["favourable"]]
 
 
 _READ = """\
@@ -88,12 +88,7 @@ from fairtransport.tabular.held_out_evaluation import split_table
 train, test = split_table(table, 0.25, label={split!r}, sensitive_features={sensitive!r})
 model = ft.tabular.TableModel(
     {made},
-    label={label!r},
-    pos_label={pos_label!r},
-    sensitive_features={sensitive!r},
-    strata={strata!r},
-    drop={drop!r},
-    aware={aware},
+    {columns},
     groups=groups,
 ).fit(train)
 model.estimator_.set_params(amount={amount!r})  # from 0, no parity, to 1
@@ -118,8 +113,7 @@ def take_code(
     path: str, settings: dict[str, Any], chosen: dict[str, Any], bounds: Any = None, *, regression: bool = False
 ) -> str:
     """Return the Python code that makes the model or the repair, and the new scores as ``result``."""
-    (method, situation), named = METHODS[chosen["method"]], {**settings, **chosen, "path": path}
-    aware = situation == "aware"
+    method, named = METHODS[chosen["method"]][0], {**settings, **chosen, "path": path}
     named |= {"min_size": int(settings["min_size"]), "guess": method == "repair"}
     if method == "repair":
         label = settings["label"] if settings["criterion"] != "demographic_parity" else None
@@ -128,12 +122,12 @@ def take_code(
         named |= {"strata": settings["strata"] or None, "output": f"{settings['score']}_repaired"}
         return (_READ + _REPAIR).format(**named)
     kind, base = ("Regressor", "Ridge()") if regression else ("Classifier", "LogisticRegression(max_iter=1000)")
+    columns = model_columns(settings, chosen["method"], regression=regression)
     made = {
-        "cot": f"ft.Transport{kind}(group_specific={aware}, **compared)",
+        "cot": f"ft.Transport{kind}(group_specific={columns['aware']}, **compared)",
         "dpp": f"ft.QuantileRepair{kind}({base}, ft.QuantileRepair(**compared))",
         "blind-repair": f"ft.BlindRepair{kind}({base}, repair=ft.repair.BlindRepair(random_state=0, **compared))",
     }
-    named |= {"made": made[method], "aware": aware, "drop": left_out(settings)}
-    named |= {"split": None if regression else settings["label"]}
-    named |= {"pos_label": None if regression else settings["pos_label"] or None}
+    arguments = ",\n    ".join(f"{name}={value!r}" for name, value in columns.items())
+    named |= {"made": made[method], "columns": arguments, "split": None if regression else settings["label"]}
     return (_READ + _TRAIN).format(**named)

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import hmac
 import html
-import json
 import os
 import re
 import secrets
@@ -34,16 +33,13 @@ from fairtransport.app.projects import STEPS, Project, Projects, new_folder, spl
 from fairtransport.app.recipes import audit_command, take_code, take_commands
 from fairtransport.app.texts import TEXTS
 from fairtransport.report.style.web_pages import base_style, template_environment
-from fairtransport.serving.settings import local_names
+from fairtransport.serving.settings import SecurityHeaders, local_names
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src "
     "data:; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",  # with none, browsers do not say the origin of a form
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
+    "X-Frame-Options": "SAMEORIGIN",
 }
 #: Pages of results run their own script, in a frame without access to the workbench.
 _RESULT_POLICY = (
@@ -65,16 +61,8 @@ class Gate:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
-
-        async def send_with_headers(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                known = {name for name, _ in message["headers"]}
-                added = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-                message["headers"] = [*message["headers"], *(one for one in added if one[0] not in known)]
-            await send(message)
-
         if scope["type"] == "http":
-            await (self._answer(Request(scope)) or self._app)(scope, receive, send_with_headers)
+            await (self._answer(Request(scope)) or self._app)(scope, receive, send)
 
     def _answer(self, request: Request) -> Response | None:
         """Return the refusal of a request for another host, from another page or without cookie, or the cookie."""
@@ -117,7 +105,7 @@ class Workbench:
         style = base_style() + folder.joinpath("app.css").read_text(encoding="utf-8")
         script = folder.joinpath("app.js").read_text(encoding="utf-8")
         routes = [
-            Route("/", self.start_page),
+            Route("/", lambda _: self._start({}, {})),
             Route("/app.css", lambda _: Response(style, media_type="text/css")),
             Route("/app.js", lambda _: Response(script, media_type="text/javascript")),
             Route("/open", self.open_path, methods=["POST"]),
@@ -127,16 +115,13 @@ class Workbench:
             Route("/p/{name}/file/{file}", self.file),
             Route("/p/{name}/{step}", self.step, methods=["GET", "POST"]),
         ]
-        self.app = Starlette(routes=routes, middleware=[Middleware(Gate, port=port, token=token)])
-
-    async def start_page(self, _: Request) -> Response:
-        """Show the ways to open data, and the projects."""
-        return self._start({}, {})
+        gates = [Middleware(SecurityHeaders, changes=_HEADERS), Middleware(Gate, port=port, token=token)]
+        self.app = Starlette(routes=routes, middleware=gates)
 
     def _start(self, errors: dict[str, str], typed: dict[str, str]) -> Response:
-        folders = [(folder.name, _name_of(folder)) for folder in self.projects.known()]
-        shipped, home = ft.datasets.list_datasets(), self.projects.home
-        return _page("start.html", errors, typed=typed, folders=folders, shipped=shipped, home=home, step="start")
+        """Show the ways to open data, and the projects."""
+        shown = {"shipped": ft.datasets.list_datasets(), "home": self.projects.home, "step": "start"}
+        return _page("start.html", errors, typed=typed, folders=self.projects.known(), **shown)
 
     async def open_path(self, request: Request) -> Response:
         """Open a file by its path, a shipped data set, or the folder of a project."""
@@ -209,7 +194,7 @@ class Workbench:
         errors = {} if chosen else _check(project, step)
         if step == "data":
             following = "audit" if project.settings["score"] else "choose"
-        elif not errors and not chosen and project.busy:
+        elif not errors and not chosen and project.job.running:
             errors = {"": TEXTS["error_busy"]}
         elif not errors and not chosen:
             self.projects.start(project, {"choose": "tradeoff"}.get(step, step), *_chosen(project))
@@ -220,13 +205,13 @@ class Workbench:
     async def job(self, request: Request) -> Response:
         """Return where the job of a project stands."""
         project = self.projects.find(request.path_params["name"])
-        job = None if project is None else project.job
-        return JSONResponse({} if job is None else {"share": job.share, "text": job.text, "running": job.running})
+        shown = ("share", "text", "running")
+        return JSONResponse({name: getattr(project.job, name) for name in shown} if project else {})
 
     async def cancel(self, request: Request) -> Response:
         """End the job of a project."""
         project = self.projects.find(request.path_params["name"])
-        if project is not None and project.job is not None:
+        if project is not None:
             project.job.cancel()
         return RedirectResponse(request.headers.get("referer", "/"), 303)
 
@@ -266,44 +251,21 @@ def _copy_name(name: str) -> str:
     return "data" + (found[0].lower() if found else "".join(Path(name).suffixes[-1:]))
 
 
-def _name_of(folder: Path) -> str:
-    try:
-        return str(json.loads((folder / "project.json").read_text(encoding="utf-8"))["name"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return folder.name
-
-
 def _say(error: Exception) -> str:
     if isinstance(error, OSError):
         return TEXTS["error_disk" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "error_write"]
     return str(error)
 
 
-def _check_label(project: Project, step: str) -> dict[str, str]:
-    """Return what is wrong with the labels; beside their fields, or above the form of another step."""
-    settings = project.settings
-    label = next((one for one in project.look.get("columns", ()) if one["name"] == settings["label"]), None)
-    if label is None:
-        return {}
-    if label["distinct"] > 2:
-        repairs = step == "choose" and settings["action"] == "repair"
-        field = "action" if repairs else "label" if step == "data" else ""
-        return {field: "error_labels"} if repairs or label["kind"] != "number" else {}
-    try:
-        positive_label(label["values"], settings["pos_label"] or None, source="")
-    except ValueError:
-        return {"pos_label" if step == "data" else "": "error_pos_label"}
-    return {}
-
-
 def _check(project: Project, step: str) -> dict[str, str]:
-    """Return what is wrong with the settings of a step, by field."""
-    settings = project.settings
+    """Return what is wrong with the settings of a step, by field; above the form where the field is under Data."""
+    settings, repairs = project.settings, step == "choose" and project.settings["action"] == "repair"
     roles = [name for name in (settings["score"], settings["label"], *settings["sensitive"]) if name]
     twice = next((name for name in roles if roles.count(name) > 1), None)
     wrong = [text for text in split_thresholds(settings["thresholds"]) if not _THRESHOLD.fullmatch(text)]
-    parity = settings["criterion"] == "demographic_parity"
-    size = settings["min_size"]
+    size, parity = settings["min_size"], settings["criterion"] == "demographic_parity"
+    known: dict[str, Any] = {one["name"]: one for one in project.look.get("columns", ())}
+    label = known.get(settings["label"], {"distinct": 0})
     found = {
         "sensitive": "error_twice" if twice else "" if settings["sensitive"] else "error_sensitive",
         "score": "" if settings["score"] or settings["label"] else "error_need",
@@ -315,7 +277,15 @@ def _check(project: Project, step: str) -> dict[str, str]:
             "criterion": "" if parity or settings["label"] else "error_label",
             "by": "error_by" if step == "audit" and settings["by"] and (settings["strata"] or not parity) else "",
         }
-    found |= _check_label(project, step)
+        if label["distinct"] > 2 and settings["criterion"] == "equal_opportunity":
+            found["criterion"] = "error_opportunity"
+    if label["distinct"] > 2 and (repairs or label["kind"] != "number"):
+        found["action" if repairs else "label" if step == "data" else ""] = "error_labels"
+    elif label["distinct"] in {1, 2}:
+        try:
+            positive_label(label["values"], settings["pos_label"] or None, source="")
+        except ValueError:
+            found["pos_label" if step == "data" else ""] = "error_pos_label"
     return {field: TEXTS[text].format(name=twice, text=", ".join(wrong)) for field, text in found.items() if text}
 
 
@@ -332,7 +302,7 @@ def _show(request: Request, project: Project, step: str, errors: dict[str, str])
         "result": project.results.get(step),
         "chosen": chosen,
         "criteria": [(name, TEXTS[f"criterion_{name}"]) for name in _CRITERIA],
-        "actions": [(name, TEXTS[f"action_{name}"], "") for name, column in given.items() if column],
+        "actions": [(name, TEXTS[f"action_{name}"]) for name, column in given.items() if column],
         "pictures": _pictures(project, request.query_params) if step == "choose" else {},
     }
     if step == "audit" and context["result"]:

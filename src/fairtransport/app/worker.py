@@ -13,27 +13,28 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import d2_log_loss_score, r2_score
 
 import fairtransport as ft
-from fairtransport._arrays import Floats, Ints
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._labels import find_positive
 from fairtransport._validation import describe_error
 from fairtransport.app.guesses import describe_columns, find_warnings, guess_roles
-from fairtransport.app.recipes import METHODS, left_out, output_name
+from fairtransport.app.recipes import METHODS, model_columns, output_name
 from fairtransport.app.texts import TEXTS
 from fairtransport.storage import write_atomically
 
 AMOUNTS = tuple(k / 10 for k in range(11))
 _TEST_SHARE = 0.25  # as in `fairtransport train`
-_JUDGED = 30  # rows of a group that is compared
 _SHOWN_ROWS = 5
+_INSIDE = (1e-6, 1 - 1e-6)  # probabilities whose logarithm is taken
 _BAR = re.compile(r": (\d+)%")
 
 
@@ -67,7 +68,7 @@ def look(job: dict[str, Any], report: Report) -> dict[str, Any]:
     """Describe the columns of a file, propose their roles, and warn; only the first rows are read."""
     report.stage("job_look", 0.0, 1.0)
     if job["shipped"]:
-        _write_shipped(job["shipped"], Path(job["folder"]), report)
+        _write_shipped(job["shipped"], Path(job["folder"]))
     with ft.tables.open_files([job["path"]]) as file:
         batches: Any = iter(file.batches(guess=True))
         first, more = next(batches, None), next(batches, None)
@@ -84,24 +85,22 @@ def look(job: dict[str, Any], report: Report) -> dict[str, Any]:
     return {"columns": columns, "guess": roles, "why": why, **about}
 
 
-def _write_shipped(name: str, folder: Path, report: Report) -> None:
+def _write_shipped(name: str, folder: Path) -> None:
     """Write a shipped data set with the scores of a logistic regression, each by a model of other rows.
 
     Only ever into the project's own folder: a project file of somebody else may name any path.
     """
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-    from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict  # noqa: PLC0415
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
 
     data = getattr(ft.datasets, f"load_{name}")()
-    label, sensitive = data.target.name, data.sensitive_names
-    table = data.data.assign(**{one: data.sensitive_features[one] for one in sensitive}, **{label: data.target})
-    scores: Floats = np.zeros(len(table))
-    for fold, (train, test) in enumerate(StratifiedKFold(3, shuffle=True, random_state=0).split(table, table[label])):
-        plain = LogisticRegression(max_iter=1000)
-        model = ft.tabular.TableModel(plain, label=label, sensitive_features=sensitive, aware=True)
-        scores[test] = model.fit(table.iloc[train]).score_rows(table.iloc[test]).scores
-        report.reach((fold + 1) / 3)
-    content = import_module("pyarrow").Table.from_pandas(table.assign(score=scores), preserve_index=False)
+    table = data.data.assign(**{one: data.sensitive_features[one] for one in data.sensitive_names})
+    model = make_pipeline(ft.tabular.TableEncoder(), LogisticRegression(max_iter=1000))
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    scores = cross_val_predict(model, table, data.target, cv=folds, method="predict_proba")[:, 1]
+    table = table.assign(**{data.target.name: data.target}, score=scores)
+    content = import_module("pyarrow").Table.from_pandas(table, preserve_index=False)
     with ft.tables.files.table_writer(folder / f"{name}.parquet", content.schema) as write:
         for batch in content.to_batches():
             write(batch)
@@ -121,23 +120,19 @@ def _positive(file: Any, columns: Any, settings: dict[str, Any]) -> Any:
     return file.read_label(columns, settings["pos_label"]) if columns.label and settings["pos_label"] else None
 
 
-def _audit_file(path: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the audit of a file, or the series of audits, and the counts that it was made from."""
-    from fairtransport.auditing.options import requested_nodes  # noqa: PLC0415
+def _audit_file(path: Any, settings: dict[str, Any]) -> Any:
+    """Return the audit of a file, or the series of audits."""
+    by = settings["by"] or None
 
-    by, thresholds = settings["by"] or None, settings["thresholds"] or None
-    policy, criterion = _policy(settings), settings["criterion"]
+    def work(frame: Any, *, cut_strata: bool, strata: Any = None, **options: Any) -> Any:
+        return ft.audit_table(frame, **({"strata": strata} if cut_strata else {"by": by}), **options)
+
     with ft.tables.open_files([path]) as file:
         columns = _columns(settings, [by] if by else settings["strata"])
-        counting: dict[str, Any] = {"any_range": True, "nodes": requested_nodes(thresholds), "cut_strata": by is None}
-        counting |= {"within_labels": criterion != "demographic_parity", "groups": policy}
-        positive = _positive(file, columns, settings)
-        counts = file.run(ft.tables.count_table, columns, pos_label=positive, **counting)
-    options = {"inference": ft.auditing.Inference(random_state=0), "favourable": settings["favourable"]}
-    options |= {"thresholds": thresholds, "groups": policy, "criterion": criterion}
-    if by is None:
-        return ft.auditing.audit_counts(counts, **options), counts
-    return ft.auditing.audit_counts_by(counts, by=by, **options), counts
+        options: dict[str, Any] = {name: settings[name] for name in ("criterion", "favourable")}
+        options |= {"thresholds": settings["thresholds"] or None, "pos_label": _positive(file, columns, settings)}
+        options |= {"inference": ft.auditing.Inference(random_state=0), "groups": _policy(settings)}
+        return file.run(work, columns, cut_strata=by is None, **options)
 
 
 def _verdict(audit: Any) -> dict[str, Any]:
@@ -151,87 +146,96 @@ def audit(job: dict[str, Any], report: Report) -> dict[str, Any]:
 
     settings, folder = job["settings"], Path(job["folder"])
     report.stage("job_count", 0.1, 0.8)
-    result, counts = _audit_file(job["path"], settings)
+    result = _audit_file(job["path"], settings)
     report.stage("job_write", 0.8, 1.0)
-    named = {"score": settings["score"], "label": settings["label"], "strata": settings["strata"]}
-    roles = {role: (name,) if isinstance(name, str) else tuple(name) for role, name in named.items() if name}
-    about = {"columns": {**roles, "sensitive_features": tuple(settings["sensitive"])}, "rows": counts.rows, "seed": 0}
-    about |= {"files": describe_files([Path(job["path"])]), "positive": counts.positive_name, "command": job["command"]}
-    overall = result.overall if settings["by"] else result
-    if not settings["by"]:
-        result = result.with_provenance(ft.auditing.Provenance.now(**about, strata_cuts=counts.cuts))
-        result.to_markdown(folder / "audit.md")
+    overall, by = (result.overall, True) if settings["by"] else (result, False)
+    named = {role: settings[role] for role in ("score", "label", "strata") if settings[role]}
+    roles = {role: (name,) if isinstance(name, str) else tuple(name) for role, name in named.items()}
+    rows, known = overall.rows + sum(overall.settings.set_aside.values()), overall.provenance
+    about = {"files": describe_files([Path(job["path"])]), "command": job["command"], "rows": rows, "seed": 0}
+    about |= {"columns": {**roles, "sensitive_features": tuple(settings["sensitive"])}}
+    about |= {"positive": known.positive, "strata_cuts": known.strata_cuts}
+    overall = overall.with_provenance(ft.auditing.Provenance.now(**about))
+    result = replace(result, overall=overall) if by else overall
     result.to_html(folder / "audit.html")
     write_atomically(folder / "audit.json", result.to_json(indent=2).encode())
-    files = ["audit.html", "audit.json", *([] if settings["by"] else ["audit.md"])]
-    return {**_verdict(overall), "rows": counts.rows, "files": files}
+    if not by:
+        overall.to_markdown(folder / "audit.md")
+    return {**_verdict(overall), "rows": rows, "files": ["audit.html", "audit.json", "audit.md"][: 2 if by else 3]}
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
     """Rows that no model has seen, and the measures of scores on them."""
 
+    settings: dict[str, Any]
     groups: Any
-    labels: Any  # 1 for the positive label, numbers, or None
-    criterion: str
-    strata: Any = None
+    labels: Any = None  # 1 for the positive label, numbers, or None
+    strata: Any = None  # columns by name, or a table
     regression: bool = False
-    range: tuple[float, float] | None = None  # of scores beyond 0 and 1
+    range: tuple[float, float] | None = None  # of scores beyond 0 and 1, which are not compared with labels
 
-    def _criterion(self) -> tuple[Ints, Callable[..., float], Any]:
-        """Return the rows of the groups that are compared, their disparity, and the column that it conditions on."""
-        large = self.groups.counts >= _JUDGED
+    def audit(self, scores: Floats) -> Any:
+        """Return the audit of scores."""
+        task = "regression" if self.regression else "classification"
+        options: dict[str, Any] = {name: self.settings[name] for name in ("criterion", "favourable")}
+        options |= {"sensitive_features": self.groups, "strata": self.strata, "groups": _policy(self.settings)}
+        return ft.audit(scores, self.labels, task=task, inference=ft.auditing.Inference(random_state=0), **options)
+
+    @cached_property
+    def _criterion(self) -> tuple[Ints, Callable[..., float], dict[str, Any]]:
+        """The rows of the groups that are compared, their disparity, and the columns that it conditions on."""
+        large = self.groups.counts >= int(self.settings["min_size"])
         rows: Ints = np.flatnonzero(large[self.groups.codes]) if large.sum() > 1 else np.arange(self.groups.n_rows)
+        strata = {name: np.asarray(self.strata[name])[rows] for name in (() if self.strata is None else self.strata)}
+        criterion = self.settings["criterion"]
+        labels: Any = None if self.labels is None else self.labels[rows]
         unit: dict[str, Any] = {"scale": "score"} if self.regression or self.range else {}
-        if self.criterion != "demographic_parity" and not self.regression:
-            name = "separation" if self.criterion == "equalized_odds" else "opportunity"
-            metric = getattr(ft.metrics, f"{name}_disparity")
-            return rows, partial(metric, self.labels[rows], **unit), self.labels[rows]
-        if self.strata is not None:
-            strata = {name: column[rows] for name, column in self.strata.items()}
+        if criterion == "demographic_parity" and not strata:
+            return rows, ft.metrics.rank_disparity, {}
+        if criterion == "demographic_parity":
             return rows, partial(ft.metrics.conditional_disparity, strata=strata, **unit), strata
-        return rows, ft.metrics.rank_disparity, None
+        within = {**strata, "label": labels}
+        if self.regression:  # people with similar labels
+            unit |= {"strata": within, "stratum_weight": "equal"}
+            return rows, partial(ft.metrics.conditional_disparity, **unit), within
+        odds, opportunity = ft.metrics.separation_disparity, ft.metrics.opportunity_disparity
+        metric = odds if criterion == "equalized_odds" else opportunity
+        return rows, partial(metric, labels, strata=strata or None, **unit), within
 
     def measure(self, scores: Floats, plain: Floats) -> dict[str, Any]:
-        """Return error, disparity, information kept, and rates by group.
-
-        Without labels, and for scores that are no probabilities, the mean move is the error.
-        """
-        rows, metric, within = self._criterion()
-        groups = {"sensitive_features": self.groups.codes[rows]}
-        rank = ft.metrics.rank_disparity(scores[rows], **groups)
-        disparity = rank if within is None else metric(scores[rows], **groups)
+        """Return error (without labels, the mean move), disparity, information kept, and rates by group."""
+        rows, metric, _ = self._criterion
+        named = {"sensitive_features": self.groups.codes[rows]}
+        rank, disparity = (one(scores[rows], **named) for one in (ft.metrics.rank_disparity, metric))
         error, kept = float(np.abs(scores - plain).mean()), None
         if self.labels is not None and self.range is None:
-            constant, before, after = map(self._loss, (np.full(scores.size, self.labels.mean()), plain, scores))
-            kept = (constant - after) / (constant - before) if constant > before else None
-            error = float(np.sqrt(after)) if self.regression else ft.metrics.error_rate(self.labels, scores)
-        rates = [self._rates(scores, self.groups.codes == code) for code in range(len(self.groups))]
-        return {"disparity": disparity, "rank_disparity": rank, "error": error, "kept": kept, "groups": rates}
+            explained, bounds = (r2_score, (-np.inf, np.inf)) if self.regression else (d2_log_loss_score, _INSIDE)
+            after, before = (explained(self.labels, np.clip(one, *bounds)) for one in (scores, plain))
+            kept = float(after / before) if before > 0 else None
+            error = self._rates(scores, np.ones(scores.size, dtype=bool))["error"]
+        groups = [self._rates(scores, self.groups.codes == code) for code in range(len(self.groups))]
+        return {"disparity": disparity, "rank_disparity": rank, "error": error, "kept": kept, "groups": groups}
 
     def floor(self, scores: Floats) -> float:
         """Return the disparity that chance shows for groups of these sizes."""
-        rows, metric, within = self._criterion()
-        options: dict[str, Any] = {"sensitive_features": self.groups.codes[rows], "within": within}
+        rows, metric, within = self._criterion
+        options: dict[str, Any] = {"sensitive_features": self.groups.codes[rows], "within": within or None}
         return float(ft.metrics.noise_floor(metric, scores[rows], n_shuffles=20, random_state=0, **options).mean)
 
-    def _loss(self, scores: Floats) -> float:
-        if self.regression:
-            return float(np.mean((scores - self.labels) ** 2))
-        shares = np.clip(scores, 1e-6, 1 - 1e-6)
-        return float(-np.mean(np.where(self.labels == 1, np.log(shares), np.log1p(-shares))))
-
-    def _rates(self, scores: Floats, rows: Any) -> dict[str, Any]:
+    def _rates(self, scores: Floats, rows: Bools) -> dict[str, Any]:
         rates: dict[str, Any] = {"rows": int(np.count_nonzero(rows)), "mean": float(scores[rows].mean())}
-        if self.regression or self.range:
+        labels: Any = None if self.labels is None else self.labels[rows]
+        if self.range is not None:
             return rates
+        if self.regression:
+            return {**rates, "error": float(np.sqrt(np.mean((scores[rows] - labels) ** 2)))}
         above = scores[rows] > 0.5
         rates["selected"] = float(above.mean())
-        if self.labels is not None:
-            positive = self.labels[rows] == 1
-            rates["error"] = float(np.mean(above != positive))
-            rates["missed"] = float(np.mean(~above[positive])) if positive.any() else None
-            rates["false_alarm"] = float(np.mean(above[~positive])) if not positive.all() else None
+        if labels is not None:
+            missed, false_alarm = ~above[labels == 1], above[labels == 0]
+            rates |= {"error": float(np.mean(above != labels)), "missed": missed.mean() if missed.size else None}
+            rates |= {"false_alarm": false_alarm.mean() if false_alarm.size else None}
         return rates
 
 
@@ -251,12 +255,9 @@ def tradeoff(job: dict[str, Any], report: Report) -> dict[str, Any]:
             points.append({"method": method, "amount": amount, **held.measure(one, plain)})
             report.reach(len(points) / len(AMOUNTS) / len(curves))
     about = {"groups": list(held.groups.names), "floor": held.floor(plain), "rows": int(plain.size), "notes": notes}
-    kind = {
-        "labelled": held.labels is not None and held.range is None,
-        "regression": held.regression,
-        "range": held.range,
-    }
-    return {"points": points, **about, **kind, "models": [] if repairs else [*curves]}
+    labelled = held.labels is not None and held.range is None
+    about |= {"labelled": labelled, "regression": held.regression, "range": held.range}
+    return {"points": points, **about, "models": [] if repairs else [*curves]}
 
 
 def _split(job: dict[str, Any], report: Report) -> tuple[Any, Any, str]:
@@ -293,33 +294,29 @@ def _train_points(job: dict[str, Any], report: Report) -> Curves:
         for amount in AMOUNTS:
             model.estimator_.set_params(amount=amount)
             curves[method].append(model.score_encoded(rows))
+    return _held_out(rows, settings, task), curves, notes
+
+
+def _held_out(rows: Any, settings: dict[str, Any], task: str) -> HeldOut:
     groups = ft.make_groups(rows.sensitive_features)
-    return HeldOut(groups, rows.labels, settings["criterion"], rows.strata, task == "regression"), curves, notes
+    return HeldOut(settings, groups, rows.labels, rows.strata, regression=task == "regression")
 
 
 def _make_model(method: str, settings: dict[str, Any], task: str) -> Any:
     """Return the unfitted model of a method, as ``fairtransport train`` makes it."""
     from sklearn.linear_model import LogisticRegression, Ridge  # noqa: PLC0415
 
-    kind, (name, situation) = "Regressor" if task == "regression" else "Classifier", METHODS[method]
+    regression, name = task == "regression", METHODS[method][0]
+    kind, base = ("Regressor", Ridge()) if regression else ("Classifier", LogisticRegression(max_iter=1000))
+    columns = model_columns(settings, method, regression=regression)
     compared: dict[str, Any] = {"criterion": settings["criterion"], "groups": _policy(settings)}
-    base = Ridge() if task == "regression" else LogisticRegression(max_iter=1000)
     if name == "dpp":
         made = getattr(ft, f"QuantileRepair{kind}")(base, ft.QuantileRepair(**compared))
     elif name == "blind-repair":
         made = getattr(ft, f"BlindRepair{kind}")(base, repair=ft.repair.BlindRepair(random_state=0, **compared))
     else:
-        made = getattr(ft, f"Transport{kind}")(group_specific=situation == "aware", verbose=True, **compared)
-    return ft.tabular.TableModel(
-        made,
-        label=settings["label"],
-        pos_label=settings["pos_label"] or None if task == "classification" else None,
-        sensitive_features=settings["sensitive"],
-        strata=settings["strata"],
-        drop=left_out(settings),
-        aware=situation == "aware",
-        groups=_policy(settings),
-    )
+        made = getattr(ft, f"Transport{kind}")(group_specific=columns["aware"], verbose=True, **compared)
+    return ft.tabular.TableModel(made, **columns, groups=_policy(settings))
 
 
 def _repair_points(job: dict[str, Any], report: Report) -> Curves:
@@ -329,47 +326,34 @@ def _repair_points(job: dict[str, Any], report: Report) -> Curves:
     with ft.tables.open_files([job["path"]]) as file:
         columns = _columns(settings, settings["strata"])
         table = file.run(lambda frame, **_: frame.frame.collect("pyarrow").to_native(), columns)
-        table, positive = table.rename_columns(list(columns)), _positive(file, columns, settings)
-    compute, rows = import_module("pyarrow.compute"), table.num_rows
-    # The files that are taken away cannot be made of such scores, so that no curve is shown either.
-    n_nan = int(np.count_nonzero(np.isnan(table[columns.score].drop_null().to_numpy().astype(np.float64))))
-    if n_nan:
-        raise ValueError(TEXTS["error_nan"].format(rows=f"{n_nan:,}"))
-    for name in columns:
-        table = table.filter(compute.invert(table[name].is_null(nan_is_null=True)))
-    if not table.num_rows:
+        positive = _positive(file, columns, settings)
+    n_rows, table = table.num_rows, table.rename_columns(list(columns)).drop_null().to_pandas().dropna()
+    if table.empty:
         raise ValueError(TEXTS["error_no_complete"])
-    scores = table[columns.score].to_numpy().astype(np.float64)
-    labels = None
+    scores, labels = table[columns.score].to_numpy(np.float64), None
     if columns.label is not None:
         column, name = table[columns.label].to_numpy(), f"Column {columns.label!r}"
         labels = find_positive(column, positive, size=scores.size, name=name)[0].astype(np.int64)
     bounds = None if scores.min() >= 0.0 and scores.max() <= 1.0 else (float(scores.min()), float(scores.max()))
-    notes = [TEXTS["note_missing"].format(rows=f"{rows - scores.size:,}")] if rows > scores.size else []
+    notes = [TEXTS["note_missing"].format(rows=f"{n_rows - scores.size:,}")] if n_rows > scores.size else []
     notes += [TEXTS["note_range"]] if bounds and labels is not None else []
-    halves = np.array_split(np.random.default_rng(0).permutation(scores.size), 2)
-
-    def part(rows: Any, names: tuple[str, ...]) -> Any:
-        return {name: table[name].take(rows).to_numpy() for name in names} or None
-
+    known = {"sensitive_features": table[[*columns.sensitive_features]]}
+    known |= {"strata": table[[*columns.strata]]} if columns.strata else {}
     report.stage("job_repair", 0.4, 0.9)
+    halves = np.array_split(np.random.default_rng(0).permutation(scores.size), 2)
     curve = [np.zeros(scores.size) for _ in AMOUNTS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ft.FairnessWarning)
         for fitted, held in (halves, halves[::-1]):
-            known, others = (
-                {"sensitive_features": part(rows, columns.sensitive_features), "strata": part(rows, columns.strata)}
-                for rows in (fitted, held)
-            )
             repair: Any = _make_repair(settings, range=bounds or (0.0, 1.0))
-            repair.fit(scores[fitted], None if labels is None else labels[fitted], **known)
+            theirs, others = ({role: rows.iloc[half] for role, rows in known.items()} for half in (fitted, held))
+            repair.fit(scores[fitted], None if labels is None else labels[fitted], **theirs)
             for amount, moved in zip(AMOUNTS, curve, strict=True):
                 repair.set_params(amount=amount)
                 moved[held] = repair.transform(scores[held], unknown_group="pooled", **others)
                 report.reach(amount)
-    everyone = np.arange(scores.size)
-    groups, strata = ft.make_groups(part(everyone, columns.sensitive_features)), part(everyone, columns.strata)
-    return HeldOut(groups, labels, settings["criterion"], strata, range=bounds), {"repair": curve}, notes
+    groups, strata = ft.make_groups(known["sensitive_features"]), known.get("strata")
+    return HeldOut(settings, groups, labels, strata, range=bounds), {"repair": curve}, notes
 
 
 def _make_repair(settings: dict[str, Any], **options: Any) -> ft.QuantileRepair:
@@ -393,14 +377,12 @@ def _take_model(job: dict[str, Any], report: Report, folder: Path) -> tuple[Any,
 
     settings, chosen = job["settings"], job["chosen"]
     model = ft.load(folder / f"{chosen['method']}.ft")
-    rows, audits = model.read_rows(_split(job, report)[1]), []
+    _, table, task = _split(job, report)
+    rows, audits = model.read_rows(table), []
     report.stage("job_intervals", 0.1, 0.4)
-    groups = {"sensitive_features": rows.sensitive_features, "strata": rows.strata, "groups": _policy(settings)}
-    options = {"criterion": settings["criterion"], "favourable": settings["favourable"], **groups}
     for amount in (0.0, chosen["amount"]):
         model.estimator_.set_params(amount=amount)
-        inference = ft.auditing.Inference(random_state=0)
-        audits.append(ft.audit(model.score_encoded(rows), rows.labels, inference=inference, **options))
+        audits.append(_held_out(rows, settings, task).audit(model.score_encoded(rows)))
     ft.save(model, folder / "model.ft")
     report.stage("job_score", 0.4, 0.8)
     out = folder / output_name(job["path"], "scored")
@@ -427,7 +409,7 @@ def _take_repair(job: dict[str, Any], report: Report, folder: Path) -> tuple[Any
         report.stage("job_score", 0.3, 0.6)
         repair_file(repair, file, columns, out, output=repaired, pos_label=positive, on_progress=report.reach)
     report.stage("job_intervals", 0.6, 0.8)
-    audits = [_audit_file(out, {**settings, "score": score, "by": ""})[0] for score in (settings["score"], repaired)]
+    audits = [_audit_file(out, {**settings, "score": score, "by": ""}) for score in (settings["score"], repaired)]
     return audits[0], audits[1], [out.name]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,18 +123,21 @@ def local_names(port: int) -> set[str]:
 
 
 class SecurityHeaders:
-    """Middleware that adds a strict content security policy and related headers to every response."""
+    """Middleware that adds a strict content security policy and related headers, unless a response has its own."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, changes: Mapping[str, str] | None = None) -> None:
         self._app = app
-        self._headers = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+        headers = {**_HEADERS, **(changes or {})}
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *self._headers]
+                known = {name for name, _ in message["headers"]}
+                added = (header for header in self._headers if header[0] not in known)
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)

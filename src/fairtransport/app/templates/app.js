@@ -14,11 +14,8 @@ if (job) {
 }
 // Settings are kept as they are typed.
 for (const form of document.querySelectorAll("form.settings")) {
-  const show = () => {
-    const training = form.querySelector("#training");
-    if (training) training.hidden = form.action_value() === "repair";
-  };
-  form.action_value = () => new FormData(form).get("action");
+  const training = form.querySelector("#training") || {};
+  const show = () => { training.hidden = new FormData(form).get("action") === "repair"; };
   form.addEventListener("change", () => {
     show();
     const typed = new URLSearchParams(new FormData(form));

@@ -28,7 +28,7 @@ from fairtransport.repair import QuantileRepair
 from fairtransport.strata import Strata
 from fairtransport.tabular.column_plans import DATE_PATTERNS, ColumnPlan
 from fairtransport.training.online import OnlineSettings
-from fairtransport.training.responses import LOSSES, BinaryResponse, RealResponse, Response
+from fairtransport.training.responses import LOSSES, Y_COLUMN, BinaryResponse, RealResponse, Response
 from fairtransport.training.weight_path import PATH_COLUMNS
 from fairtransport.transport.fourier import FourierFeatures
 
@@ -156,7 +156,8 @@ def _is_consistent_model(model: Any) -> bool:
     groups = getattr(getattr(model.estimator_, "repair_", model.estimator_), "groups_", None)
     fits = groups is None or tuple(groups.columns) == tuple(model.sensitive_features)
     strata = model.known_strata
-    fits &= strata is None or tuple(strata.columns) == tuple(model.strata)
+    ranges = (Y_COLUMN,) if model.task == "regression" and model.criterion == "equalized_odds" else ()
+    fits &= strata is None or tuple(strata.columns) == (*ranges, *model.strata)
     fits &= {*model.numeric_strata_} <= {*model.strata} and {*model.strata}.isdisjoint(names)
     return bool(labelled and fits and model.estimator_.n_features_in_ == width)
 

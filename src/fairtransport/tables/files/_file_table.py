@@ -270,6 +270,9 @@ def query_used(layouts: Sequence[Layout], columns: Columns, *, as_text: bool, nu
         chosen = []
         for number, name in enumerate(columns):
             column = quoted(layout.engine_names[layout.names.index(name)])
+            if layout.files[0].format == "parquet" and layout.types[layout.names.index(name)] in {"DOUBLE", "FLOAT"}:
+                # The engine decides comparisons, and whether a value is NaN, by statistics that leave NaN out.
+                column = f"nullif({column}, 'nan'::DOUBLE)"
             if as_text and name in columns.sensitive_features:
                 column = f"CAST({column} AS VARCHAR)"
             chosen.append(f"{column} AS c{number}")
