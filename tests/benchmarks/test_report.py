@@ -16,12 +16,13 @@ def test_the_page_has_required_ratios_and_notes(tmp_path):
     report.add(module.compare("a case", [1.0, 1.0], "a sort", [0.1, 0.1], at_most=4))
     report.add(module.compare("not required", [1.0, 1.0], "a third", [2.0, 2.0]))
     report.save()
-    module.Report("quality", "Ours is as good.", folder=tmp_path, notes=["It is."], data={"curves": {}}).save()
+    notes = ["It is.", "a", "MISSED: c"]
+    module.Report("quality", "Ours is as good.", folder=tmp_path, notes=notes, data={"curves": {}}).save()
     text = module.page(tmp_path)
     assert "| race | 2 | a peer | at least 1.5 x | 2 to 4 x | met |" in text
     assert "| race | 1 | a sort | ours at most 4 x peer's | 10 x | MISSED |" in text
     assert "a third" not in text
-    assert "## quality\n\nOurs is as good.\n\n- It is." in text
+    assert text.endswith("## quality\n\nOurs is as good.\n\n- It is.\n- MISSED: c\n")  # losses are shown
 
 
 def test_the_stored_page_is_that_of_the_stored_results():
