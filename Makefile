@@ -28,7 +28,7 @@ LOWEST_TESTS := tests/transport tests/metrics tests/histograms tests/penalties t
 	tests/contract --ignore=tests/contract/test_boosting.py --ignore=tests/contract/test_families.py --ignore=tests/contract/test_invariance.py --ignore=tests/contract/test_one_quantity.py --ignore=tests/transport/test_namespace.py \
 	-k 'not check_sample_weight_equivalence'
 
-.PHONY: demo test lint types layers unit coverage test-paper test-trust test-lowest fuzz trust audit-deps test-engines test-models test-browser test-docs docs bench bench-quality table1 reproduce clean help
+.PHONY: demo test lint types layers unit coverage test-paper test-trust test-lowest fuzz trust audit-deps test-engines test-models test-browser test-docs docs release-check bench bench-quality table1 reproduce clean help
 
 help:
 	@sed -n '1,3p' Makefile; grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -90,6 +90,9 @@ test-docs: $(TEST)/.ready  ## the site is built, links and pages are checked, ev
 
 docs: $(DOCS)/.ready  ## the documentation site, out/docs/index.html; runs the examples of the gallery
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
+release-check:  ## sdist and wheel: contents, a clean installation, the demo and a part of the tests
+	$(PYTHON) scripts/release_check.py
 
 table1: $(TEST)/.ready  ## the paper's Table 1, ours beside the published figures
 	$(RUN)/fairtransport reproduce table1 --out out/table1

@@ -152,8 +152,8 @@ def statistics() -> str:
         shares = sorted(100 * world[name][1] for world in worlds if name in world)
         middle = shares[len(shares) // 2]
         lines.append(f"| {title} | {len(shares)} | {shares[0]:.1f} | {middle:.1f} | {shares[-1]:.1f} |")
-    claims = "\n".join(
-        f"| {name} | {one['made']:,} | {one['false']:,} | {100 * one['false'] / one['made']:.1f} |"
+    claims = "; ".join(
+        f"{name} {100 * one['false'] / one['made']:.1f} % of {one['made']:,}"
         for name, one in generated["claims"].items()
     )
     return f"""## Intervals, p-values and verdicts
@@ -168,14 +168,9 @@ the truth in this share of audits (in %; the standard error of one world is abou
 | --- | --: | --: | --: | --: |
 {chr(10).join(lines)}
 
-`python -m benchmarks generated_audits` draws audits with groups of 1 to 50,000 rows, with and without differences, and
-compares verdict, intervals, p-values, `--surely` and `--fail-above` with each other and with the truth. In
-{generated["audits"]:,} audits they contradicted each other {sum(generated["contradictions"].values())} times.
-Confidence levels are 90, 95 and 99 %, under which 5.25 % of errors are allowed on average:
-
-| claim | audits | false | % |
-| --- | --: | --: | --: |
-{claims}
+In {generated["audits"]:,} audits of groups of 1 to 50,000 rows (`python -m benchmarks generated_audits`) verdict,
+intervals, p-values and limits contradicted each other {sum(generated["contradictions"].values())} times. False claims,
+where confidence levels allow 5.25 % on average: {claims}.
 
 Error rates agree with fairlearn's `MetricFrame` and with scikit-learn to 1e-12 (`python -m benchmarks error_rates`).
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ HOW_TO = "How-to"
 
 
 def on_config(config: Any) -> Any:
-    """Name the API's pages in the navigation, and put pages that are not named there under "How-to"."""
+    """Name the API's pages in the navigation, put pages that are not named there under "How-to"; say the version."""
+    package = (ROOT / "src" / "fairtransport" / "__init__.py").read_text(encoding="utf-8")
+    (version,) = re.findall('__version__ = "(.+)"', package)
+    config.copyright = f"fairtransport {version}"
     api = [
         {package.title: [package.address, *({name: address} for name, address in package.classes)]}
         for package in api_pages(ROOT)

@@ -106,6 +106,13 @@ def test_every_page_of_docs_is_in_the_site_and_reachable(site, pages):
         assert built in linked
 
 
+def test_pages_say_the_version(site):
+    version = importlib.import_module("fairtransport").__version__
+    assert f"fairtransport {version}" in (site / "index.html").read_text(encoding="utf-8")
+    for name, start in {"CHANGELOG.md": "## ", "CITATION.cff": "version: "}.items():
+        assert f"\n{start}{version}" in (ROOT / name).read_text(encoding="utf-8")
+
+
 def test_every_exported_name_is_in_the_reference(site, pages, tool):
     api = tool("api_pages")
     shown = {one.rpartition(".")[2] for path, page in pages.items() if path.parent == site / "api" for one in page.ids}
