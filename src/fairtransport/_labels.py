@@ -42,7 +42,7 @@ def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str)
         )
     raise ValueError(
         f"{source} has two labels other than 0 and 1, false and true, no and yes or -1 and 1; specify which of them is "
-        "positive with pos_label= (--pos-label)."
+        "positive with pos_label=."
     )
 
 

@@ -339,8 +339,8 @@ class Solution:
                 warn_caller(
                     "Blind repair ends where half of what the plain model explains is kept: on "
                     f"{change.evidence.n_rows:,} {change.rows}, the mean rank disparity between groups goes from "
-                    f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}{change.evidence.text}. A number "
-                    f"as slack goes on. {advice}",
+                    f"{change.rank_disparity[0]:.3f} to {change.rank_disparity[1]:.3f}{change.evidence.text}. Set "
+                    f"slack to a smaller number to go on. {advice}",
                     FairnessWarning,
                 )
             else:
