@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import tarfile
-import time
 import tomllib
 import venv
 import zipfile
@@ -39,13 +39,14 @@ def run(*command: str | Path, cwd: Path = ROOT) -> None:
 
 
 def environment(name: str, *packages: str | Path) -> tuple[Path, float]:
-    """Make a virtual environment and return its folder of programs and the seconds that the installation took."""
+    """Make a virtual environment and return its folder of programs and the processor seconds of the installation."""
     folder = WORK / name
     venv.create(folder, with_pip=True, clear=True)
-    began = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run(*pip, "-c", ROOT / "constraints.txt", *packages)
-    return folder / "bin", time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return folder / "bin", after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def megabytes(programs: Path) -> float:
@@ -87,7 +88,8 @@ def main() -> None:
     run(programs / "python", "-m", "build", "--outdir", WORK / "dist", ROOT)
     (sdist,), (wheel,) = ((WORK / "dist").glob(pattern) for pattern in ("*.tar.gz", "*.whl"))
     check_contents(sdist, wheel)
-    programs, _ = environment("clean", f"{wheel}[cli,report,tables]")
+    programs, seconds = environment("clean", f"{wheel}[cli,report,tables]")
+    print(f"installed: {megabytes(programs):.0f} MB in {seconds:.0f} processor seconds", flush=True)
     run(programs / "fairtransport", "demo", "--quick", "--out", "demo", cwd=WORK)
     with tarfile.open(sdist) as archive:
         archive.extractall(WORK, filter="data")
