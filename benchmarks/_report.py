@@ -205,7 +205,7 @@ def page(folder: Path) -> str:
     for result in results:
         lines += list(required(result))
     for result in results:
-        if result["notes"]:
+        if result["notes"] and not list(required(result)):  # those are in the table
             lines += ["", f"## {result['name']}", "", result["claim"], ""]
             notes = result["notes"]
             lines += [f"- {note}" for note in notes[:SHOWN]]
