@@ -31,6 +31,7 @@ from fairtransport._sklearn import describe_group_features, make_folds
 from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import disparities, error_rate, noise_floor, pairwise_disparity, rank_disparity
+from fairtransport.selection._frontier_search import _PermutedGroups
 from fairtransport.selection.frontier_result import CURVE_METRICS, Frontier
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import w1_barycenter
@@ -133,6 +134,22 @@ def test_every_metric_is_measured_on_held_out_rows():
     assert table["error_rate_se"] == pytest.approx(np.abs(values[0] - values[1]) / 2)  # two folds: |a - b| / 2
     assert next(iter(table)) == "amount"
     assert pd.DataFrame(table).shape == pl.DataFrame(table).shape == (3, 1 + 2 * (len(CURVE_METRICS) + 3))
+
+
+@pytest.mark.parametrize("crossed", [True, False], ids=["groups", "overlapping groups"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_noise_floors_are_means_over_permuted_groups(crossed, weighted):
+    rng = np.random.default_rng(0)
+    columns = pd.DataFrame({"a": rng.integers(3, size=150), "b": rng.integers(2, size=150)})
+    groups = make_groups(columns, ft.GroupPolicy(crossed=crossed))
+    scores, weights = rng.random(150).round(2), rng.random(150) if weighted else None  # some are tied
+    seed = np.random.SeedSequence(1)
+    floors = _PermutedGroups(groups, seed).floors(scores, weights)
+    ranks, same = np.argsort(np.argsort(scores)), np.random.default_rng(seed)  # a permutation assigns sorted rows
+    permuted = [groups.select(same.permutation(150)[ranks]) for _ in range(20)]
+    for floor, metric in zip(floors, (pairwise_disparity, rank_disparity), strict=True):
+        values = [metric(scores, sensitive_features=each, sample_weight=weights) for each in permuted]
+        assert floor == pytest.approx(np.mean(values), rel=1e-12)
 
 
 @pytest.mark.parametrize("estimator", [REPAIR, COT, SGD, Shrinking()], ids=["repair", "COT", "paper", "other"])

@@ -20,7 +20,9 @@ from fairtransport.linear._constants import (
     CONTINUOUS_BATCH,
     DISCRETE_BATCH,
     HEAVY,
+    LEAST_DECREASE,
     N_FOLDS,
+    PATH_DECREASE,
     PATH_KNOTS,
     RIVAL_ITERATIONS,
 )
@@ -280,9 +282,10 @@ class _PathRun:
         return _Trained(self._final_fit(path, weight, start), path)
 
     def fit_path(self, weights: Sequence[float]) -> list[_Trained]:
-        """Train with each of several ascending weights."""
+        """Train with each of several ascending weights; the last fit is a final one, those before it end earlier."""
         path, start, points = WeightPath(self._coarse_fit, self._problem.evaluator), self._problem.start, []
         for weight in weights:
+            self._solver.least_decrease = LEAST_DECREASE if weight == weights[-1] else PATH_DECREASE
             points.append(self._final_fit(path, weight, start))
             start = points[-1].result.parameters
         return [_Trained(point, path) for point in points]

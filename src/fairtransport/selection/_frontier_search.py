@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
@@ -18,7 +18,6 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context, get_config
 from sklearn.base import clone, is_regressor
-from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.utils import check_random_state
 
 from fairtransport._arrays import Bools, Floats, Ints
@@ -47,7 +46,8 @@ from fairtransport.criteria.criterion import (
 )
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.groups import Groups, read_groups
-from fairtransport.metrics import disparities, error_rate, noise_floor, pairwise_disparity, rank_disparity
+from fairtransport.metrics import disparities, error_rate, rank_disparity
+from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.selection.frontier_result import (
     CURVE_METRICS,
     FLOORS,
@@ -58,7 +58,7 @@ from fairtransport.selection.frontier_result import (
     path_settings,
 )
 from fairtransport.strata import Strata, make_strata
-from fairtransport.training.responses import RealResponse
+from fairtransport.training.responses import RealResponse, ScoredClasses
 from fairtransport.transport.line import Sample
 
 Compared: TypeAlias = tuple[Criterion, Ints | None, Strata | None]
@@ -78,11 +78,13 @@ class ClassificationErrors:
     threshold: float
 
     def measure(self, scores: Floats, weights: Floats | None) -> dict[str, float]:
-        """Return error rate, log-loss and AUC."""
+        """Return error rate, log-loss and AUC, as scikit-learn defines them."""
+        shares = np.full(scores.size, 1.0 / scores.size) if weights is None else weights / weights.sum()
+        likelihoods = np.where(self.halves, scores, 1.0 - scores)
         return {
             "error_rate": error_rate(self.halves, scores, self.threshold, sample_weight=weights),
-            "log_loss": float(log_loss(self.halves, scores, labels=[False, True], sample_weight=weights)),
-            "auc": float(roc_auc_score(self.halves, scores, sample_weight=weights)),
+            "log_loss": float(-shares @ np.log(np.maximum(likelihoods, np.finfo(float).eps))),
+            "auc": ScoredClasses.quality(scores, self.halves.astype(np.float64), shares),
         }
 
     def information_kept(self, records: dict[str, list[float]], weights: Floats | None) -> list[float]:
@@ -323,7 +325,7 @@ class _FoldPath:
         held_out = self.select(fold.held_out)
         X, groups, strata = held_out.rows.X, held_out.rows.sensitive_features, held_out.rows.strata
         records: dict[str, list[float]] = {metric: [] for metric in (*self.errors.metrics, *FLOORS)}
-        target: Sample | None = None
+        target, chance = None, _PermutedGroups(held_out.groups, seed)
         models = fit_along(model, self.parameter, self.values.tolist(), self.rows.select(fold.training))
         for number, value in enumerate(self.values.tolist()):
             if number:
@@ -335,7 +337,7 @@ class _FoldPath:
                 error.add_note(f"With {self.parameter}={value:g}.")
                 raise
             target = held_out.target(scores) if target is None else target
-            for metric, figure in held_out.measure(scores, target, seed).items():
+            for metric, figure in held_out.measure(scores, target, chance).items():
                 records[metric].append(figure)
         records["information_kept"] = held_out.errors.information_kept(records, held_out.rows.sample_weight)
         return records, needs_groups(model, X, sensitive_features=groups)
@@ -348,20 +350,10 @@ class _FoldPath:
         bounds = (0.0, 1.0) if self.errors.scale == "probability" else None
         return resolve_group_target(target, scores, self.groups, self.rows.sample_weight, score_range=bounds)
 
-    def measure(self, scores: Floats, target: Sample, seed: np.random.SeedSequence) -> dict[str, float]:
+    def measure(self, scores: Floats, target: Sample, chance: _PermutedGroups) -> dict[str, float]:
         """Return errors, disparities and noise floors of the scores of these rows."""
         weights, groups, scale = self.rows.sample_weight, self.groups, self.errors.scale
-        floors = [
-            noise_floor(
-                metric,
-                scores,
-                sensitive_features=groups,
-                n_shuffles=_SHUFFLES,
-                random_state=np.random.default_rng(seed),  # the same permutations for every value
-                sample_weight=weights,
-            ).mean
-            for metric in (partial(pairwise_disparity, scale=scale), rank_disparity)
-        ]
+        floors = chance.floors(scores, weights)
         sums = disparities(scores, sensitive_features=groups, target=target, scale=scale, sample_weight=weights)
         mean = sums.pop("strong_pairwise_disparity") / (len(groups) * (len(groups) - 1) // 2)
         return {
@@ -370,7 +362,7 @@ class _FoldPath:
             "pairwise_disparity": mean,
             "rank_disparity": rank_disparity(scores, sensitive_features=groups, sample_weight=weights),
             **dict(zip(FLOORS, floors, strict=False)),
-            **(self._criterion_figures(scores, seed) or {"criterion_disparity": mean, FLOORS[2]: floors[0]}),
+            **(self._criterion_figures(scores, chance.seed) or {"criterion_disparity": mean, FLOORS[2]: floors[0]}),
         }
 
     def _criterion_figures(self, scores: Floats, seed: np.random.SeedSequence) -> dict[str, float] | None:
@@ -386,6 +378,38 @@ class _FoldPath:
         value = exact.value_and_gradient(scores, pairs).value
         total = float(pairs.weights.sum())
         return {"criterion_disparity": value / total, FLOORS[2]: float(np.mean(by_chance)) / total}
+
+
+@dataclass(frozen=True, eq=False)
+class _PermutedGroups:
+    """Groups whose membership is permuted: the same permutations for all scores of these rows."""
+
+    groups: Groups
+    seed: np.random.SeedSequence
+
+    def floors(self, scores: Floats, weights: Floats | None) -> list[float]:
+        """Return the mean of the pairwise disparity of scores, and of their ranks, over the permutations."""
+        order = np.argsort(scores)
+        gaps = self._equal_weights if weights is None else self._mean_gaps(weights[order])
+        return [float(gaps @ np.diff(each[order])) for each in (scores, pooled_ranks(scores, weights))]
+
+    @cached_property
+    def _equal_weights(self) -> Floats:
+        """The gaps of any scores: membership that is permuted does not depend on their order."""
+        return self._mean_gaps(np.ones(self.groups.n_rows))
+
+    def _mean_gaps(self, weights: Floats) -> Floats:
+        """Return the mean difference of two distribution functions after each sorted score but the last."""
+        n_groups, rng = len(self.groups), np.random.default_rng(self.seed)
+        members, total = np.zeros((n_groups, weights.size)), np.zeros(weights.size)
+        for group, rows in enumerate(self.groups.rows):
+            members[group, rows] = 1.0
+        for _ in range(_SHUFFLES):
+            functions = np.cumsum(members[:, rng.permutation(weights.size)] * weights, axis=1)
+            functions /= np.maximum(functions[:, -1:], 1e-300)
+            functions.sort(axis=0)
+            total += (2.0 * np.arange(n_groups) + 1.0 - n_groups) @ functions  # the sum over pairs, as in SortedScores
+        return np.asarray(total[:-1] / (_SHUFFLES * n_groups * (n_groups - 1) / 2.0))
 
 
 def _grid(estimator: Any, grids: Mapping[str, Any], parameter: str | None, values: Any) -> tuple[str, Floats]:

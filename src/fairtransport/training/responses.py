@@ -88,7 +88,8 @@ class ScoredClasses(ScoredResponse):
     quality_text = "AUC"
     repair = "QuantileRepairClassifier"
 
-    def quality(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
+    @staticmethod
+    def quality(scores: Floats, outcomes: Floats, shares: Floats) -> float:
         """Return the area under the ROC curve, from the mean rank of the positive rows."""
         rate = float(shares @ outcomes)
         mean = float((shares * outcomes) @ pooled_ranks(scores, shares)) / rate
