@@ -15,13 +15,16 @@ _EXTRAS = {
     **dict.fromkeys(("lightgbm", "xgboost"), "boosting"),
     **dict.fromkeys(("onnx", "skl2onnx"), "onnx"),
     **dict.fromkeys(("prometheus_client", "starlette", "uvicorn"), "serve"),
+    **dict.fromkeys(("dask", "distributed"), "dask"),
     "confluent_kafka": "kafka",
     "cryptography": "signing",
     "fastexcel": "excel",
     "mlflow": "mlflow",
+    "pyspark": "spark",
 }
 _PURPOSES = {
     "boosting": "Boosted trees need",
+    "dask": "Tables of Dask need",
     "excel": "Excel files need",
     "kafka": "Kafka topics need",
     "mlflow": "MLflow models need",
@@ -29,6 +32,7 @@ _PURPOSES = {
     "report": "Reports need",
     "serve": "A server needs",
     "signing": "Signatures need",
+    "spark": "Tables of Spark need",
     "tables": "Files of tables need",
 }
 

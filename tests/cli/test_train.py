@@ -266,3 +266,86 @@ def test_hostile_names_of_columns(run, here, raw_people):
     assert result.exit_code == 0, result.output
     assert "\x1b" not in result.output
     assert "Left out: <b>" in result.output
+
+
+# Files that are not read into memory, and clusters.
+
+
+@pytest.fixture
+def on_disk(monkeypatch):
+    from fairtransport.linear import table_training  # noqa: PLC0415
+
+    monkeypatch.setattr(table_training, "MOST_IN_MEMORY", 5_000)
+
+
+@pytest.fixture
+def many(here, raw_people):
+    raw_people(9_000).write_parquet("many.parquet")
+    return {"files": ["many.parquet"], "method": "cot"}
+
+
+def test_large_files_are_not_read_into_memory_and_it_is_said(run, many, on_disk):
+    summary = summary_of(call(run, "--json", "--parity-weight", "0.3", **many))
+    assert summary["rows_in"] == "files"
+    assert summary["rows"] + summary["held_out"]["rows"] + sum(summary["held_out"]["set_aside"].values()) == 9_000
+    assert {"lr", "cot"} == {*summary["held_out"]["figures"]}
+    figures = summary["held_out"]["figures"]
+    assert figures["cot"]["rank_disparity"] < figures["lr"]["rank_disparity"]
+    shown = call(run, "--parity-weight", "0.3", "--force", **many)
+    assert "Rows stayed in their files, which have more than 5,000 cells." in shown.stdout
+    assert ft.load("model.ft").score_rows(pl.read_parquet("many.parquet")).scores.shape == (9_000,)
+
+
+def test_the_plain_model_of_a_large_file_is_that_of_rows_in_memory(run, many, on_disk, monkeypatch):
+    found = [summary_of(call(run, "--json", "--test", "many.parquet", "--force", **many))]
+    monkeypatch.setattr(ft.linear.table_training, "MOST_IN_MEMORY", 50_000_000)
+    found.append(summary_of(call(run, "--json", "--test", "many.parquet", "--force", **many)))
+    assert [one["rows_in"] for one in found] == ["files", "memory"]
+    assert found[0]["rows"] == found[1]["rows"]
+    for name, value in found[1]["held_out"]["figures"]["lr"].items():
+        assert found[0]["held_out"]["figures"]["lr"][name] == pytest.approx(value, abs=2e-3)
+    assert found[0]["left_out"] == found[1]["left_out"]
+    assert sorted(found[0]["needed_to_score"]) == sorted(found[1]["needed_to_score"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--engine", "dask://127.0.0.1:1"), "No Dask scheduler answers at 127.0.0.1:1"),
+        (("--engine", "ray"), "--engine must be dask://HOST:PORT or spark"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_clusters_that_are_not_there(run, many, arguments, message):
+    result = call(run, *arguments, **many)
+    assert result.exit_code
+    assert message in result.output
+    assert not Path("model.ft").exists()
+
+
+def test_an_interrupted_training_of_a_file_continues_from_its_checkpoint(run, many, on_disk, monkeypatch):
+    from fairtransport.linear import _partitions  # noqa: PLC0415
+
+    options = ("--json", "--parity-weight", "0.3", "--checkpoint", "steps")
+    expected = ft.load(summary_of(call(run, *options, out="whole.ft", **many))["written"])
+    assert not Path("steps").exists()
+    total, passes = _partitions.DiskCache.total, []
+
+    def interrupted(self, work, *shared):
+        passes.append(work)
+        if len(passes) == 12:
+            raise KeyboardInterrupt
+        return total(self, work, *shared)
+
+    monkeypatch.setattr(_partitions.DiskCache, "total", interrupted)
+    assert call(run, *options, **many).exit_code
+    assert not Path("model.ft").exists()
+    assert Path("steps").exists()
+    before = len(passes)
+    summary_of(call(run, *options, **many))
+    assert not Path("steps").exists()
+    assert np.array_equal(ft.load("model.ft").estimator_.coef_, expected.estimator_.coef_)
+    repeated = passes[before:]
+    passes[:] = [None] * 12  # no further interruption
+    summary_of(call(run, *options, "--force", **many))
+    assert len(repeated) == len(passes) - 12 - 11  # those before the interruption were read from the file

@@ -101,3 +101,44 @@ def test_spark_names_the_column_without_labels(spark, table):
     bad = spark.createDataFrame(table.assign(y=table["y"].astype(object).where(table.index > 2)))
     with pytest.raises(ValueError, match=r"'y' \(label\) is missing in 3 of 12,000"):
         ft.TransportClassifier(**OPTIONS).fit_table(bad, **COLUMNS)
+
+
+def test_spark_partitions_do_not_change_the_model(spark, table):
+    """Rows are in another order after a shuffle, too."""
+    frame = spark.createDataFrame(table)
+    models = [ft.TransportClassifier(**OPTIONS).fit_table(frame.repartition(n), **COLUMNS) for n in (1, 3)]
+    scores = [one.predict_proba(table[FEATURES]) for one in models]
+    assert scores[1] == pytest.approx(scores[0], abs=1e-9)
+
+
+def test_adult_on_both_clusters(spark, dask_client, tmp_path):
+    """Texts, gaps and numbers of raw rows: the scores of the table in memory, at a weight with one minimum."""
+    table = ft.datasets.load_adult().frame
+    table.to_parquet(tmp_path / "adult.parquet")
+    model = ft.tabular.TableModel(
+        ft.TransportClassifier(parity_weight=0.02, tol=1e-6),
+        label="income_over_50k",
+        sensitive_features=["race", "sex"],
+    )
+    expected = model.fit(table).score_rows(table).scores
+    for given in (dd.from_pandas(table, npartitions=3), spark.read.parquet(str(tmp_path)).repartition(2)):
+        assert np.abs(model.fit_table(given).score_rows(table).scores - expected).max() < 1e-3
+
+
+def test_a_worker_without_the_package_is_reported(table, dask_client, monkeypatch):
+    monkeypatch.setattr(
+        dask_client, "run", lambda *_, **__: {"one": ModuleNotFoundError("No module named 'fairtransport'"), "two": ft}
+    )
+    with pytest.raises(ValueError, match="1 of 2 Dask workers cannot import fairtransport: install it"):
+        ft.TransportClassifier(**OPTIONS).fit_table(dd.from_pandas(table, npartitions=2), **COLUMNS)
+
+
+def test_spark_executors_without_the_package_are_reported(spark, table, monkeypatch):
+    from fairtransport.linear import _spark_partitions  # noqa: PLC0415
+
+    def absent(_):
+        raise ModuleNotFoundError("No module named 'fairtransport'")
+
+    monkeypatch.setattr(_spark_partitions, "_on_rows", lambda batches, work: absent(batches))  # noqa: ARG005
+    with pytest.raises(ValueError, match="executors cannot import fairtransport"):
+        ft.TransportClassifier(**OPTIONS).fit_table(spark.createDataFrame(table[:100]), **COLUMNS)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fairtransport as ft
+from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import collect_warnings, misuse
 from fairtransport.cli._output import (
@@ -38,6 +41,7 @@ METHODS = {
     "auto": "the best of cot and of repaired linear models and trees (dpp with --aware, blind-repair without) or, with "
     "--base trees, of trees and repaired trees, at --max-disparity, by cross-validation",
 }
+_MOST_TEST_ROWS = 100_000  # that are held out of files which are not read into memory
 #: The model that a method repairs by default.
 _USUAL_BASE = {"dpp": "linear", "blind-repair": "trees"}
 
@@ -105,6 +109,11 @@ class MethodOptions:
         if not 0.0 <= number < math.inf:
             raise misuse(f"--parity-weight must be auto or a number, zero or more; got {self.parity_weight!r}")
         return {"parity_weight": number}
+
+    @property
+    def can_stay_in_parts(self) -> bool:
+        """True if the method trains on rows that are not in memory."""
+        return self.method in {"cot", "dot"}
 
     @property
     def repaired(self) -> str | None:
@@ -305,6 +314,16 @@ def _outcome(summary: dict[str, Any]) -> str:
     test_share=shared.option("X", "Fraction of the rows to hold out; 0 for none.", min=0, max=0.9),
     drop=shared.option("COLUMNS", "Columns that are not features, such as identifiers."),
     categorical=shared.option("COLUMNS", "Numeric columns that are categories, such as postcodes."),
+    engine=shared.option(
+        "ENGINE",
+        "Train on a cluster whose workers read FILES, Parquet or CSV: dask://HOST:PORT, or spark. For cot and dot; "
+        "figures of unseen rows need --test.",
+    ),
+    checkpoint=shared.option(
+        "PATH",
+        "File from which the same command continues where it was interrupted, if rows are not read into memory; "
+        "removed at the end.",
+    ),
 )
 def run_train(
     files: list[str],
@@ -320,6 +339,8 @@ def run_train(
     test_share: float = 0.25,
     drop: list[str] | None = None,
     categorical: list[str] | None = None,
+    engine: str | None = None,
+    checkpoint: Path | None = None,
     missing: str = "set_aside",
     small_groups: str = "keep",
     min_group_size: int = 30,
@@ -332,7 +353,8 @@ def run_train(
     The model is a classifier where the labels are two classes, and a regressor where they are numbers (see --task).
     Numbers, text, dates and missing values become features, and the model file records how. Identifiers, empty and
     constant columns are left out and reported. The table that is printed compares the model with logistic (or
-    linear) regression on test rows. All rows have to fit into memory.
+    linear) regression on test rows. Rows of more than 50 million cells stay in their files with --method cot and dot;
+    the other methods read all of them into memory.
 
     \b
     Example:
@@ -349,56 +371,57 @@ def run_train(
         "categorical": categorical or (),
     }
     with collect_warnings() as warnings:
-        from fairtransport.tabular.held_out_evaluation import split_table  # noqa: PLC0415
-        from fairtransport.tabular.label_columns import infer_task  # noqa: PLC0415
+        from fairtransport.linear.table_training import MOST_IN_MEMORY  # noqa: PLC0415
 
-        table, named = _read(files, column_lists, reading)
-        _check(table, label, named["sensitive_features"], named["strata"], groups)
-        task = infer_task(table[label], label, reading.decimal) if task is None else task
-        options.check(task)
-        train, held = table, None
-        if test:
-            held = _read(test, {}, reading)[0]
-        elif test_share > 0.0:
-            train, held = split_table(
-                table,
-                test_share,
-                label=label if task == "classification" else None,
-                sensitive_features=named["sensitive_features"],
-                random_state=options.seed,
-            )
-        settings = {
+        most = MOST_IN_MEMORY if options.can_stay_in_parts else math.inf
+        table, named = (None, {}) if engine else _read(files, column_lists, reading, most=most)
+        held = _read(test, {}, reading)[0] if test else None
+        settings: dict[str, Any] = {
             "label": label,
             "pos_label": pos_label,
             "groups": groups,
             "decimal": reading.decimal,
             "aware": bool(options.aware),
-            **named,
+            **(named or {role: shared.split_names(names) for role, names in column_lists.items()}),
         }
-        model, before = _fit(train, options, settings, task=task, compared=held is not None)
+        before: TableModel | None
+        if table is None:
+            with _source(files, engine, reading) as source:
+                share = 0.0 if test or engine else test_share
+                model, before, own, n_rows = _fit_parts(
+                    source, options, settings, task=task, share=share, checkpoint=checkpoint
+                )
+            held = own if held is None else held
+        else:
+            model, before, held, n_rows = _fit_in_memory(
+                table, options, settings, task=task, share=test_share, held=held
+            )
         if options.method == "auto":
             options = _candidates(options)[model.chosen_]
         shown = None if held is None else _measure(before, model, held, options)
         with spinner("Writing"):
             ft.save(model, out)
-    summary = summarize(model, train.num_rows, options.method, shown)
+    summary = summarize(model, n_rows, options.method, shown)
+    summary["rows_in"] = "memory" if table is not None else engine.partition(":")[0] if engine else "files"
     if output.write_json({**summary, "warnings": warnings, "written": str(out)}):
         return
     show(model, summary, shown, options.method)
+    if summary["rows_in"] == "files":
+        print_sentence(f"Rows stayed in their files, which have more than {MOST_IN_MEMORY:,} cells.")
     for text in warnings:
         print_sentence(f"Note: {text}")
     output.print_paths({"Written": out})
 
 
 def _read(
-    files: list[str], column_lists: dict[str, Any], reading: shared.ReadingOptions
+    files: list[str], column_lists: dict[str, Any], reading: shared.ReadingOptions, *, most: float = math.inf
 ) -> tuple[Any, dict[str, list[str]]]:
-    """Return all rows, and the columns that the options name."""
+    """Return all rows, None where they have more cells than ``most``, and the columns that the options name."""
     from fairtransport.tabular.file_scoring import collect_file  # noqa: PLC0415 - scikit-learn takes a while
 
     with reading.open(files) as table, progress_bar("Reading") as tell:
         named = {role: table.split(names) if names else [] for role, names in column_lists.items()}
-        return collect_file(table, on_progress=tell), named
+        return collect_file(table, most=most, on_progress=tell), named
 
 
 def _check(table: Any, label: str, sensitive: list[str], strata: list[str], groups: GroupPolicy) -> None:
@@ -413,6 +436,91 @@ def _check(table: Any, label: str, sensitive: list[str], strata: list[str], grou
         raise ValueError("The table has no rows.")
     codes = {name: encode_text(table[name], name)[1] for name in sensitive}
     ft.groups.read_groups(codes, replace(groups, missing="error"))
+
+
+@contextmanager
+def _source(files: list[str], engine: str | None, reading: shared.ReadingOptions) -> Iterator[Any]:
+    """Open files whose rows are not read into memory: here, or where the workers of a cluster read them."""
+    if engine is None:
+        with reading.open(files) as table:
+            yield table
+        return
+    is_csv = (reading.file_format or Path(files[0]).name.partition(".")[2]).startswith("csv")
+    options = {"sep": shared.as_delimiter(reading.delimiter or ",")}
+    if engine == "spark":
+        session = load_extra("pyspark.sql").SparkSession.builder.getOrCreate()
+        yield (
+            session.read.csv(files, header=True, inferSchema=True, **options)
+            if is_csv
+            else session.read.parquet(*files)
+        )
+        return
+    address = engine.removeprefix("dask://")
+    if address == engine:
+        raise misuse(f"--engine must be dask://HOST:PORT or spark; got {engine!r}")
+    try:
+        client = load_extra("distributed").Client(f"tcp://{address}", timeout="10s")
+    except (OSError, ValueError):
+        raise ValueError(f"No Dask scheduler answers at {address}: check --engine and that it runs.") from None
+    frames = load_extra("dask.dataframe")
+    with client:
+        yield frames.read_csv(files, **options) if is_csv else frames.read_parquet(files)
+
+
+def _fit_parts(
+    table: Any,
+    options: MethodOptions,
+    settings: dict[str, Any],
+    *,
+    task: str | None,
+    share: float,
+    checkpoint: Path | None,
+) -> tuple[TableModel, TableModel, Any, int]:
+    """Return the model of rows that stay in parts, the plain one, held-out rows, and the number of training rows."""
+    from fairtransport.linear.table_training import opened  # noqa: PLC0415 - engines take a while
+    from fairtransport.tabular.label_columns import infer_task  # noqa: PLC0415
+    from fairtransport.tabular.partitioned_training import TrainingParts, read_label  # noqa: PLC0415
+
+    if not options.can_stay_in_parts:
+        raise misuse(f"--engine cannot be combined with --method {options.method}; use cot or dot")
+    with opened(table) as source:
+        if settings["label"] not in source.names:
+            raise ValueError(f"The table has no column {settings['label']!r}.")
+        words, n_rows = read_label(source, settings["label"])
+        task = infer_task(words, settings["label"], settings["decimal"]) if task is None else task
+        options.check(task)
+        step = max(round(1.0 / share), -(-n_rows // _MOST_TEST_ROWS)) if share > 0.0 else 0
+        parts = TrainingParts(source, step)
+        model = ft.tabular.TableModel(
+            make_estimator(options, settings["groups"], task=task, verbose=stderr_is_terminal()),
+            max_disparity=options.max_disparity,
+            **settings,
+        ).fit_table(parts, checkpoint=checkpoint)
+        held = parts.held_out() if step else None
+    for one in (model.estimator, model.estimator_):
+        one.set_params(verbose=False)
+    plain = copy(model)
+    plain.estimator = plain.estimator_ = model.estimator_.initial_estimator_
+    return model, plain, held, n_rows - (0 if held is None else held.num_rows)
+
+
+def _fit_in_memory(
+    table: Any, options: MethodOptions, settings: dict[str, Any], *, task: str | None, share: float, held: Any
+) -> tuple[TableModel, TableModel | None, Any, int]:
+    """Return the model, the plain one, held-out rows, and the number of training rows."""
+    from fairtransport.tabular.held_out_evaluation import split_table  # noqa: PLC0415
+    from fairtransport.tabular.label_columns import infer_task  # noqa: PLC0415
+
+    label, sensitive = settings["label"], settings["sensitive_features"]
+    _check(table, label, sensitive, settings["strata"], settings["groups"])
+    task = infer_task(table[label], label, settings["decimal"]) if task is None else task
+    options.check(task)
+    train = table
+    if held is None and share > 0.0:
+        by_label = label if task == "classification" else None
+        train, held = split_table(table, share, label=by_label, sensitive_features=sensitive, random_state=options.seed)
+    model, before = _fit(train, options, settings, task=task, compared=held is not None)
+    return model, before, held, train.num_rows
 
 
 def _fit(

@@ -146,7 +146,13 @@ class Comparisons:
         # Cells without any of these rows are not compared.
         empty = np.array([cell.size == 0 for cell in cells] + [False] * len(self.targets))
         weights = np.where(empty[self.pairs].any(axis=1), 0.0, self.weights)
-        return replace(self, n_rows=len(rows), cells=tuple(cells), weights=weights, row_weights=row_weights)
+        people = self.represented
+        if people is not None:
+            share = len(rows) / self.n_rows
+            people = Represented(round(share * people.n_rows), people.squares[rows])
+        return replace(
+            self, n_rows=len(rows), cells=tuple(cells), weights=weights, row_weights=row_weights, represented=people
+        )
 
     def within(self, parts: Ints) -> Comparisons:
         """Return the same pairs within each part of the rows, for scores that each have a model of their own."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from importlib import import_module
 from typing import Any, TypeVar
-
-import numpy as np
 
 from fairtransport._arrays import Floats
 from fairtransport._extras import load_extra
@@ -17,9 +16,9 @@ T = TypeVar("T")
 _SUM_EVERY = 8  # partial sums in one task
 
 
-def _on_arrow(part: Any, work: Callable[..., T], *more: Any) -> T:
+def _on_arrow(part: Any, work: Callable[[Any], T]) -> T:
     """Return ``work`` of a pandas partition."""
-    return work(load_extra("pyarrow").Table.from_pandas(part, preserve_index=False), *more)
+    return work(load_extra("pyarrow").Table.from_pandas(part, preserve_index=False))
 
 
 def _added(*sums: Sums) -> Sums:
@@ -37,29 +36,31 @@ class DaskParts(RawParts):
             raise ValueError(
                 "Training on a Dask table needs a cluster: make a distributed.Client first; Client() starts one here."
             ) from None
+        workers = self._client.run(import_module, "fairtransport", on_error="return")
+        without = sum(isinstance(answer, ImportError) for answer in workers.values())
+        if without:
+            raise ValueError(
+                f"{without} of {len(workers)} Dask workers cannot import fairtransport: install it on each of them."
+            )
 
     @property
     def names(self) -> Sequence[str]:
         """Names of the columns."""
         return tuple(self._table.columns)
 
-    def _tasks(self, names: Sequence[str], work: Callable[..., Any], *more: Sequence[Any]) -> list[Any]:
+    def _tasks(self, names: Sequence[str], work: Callable[..., Any]) -> list[Any]:
         """Return futures of ``work`` of each partition."""
         delayed = load_extra("dask").delayed
-        parts = self._table[list(names)].to_delayed()
         shared, run = delayed(work), delayed(_on_arrow)
-        return list(self._client.compute([run(part, shared, *rest) for part, *rest in zip(parts, *more, strict=True)]))
+        return list(self._client.compute([run(part, shared) for part in self._table[list(names)].to_delayed()]))
 
     def summaries(self, work: Callable[[Any], T], names: Sequence[str]) -> Sequence[T]:
         """Return the summary of each partition."""
         return list(self._client.gather(self._tasks(names, work)))
 
-    def encoded(
-        self, work: Callable[[Any, int], EncodedRows], names: Sequence[str], sizes: Sequence[int]
-    ) -> Partitions:
+    def encoded(self, work: Callable[[Any], EncodedRows], names: Sequence[str]) -> Partitions:
         """Return the partitions encoded; they stay on the workers."""
-        starts = np.cumsum([0, *sizes])[:-1].tolist()
-        return DaskPartitions(self._client, self._tasks(names, work, starts))
+        return DaskPartitions(self._client, self._tasks(names, work))
 
 
 class DaskPartitions(Partitions):

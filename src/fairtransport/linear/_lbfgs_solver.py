@@ -149,11 +149,7 @@ class LinearProblem:
         ridge = np.append(self.ridge, 0.0)
         if self.center is None:
             return ridge
-        curvature = self._curvature(np.tile(self.center, (self.shape[0], 1)))
-        moments, done = np.zeros(0), 0
-        for part in self.parts:
-            part_moments = self._moments(part, curvature[done : done + part.shape[0]])
-            moments, done = part_moments if done == 0 else moments + part_moments, done + part.shape[0]
+        moments = self._all_moments(np.tile(self.center, (self.shape[0], 1)))
         per_column = (self.n_rows or len(self.outcomes)) / self.n_columns
         rows = min(MOST_PRIOR_ROWS, PRIOR_ROWS / per_column) / per_column
         shift = SHIFT_ROWS / (self.n_rows or len(self.outcomes))
@@ -164,6 +160,14 @@ class LinearProblem:
         project = np.eye(self.n_columns + 1) - free @ inner @ free.T @ moments
         projected = project.T @ moments @ project
         return np.asarray(np.diag(ridge) + 0.5 * rows * (projected + projected.T) + shift * moments)
+
+    def _all_moments(self, parameters: Floats) -> Floats:
+        """Return the mean curvature of the loss of all rows, or its diagonal."""
+        curvature, moments, done = self._curvature(parameters), np.zeros(0), 0
+        for part in self.parts:
+            part_moments = self._moments(part, curvature[done : done + part.shape[0]])
+            moments, done = part_moments if done == 0 else moments + part_moments, done + part.shape[0]
+        return moments
 
     def score_sum_derivatives(self, parameters: Floats, rows: Ints, weights: Floats, sums: Ints, n_sums: int) -> Floats:
         """Return the derivatives of weighted sums of scores: of which sum each of some rows is part."""

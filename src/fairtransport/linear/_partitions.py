@@ -2,26 +2,31 @@
 
 A source has raw parts, whose columns are read by name. It is asked twice: to summarise each part, and to encode each as
 `EncodedRows`, which stay where they are. Training then needs sums over all encoded rows, which are added part by part.
+No result depends on the order of rows, or on how they are divided, but for the rounding of sums.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import pickle
 import shutil
 import tempfile
+import zlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fairtransport._arrays import Floats, Ints
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport.linear._constants import SATURATED
 from fairtransport.training.responses import Loss
 from fairtransport.transport.kernels.binned import count_masses
@@ -34,21 +39,78 @@ _BLOCK = 1 << 16  # rows of a block of the cache
 _NO_WEIGHTS = np.zeros(0)
 
 
+class Features(NamedTuple):
+    """The features of some rows, in double precision: numbers, and indicators of categories, of which few are 1."""
+
+    numbers: Floats
+    indicators: Any = None  # CSR matrix
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.numbers)
+
+    def predictors(self, theta: Floats) -> Floats:
+        """Return the linear predictors, the intercept last in ``theta``."""
+        n = self.numbers.shape[1]
+        predictors: Floats = self.numbers @ theta[:n] + theta[-1]
+        return predictors if self.indicators is None else predictors + self.indicators @ theta[n:-1]
+
+    def weighted_sums(self, weights: Any) -> Floats:
+        """Return the product of a matrix, with a column for each row, and the features with a last column of ones."""
+        sums = [weights @ self.numbers, np.asarray(weights.sum(axis=1)).reshape(-1, 1)]
+        if self.indicators is not None:
+            product = weights @ self.indicators
+            sums.insert(1, product.toarray() if sparse.issparse(product) else product)
+        return np.hstack(sums)
+
+    def dense(self) -> Floats:
+        """Return one matrix, with a last column of ones."""
+        more = [] if self.indicators is None else [self.indicators.toarray()]
+        return np.hstack([self.numbers, *more, np.ones((len(self), 1))])
+
+
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Scaled features in single precision, the cell of each row, and what cells do not say of it."""
+    """Scaled numbers in single precision, the cell of each row, and what cells do not say of it."""
 
     X: NDArray[np.float32]
     cells: NDArray[np.int32]
-    outcomes: Floats | None
-    weights: Floats | None
-    first: int  # number of the first row in the table
+    outcomes: Floats | None = None
+    weights: Floats | None = None
+    codes: NDArray[np.int32] | None = None  # of each column of categories the indicator that is 1, or -1
+    n_indicators: int = 0
 
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield some rows at a time, with their features in double precision."""
+    def blocks(self) -> Iterator[tuple[slice, Features]]:
+        """Yield some rows at a time, with their features."""
         for start in range(0, len(self.cells), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            yield rows, self.X[rows].astype(np.float64)
+            numbers, indicators = self.X[rows].astype(np.float64), None
+            if self.codes is not None:
+                codes = self.codes[rows]
+                ends = np.arange(0, codes.size + 1, codes.shape[1])
+                parts = (codes >= 0).astype(np.float64).ravel(), np.maximum(codes, 0).ravel(), ends
+                indicators = sparse.csr_matrix(parts, (len(codes), self.n_indicators))
+            yield rows, Features(numbers, indicators)
+
+    def select(self, kept: Bools) -> EncodedRows:
+        """Return some rows."""
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
+        arrays |= {name: array[kept] for name, array in arrays.items() if array is not None}
+        return replace(self, **arrays)
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """Return a number of 64 bits for each row that depends on its content only."""
+        keys = self.cells.astype(np.uint64)
+        for array in (self.X, self.codes, self.outcomes, self.weights):
+            if array is not None:
+                bits = (array[:, None] if array.ndim == 1 else array).view(f"u{array.itemsize}")
+                for column in range(bits.shape[1]):  # SplitMix64
+                    keys = (keys ^ bits[:, column]) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(0x9E3779B97F4A7C15)
+                    keys ^= keys >> np.uint64(29)
+        return (keys * np.uint64(0x94D049BB133111EB)) ^ (keys >> np.uint64(31))
+
+
+ARRAYS = ("X", "cells", "outcomes", "weights", "codes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,22 +118,34 @@ class LossModel:
     """A linear model of encoded rows: what a pass over them needs to know."""
 
     loss: Loss
-    theta: Floats
+    thetas: Floats  # of one model, or of one for each group
     total: float  # weight of all rows
     cell_outcomes: Floats  # of rows that have none of their own
     cell_factors: Floats  # of the weights, where rows are a sample of their cell
+    cell_models: Ints  # which of the models its rows have
     interval: tuple[float, float] = (0.0, 1.0)
     n_bins: int = 1
 
-    def terms(self, part: EncodedRows, rows: slice, X: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def terms(self, part: EncodedRows, rows: slice, X: Features) -> tuple[Floats, Floats, Floats, Floats]:
         """Return predictors, outcomes, weights and scores of some rows."""
         cells = part.cells[rows]
-        predictors = X @ self.theta[:-1] + self.theta[-1]
+        if len(self.thetas) == 1:
+            predictors = X.predictors(self.thetas[0])
+        else:
+            every = np.column_stack([X.predictors(theta) for theta in self.thetas])
+            predictors = every[np.arange(len(X)), self.cell_models[cells]]
         outcomes = self.cell_outcomes[cells] if part.outcomes is None else part.outcomes[rows]
         weights = self.cell_factors[cells]
         if part.weights is not None:
             weights = weights * part.weights[rows]
         return predictors, outcomes, weights, self.loss.scores(predictors)
+
+    def by_model(self, values: Floats, cells: NDArray[np.int32]) -> Any:
+        """Return the values of rows as a matrix with a row for each model."""
+        if len(self.thetas) == 1:
+            return values[None]
+        at = self.cell_models[cells], np.arange(len(values))
+        return sparse.csr_matrix((values, at), (len(self.thetas), len(values)))
 
     def positions(self, scores: Floats) -> Floats:
         """Return where scores lie in the interval, from 0 to 1."""
@@ -91,7 +165,7 @@ def score_sums(part: EncodedRows, model: LossModel) -> Sums:
 
 def gradient_sums(part: EncodedRows, model: LossModel, slopes: Floats | None) -> Sums:
     """Return the loss and the gradient, with slopes of a function of the scores for each cell and bin."""
-    loss, gradient = np.zeros(1), np.zeros(len(model.theta))
+    loss, gradient = np.zeros(1), np.zeros(model.thetas.shape)
     for rows, X in part.blocks():
         predictors, outcomes, weights, scores = model.terms(part, rows, X)
         loss += weights @ model.loss.losses(predictors, outcomes) / model.total
@@ -99,43 +173,43 @@ def gradient_sums(part: EncodedRows, model: LossModel, slopes: Floats | None) ->
         if slopes is not None:
             bins = np.minimum((model.positions(scores) * model.n_bins).astype(np.int64), model.n_bins - 1)
             row_slopes += slopes[part.cells[rows], bins] * model.loss.score_slopes(scores)
-        row_slopes *= weights
-        gradient[:-1] += row_slopes @ X
-        gradient[-1] += row_slopes.sum()
+        gradient += X.weighted_sums(model.by_model(row_slopes * weights, part.cells[rows]))
     return loss, gradient
 
 
 def score_derivatives(part: EncodedRows, model: LossModel, sums: Ints, factors: Floats, n_sums: int) -> Sums:
     """Return derivatives of weighted sums of scores: the sum that a cell and bin is part of, and its weight."""
-    total = np.zeros((n_sums, len(model.theta)))
+    n_models = len(model.thetas)
+    total = np.zeros((n_sums * n_models, model.thetas.shape[1]))
     for rows, X in part.blocks():
         _, _, weights, scores = model.terms(part, rows, X)
         at = part.cells[rows], np.minimum((model.positions(scores) * model.n_bins).astype(np.int64), model.n_bins - 1)
         slopes = weights * factors[at] * model.loss.score_slopes(scores)
-        matrix = sparse.csr_matrix((slopes, (sums[at], np.arange(len(X)))), (n_sums, len(X)))
-        total[:, :-1] += matrix @ X
-        total[:, -1] += np.bincount(sums[at], slopes, n_sums)
-    return (total,)
+        numbers = sums[at] * n_models + model.cell_models[part.cells[rows]]
+        total += X.weighted_sums(sparse.csr_matrix((slopes, (numbers, np.arange(len(X)))), (len(total), len(X))))
+    return (total.reshape(n_sums, *model.thetas.shape),)
 
 
 def feature_sums(part: EncodedRows, model: LossModel) -> Sums:
     """Return the weighted sums of the features of each cell, and its weight."""
-    total = np.zeros((len(model.cell_factors), len(model.theta)))
+    total = np.zeros((len(model.cell_factors), model.thetas.shape[1]))
     for rows, X in part.blocks():
         weights, cells = model.terms(part, rows, X)[2], part.cells[rows]
-        total[:, :-1] += sparse.csr_matrix((weights, (cells, np.arange(len(X)))), (len(total), len(X))) @ X
-        total[:, -1] += np.bincount(cells, weights, len(total))
+        total += X.weighted_sums(sparse.csr_matrix((weights, (cells, np.arange(len(X)))), (len(total), len(X))))
     return (total,)
 
 
 def curvature_sums(part: EncodedRows, model: LossModel) -> Sums:
-    """Return the weighted outer products of the rows, with a last column of ones; weights are curvatures."""
-    moments = np.zeros((len(model.theta), len(model.theta)))
+    """Return for each model the weighted outer products of its rows, with a last column of ones, by curvature."""
+    n_models, size = model.thetas.shape
+    moments = np.zeros((n_models, size, size))
     for rows, X in part.blocks():
         _, _, weights, scores = model.terms(part, rows, X)
         curvature = weights / model.total * np.maximum(model.loss.curvature(scores), SATURATED)
-        dense = np.column_stack((X, np.ones(len(X))))
-        moments += dense.T @ (curvature[:, None] * dense)
+        dense, owners = X.dense(), model.cell_models[part.cells[rows]]
+        for number in range(n_models):
+            mine = slice(None) if n_models == 1 else owners == number
+            moments[number] += dense[mine].T @ (curvature[mine, None] * dense[mine])
     return (moments,)
 
 
@@ -154,13 +228,8 @@ def cell_weights(part: EncodedRows, n_cells: int) -> Sums:
 
 
 def thinned(part: EncodedRows, rates: Floats) -> EncodedRows:
-    """Return a share of the rows of each cell, chosen by the number of the row in the table."""
-    keys = np.arange(part.first, part.first + len(part.cells), dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # SplitMix64
-        keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
-    kept = (keys ^ (keys >> np.uint64(31))).astype(np.float64) < rates[part.cells] * 2.0**64
-    outcomes, weights = (None if each is None else each[kept] for each in (part.outcomes, part.weights))
-    return EncodedRows(part.X[kept], part.cells[kept], outcomes, weights, part.first)
+    """Return a share of the rows of each cell, chosen by their content."""
+    return part.select(part.hashes().astype(np.float64) < rates[part.cells] * 2.0**64)
 
 
 def add(one: Sums, other: Sums) -> Sums:
@@ -196,10 +265,8 @@ class RawParts(ABC):
         """Return ``work(rows)`` of each part in order; parts are Arrow tables with these columns."""
 
     @abstractmethod
-    def encoded(
-        self, work: Callable[[Any, int], EncodedRows], names: Sequence[str], sizes: Sequence[int]
-    ) -> Partitions:
-        """Return the parts encoded by ``work(rows, first)``; ``sizes`` are their numbers of rows."""
+    def encoded(self, work: Callable[[Any], EncodedRows], names: Sequence[str]) -> Partitions:
+        """Return the parts encoded."""
 
 
 # Files, read in batches by DuckDB and cached in blocks of a fixed number of rows.
@@ -242,16 +309,12 @@ class FileParts(RawParts):
         with ThreadPoolExecutor(n_threads()) as pool:
             yield from _in_order(work, self.batches(names), pool)
 
-    def encoded(
-        self, work: Callable[[Any, int], EncodedRows], names: Sequence[str], sizes: Sequence[int]
-    ) -> Partitions:
+    def encoded(self, work: Callable[[Any], EncodedRows], names: Sequence[str]) -> Partitions:
         """Return the rows in a cache on disk, which is removed when it is closed."""
         cache = DiskCache()
         try:
-            starts = np.cumsum([0, *sizes]).tolist()
-            batches = zip(self.batches(names), starts, strict=False)
             with ThreadPoolExecutor(n_threads()) as pool:
-                cache.write(_in_order(lambda batch: work(*batch), batches, pool))
+                cache.write(_in_order(work, self.batches(names), pool))
         except BaseException:
             cache.close()
             raise
@@ -268,7 +331,7 @@ class DiskCache(Partitions):
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="fairtransport-"))
         self._pool = ThreadPoolExecutor(n_threads())
-        self._layout: list[tuple[np.dtype[Any], int]] = []
+        self._layout: dict[str, tuple[np.dtype[Any], int | None]] = {}
         self._sizes: list[int] = []
 
     def write(self, parts: Iterable[EncodedRows]) -> None:
@@ -277,10 +340,9 @@ class DiskCache(Partitions):
         n_waiting = 0
         with (self._folder / "rows").open("wb") as file:
             for part in parts:
-                arrays = [a for a in (part.X, part.cells, part.outcomes, part.weights) if a is not None]
-                if not self._layout:
-                    self._layout = [(a.dtype, a.shape[1] if a.ndim == 2 else 0) for a in arrays]
-                    self._has = part.outcomes is not None, part.weights is not None
+                named = {name: getattr(part, name) for name in ARRAYS if getattr(part, name) is not None}
+                arrays, self._n_indicators = [*named.values()], part.n_indicators
+                self._layout = {name: (a.dtype, a.shape[1] if a.ndim == 2 else None) for name, a in named.items()}
                 waiting.append(arrays)
                 n_waiting += len(part.cells)
                 while n_waiting >= _BLOCK:
@@ -296,19 +358,18 @@ class DiskCache(Partitions):
         self._sizes.append(len(arrays[0]))
 
     def _read(self, index: int) -> EncodedRows:
-        size, width = self._sizes[index], sum(kind.itemsize * max(1, n) for kind, n in self._layout)
+        size, kinds = self._sizes[index], self._layout.values()
+        width = sum(kind.itemsize * (1 if n is None else n) for kind, n in kinds)
         with (self._folder / "rows").open("rb", buffering=0) as file:
             file.seek(index * _BLOCK * width)
             arrays = []
-            for kind, n in self._layout:
-                array = np.empty((size, n) if n else size, dtype=kind)
+            for kind, n in kinds:
+                array = np.empty(size if n is None else (size, n), dtype=kind)
                 view, done = array.reshape(-1).view(np.uint8).data, 0
                 while done < len(view):
                     done += file.readinto(view[done:]) or _truncated()
                 arrays.append(array)
-        X, cells, *rest = arrays
-        outcomes, weights = (rest.pop(0) if has else None for has in self._has)
-        return EncodedRows(X, cells, outcomes, weights, index * _BLOCK)
+        return EncodedRows(**dict(zip(self._layout, arrays, strict=True)), n_indicators=self._n_indicators)
 
     def total(self, work: Callable[..., Sums], *shared: Any) -> Sums:
         """Return the sum over all blocks, added in their order."""
@@ -333,11 +394,9 @@ class PartsInMemory(Partitions):
     """Encoded rows in memory, such as a sample of a table."""
 
     def __init__(self, parts: Sequence[EncodedRows]) -> None:
-        def joined(name: str) -> Any:
-            arrays = [getattr(part, name) for part in parts]
-            return None if arrays[0] is None else np.concatenate(arrays)
-
-        self._rows = EncodedRows(joined("X"), joined("cells"), joined("outcomes"), joined("weights"), 0)
+        arrays = {name: [getattr(part, name) for part in parts] for name in ARRAYS}
+        joined: dict[str, Any] = {name: None if a[0] is None else np.concatenate(a) for name, a in arrays.items()}
+        self._rows = replace(parts[0], **joined)
 
     def total(self, work: Callable[..., Sums], *shared: Any) -> Sums:
         """Return the sum."""
@@ -355,3 +414,73 @@ def _total(results: Iterable[Sums]) -> Sums:
     if total is None:
         raise ValueError("The table has no rows.")
     return total
+
+
+# Results of passes on disk, from which an interrupted training continues.
+
+
+class Journal:
+    """A file of the results of passes over a table, in their order.
+
+    Training is deterministic: repeated from the beginning, it asks for the same passes. As far as the file has them,
+    for the same table and the same parameters, results are read instead of computed. Each record has the hash of all
+    requests up to its own; at the first that differs, or that was not written in full, the file is cut.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], table: bytes) -> None:
+        self._file = Path(path).open("a+b")  # noqa: SIM115 - until `close`
+        self._digest, self._is_known = hashlib.sha256(table).digest(), True
+        self._file.seek(0)
+
+    def result(self, request: bytes, compute: Callable[[], Sums]) -> Sums:
+        """Return the result of a pass from the file, or compute and store it."""
+        self._digest = hashlib.sha256(self._digest + request).digest()
+        if self._is_known:
+            start, head = self._file.tell(), self._file.read(40)
+            size = int.from_bytes(head[32:], "little")
+            content = self._file.read(size) if head[:32] == self._digest else b""
+            if content and len(content) == size:
+                return _from_bytes(content)
+            self._file.truncate(start)
+            self._is_known = False
+        sums = compute()
+        content = _to_bytes(sums)
+        self._file.write(self._digest + len(content).to_bytes(8, "little") + content)
+        self._file.flush()
+        return sums
+
+    def close(self) -> None:
+        """Close the file, which stays."""
+        self._file.close()
+
+
+def _to_bytes(sums: Sums) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, *sums)
+    return zlib.compress(stream.getvalue(), 1)
+
+
+def _from_bytes(content: bytes) -> Sums:
+    arrays = np.load(io.BytesIO(zlib.decompress(content)), allow_pickle=False)
+    return tuple(arrays[f"arr_{index}"] for index in range(len(arrays.files)))
+
+
+class JournaledPartitions(Partitions):
+    """Encoded rows whose sums are stored in a journal."""
+
+    def __init__(self, rows: Partitions, journal: Journal, sample: bytes = b"") -> None:
+        self._rows, self._journal, self._sample = rows, journal, sample
+
+    def total(self, work: Callable[..., Sums], *shared: Any) -> Sums:
+        """Return the sum over all parts, computed or stored."""
+        request = self._sample + work.__name__.encode() + pickle.dumps(shared, protocol=5)  # hashed, never loaded
+        return self._journal.result(request, lambda: self._rows.total(work, *shared))
+
+    def thinned(self, rates: Floats) -> Partitions:
+        """Return a share of the rows of each cell."""
+        return JournaledPartitions(self._rows.thinned(rates), self._journal, rates.tobytes())
+
+    def close(self) -> None:
+        """Give the rows up; the journal stays."""
+        self._rows.close()
+        self._journal.close()

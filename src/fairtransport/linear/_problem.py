@@ -304,6 +304,11 @@ class ParityProblem:
     unit: float
 
     @property
+    def fold_of_row(self) -> Ints | None:
+        """Folds of rows that are known before; None where rows can be put into any."""
+        return None
+
+    @property
     def is_flexible(self) -> bool:
         """True if metrics of the training rows are too good, so that the disparity is estimated out of fold."""
         return self.options.group_specific or self.loss.n_columns * FLEXIBLE_ROWS > len(self.loss.outcomes)
@@ -394,6 +399,10 @@ class ParityProblem:
         parts = _parts(self.rows.X[rows], self.rows.groups.select(rows), self.models)
         represented = len(self.loss.outcomes) if n_rows is None else n_rows
         return replace(self.loss, parts=parts, outcomes=self.loss.outcomes[rows], shares=shares, n_rows=represented)
+
+    def shared_loss_of(self, loss: LinearProblem, rows: Ints) -> LinearProblem:
+        """Return the loss of some rows with one model for all groups."""
+        return replace(loss, parts=(self.rows.X[rows],), n_groups=0, center=None)
 
 
 P = TypeVar("P", bound=ParityProblem)

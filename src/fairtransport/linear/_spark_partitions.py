@@ -22,17 +22,13 @@ def _one_row(part: int, value: Any) -> Any:
     return arrow.RecordBatch.from_arrays(columns, ["part", "content"])
 
 
-def _on_rows(batches: Iterator[Any], work: Callable[..., Any], numbered: bool) -> Iterator[Any]:
-    """Yield ``work`` of the rows of one partition, and of the number of its first row, if it takes one.
-
-    Another plan may divide the rows differently, so numbers are of partitions and not of all rows before.
-    """
+def _on_rows(batches: Iterator[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
+    """Yield ``work`` of the rows of one partition."""
     from pyspark import TaskContext  # noqa: PLC0415 - on executors
 
-    arrow, part = load_extra("pyarrow"), TaskContext.get().partitionId()
     rows = list(batches)
     if rows:
-        yield _one_row(part, work(arrow.Table.from_batches(rows), *((part << 32,) if numbered else ())))
+        yield _one_row(TaskContext.get().partitionId(), work(load_extra("pyarrow").Table.from_batches(rows)))
 
 
 def _on_encoded(batches: Iterator[Any], work: Callable[..., Any]) -> Iterator[Any]:
@@ -44,8 +40,16 @@ def _on_encoded(batches: Iterator[Any], work: Callable[..., Any]) -> Iterator[An
 
 def _results(frame: Any) -> Iterator[tuple[int, Any]]:
     """Yield partitions and their results, one partition at a time on the driver."""
-    for row in frame.toLocalIterator(prefetchPartitions=True):
-        yield row["part"], pickle.loads(bytes(row["content"]))  # noqa: S301
+    try:
+        for row in frame.toLocalIterator(prefetchPartitions=True):
+            yield row["part"], pickle.loads(bytes(row["content"]))  # noqa: S301
+    except Exception as error:  # of Spark, or of the gateway to it
+        if "No module named 'fairtransport'" not in str(error):
+            raise
+        raise ValueError(
+            "Spark's executors cannot import fairtransport: install it on each of them, or in the environment that "
+            "PYSPARK_PYTHON names."
+        ) from None
 
 
 class SparkParts(RawParts):
@@ -59,22 +63,17 @@ class SparkParts(RawParts):
         """Names of the columns."""
         return tuple(self._table.columns)
 
-    def _mapped(self, names: Sequence[str], work: Callable[..., Any], *, numbered: bool = False) -> Any:
+    def _mapped(self, names: Sequence[str], work: Callable[[Any], Any]) -> Any:
         chosen = self._table.select(*(f"`{name.replace('`', '``')}`" for name in names))
-        return chosen.mapInArrow(partial(_on_rows, work=work, numbered=numbered), _SCHEMA)
+        return chosen.mapInArrow(partial(_on_rows, work=work), _SCHEMA)
 
     def summaries(self, work: Callable[[Any], T], names: Sequence[str]) -> Sequence[T]:
         """Return the summary of each partition that has rows."""
         return [result for _, result in sorted(_results(self._mapped(names, work)), key=lambda one: one[0])]
 
-    def encoded(
-        self,
-        work: Callable[[Any, int], EncodedRows],
-        names: Sequence[str],
-        sizes: Sequence[int],  # noqa: ARG002
-    ) -> Partitions:
+    def encoded(self, work: Callable[[Any], EncodedRows], names: Sequence[str]) -> Partitions:
         """Return the partitions encoded; they stay on the executors."""
-        return SparkPartitions(self._mapped(names, work, numbered=True))
+        return SparkPartitions(self._mapped(names, work))
 
 
 class SparkPartitions(Partitions):

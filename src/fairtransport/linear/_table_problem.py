@@ -7,18 +7,22 @@ Bins are narrower than 1/500 of the standard deviation of the scores, where ther
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairtransport._arrays import Floats, Ints
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.groups import Groups
-from fairtransport.linear._constants import COARSE_ROWS, MIN_CELL_ROWS
+from fairtransport.linear._constants import COARSE_ROWS, FLEXIBLE_ROWS, MIN_CELL_ROWS
 from fairtransport.linear._lbfgs_solver import LbfgsSolver, LinearProblem
 from fairtransport.linear._partitions import (
+    Journal,
+    JournaledPartitions,
     LossModel,
     Partitions,
     RawParts,
@@ -38,8 +42,9 @@ from fairtransport.linear._problem import (
     pose_problem,
     prepare_initial_model,
 )
-from fairtransport.linear._table_reading import Cells, RowEncoder, TableColumns, read_cells, scaling_of
+from fairtransport.linear._table_reading import Cells, RowEncoder, TableColumns, read_cells
 from fairtransport.linear._training_data import TrainingData, TrainingOptions
+from fairtransport.training.evaluation import ScoreEvaluator
 from fairtransport.training.responses import Response
 from fairtransport.transport.kernels.binned import slopes_between_edges
 from fairtransport.transport.line import histogram_slices
@@ -58,9 +63,13 @@ class TableLoss(LinearProblem):
     cells: Cells = field(kw_only=True)
     cell_outcomes: Floats = field(kw_only=True)
     cell_factors: Floats = field(kw_only=True)
+    cell_models: Ints = field(kw_only=True)
+    stored: Scaling = field(kw_only=True)  # units of features as they are stored: of indicators, those of 0 and 1
     interval: tuple[float, float] = field(kw_only=True, default=(0.0, 1.0))
     n_bins: int = field(kw_only=True, default=N_BINS)
-    known: dict[bytes, Floats] = field(kw_only=True, default_factory=dict)
+    known: dict[bytes, tuple[Floats, float]] = field(kw_only=True, default_factory=dict)
+    sample: TableLoss | None = field(kw_only=True, default=None)  # from which the curvature is taken
+    kept: Ints | None = field(kw_only=True, default=None)  # the cells whose rows count, where not all do
 
     @property
     def n_columns(self) -> int:
@@ -69,25 +78,46 @@ class TableLoss(LinearProblem):
 
     def model(self, parameters: Floats) -> LossModel:
         """Return what a pass over the rows needs."""
-        total = float(self.cells.weights.sum())
+        fixed = () if self.center is None else (self.center,)  # of rows of no group
         return LossModel(
-            self.loss, parameters[0], total, self.cell_outcomes, self.cell_factors, self.interval, self.n_bins
-        )
+            self.loss, self.stored.to_raw(np.vstack((parameters, *fixed))), float(self._kept(self.cells.weights).sum()),
+            self.cell_outcomes, self.cell_factors, self.cell_models, self.interval, self.n_bins,
+        )  # fmt: skip
+
+    def _kept(self, values: Floats) -> Floats:
+        """Return the values of the cells that count."""
+        return values if self.kept is None else values[self.kept]
+
+    def _of_all(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values for all cells, zero for those that do not count."""
+        if self.kept is None:
+            return values
+        every = np.zeros((len(self.cells.keys), *values.shape[1:]), dtype=values.dtype)
+        every[self.kept] = values
+        return every
+
+    def _scaled(self, sums: Floats) -> Floats:
+        """Return sums over features as they are stored, and a last column of ones, for scaled features."""
+        scaled = sums.copy()
+        scaled[..., :-1] = (sums[..., :-1] - self.stored.origin * sums[..., -1:]) / self.stored.unit
+        return scaled
 
     def scores(self, parameters: Floats) -> Floats:
         """Return the mean score of each slice."""
         key = parameters.tobytes()
         if key not in self.known:
             self._count(parameters)
-        return self.known[key]
+        return self.known[key][0]
 
     def _count(self, parameters: Floats) -> tuple[float, Floats]:
         loss, masses = self.rows.total(score_sums, self.model(parameters))
+        masses = self._kept(masses)
         low, high = self.interval
         masses[masses.sum(axis=1) == 0.0, self.n_bins // 2] = 1.0  # a cell without weight counts nowhere
         # Mass at an edge is spread evenly around it, which preserves its mean.
         borders = low + (high - low) * (np.arange(self.n_bins + 2) - 0.5) / self.n_bins
-        self.known[parameters.tobytes()] = histogram_slices(masses, borders, self.cells.n_slices).ravel()
+        slices = histogram_slices(masses, borders, self.cells.n_slices).ravel()
+        self.known[parameters.tobytes()] = slices, float(loss[0])
         while len(self.known) > 64:
             del self.known[next(iter(self.known))]
         return float(loss[0]), masses
@@ -113,36 +143,52 @@ class TableLoss(LinearProblem):
         levels /= levels[:, -1:]
         slopes = np.zeros((len(masses), self.n_bins))
         slopes_between_edges(by_slice, levels, slopes)
-        weights = self.cells.weights[:, None]
-        return np.where(weights > 0.0, slopes / np.maximum(weights, 1e-300), 0.0)
+        weights = self._kept(self.cells.weights)[:, None]
+        return self._of_all(np.where(weights > 0.0, slopes / np.maximum(weights, 1e-300), 0.0))
 
     def score_sum_derivatives(self, parameters: Floats, rows: Ints, weights: Floats, sums: Ints, n_sums: int) -> Floats:
         """Return the derivatives of weighted sums of the scores of slices."""
         masses, n_slices = self._count(parameters)[1], self.cells.n_slices
         below = np.cumsum(masses, axis=1) / masses.sum(axis=1, keepdims=True)
         slices = np.minimum(below[:, :-1] * n_slices, n_slices - 1).astype(np.int64)
-        at = slices + self.cells.first[:, None]  # the slice of each cell and bin
+        at = slices + np.arange(len(masses))[:, None] * n_slices  # the slice of each cell and bin
         number, weight = np.zeros(len(self.outcomes), dtype=np.int64), np.zeros(len(self.outcomes))
         number[rows], weight[rows] = sums, weights
         factors = weight[at] * n_slices / np.maximum(self.cells.weights[:, None], 1e-300)
         model = self.model(parameters)
-        return self.rows.total(score_derivatives, model, number[at], factors, n_sums)[0].reshape(n_sums, *self.shape)
+        return self._scaled(self.rows.total(score_derivatives, model, number[at], factors, n_sums)[0])[
+            :, : self.shape[0]
+        ]
 
     def feature_sums(self, comparisons: Comparisons) -> Floats:
         """Return the weighted sums of the features of each cell that is compared, and its weight."""
-        sums = self.rows.total(feature_sums, self.model(np.zeros(self.shape)))[0]
+        sums = self._kept(self._scaled(self.rows.total(feature_sums, self.model(np.zeros(self.shape)))[0]))
         cells = [np.unique(rows // self.cells.n_slices) for rows in comparisons.cells]
         return np.array([sums[cell].sum(axis=0) for cell in cells])
 
     def _shaped(self, gradient: Floats) -> Floats:
-        gradient = gradient[None].copy()
+        gradient = self._scaled(gradient)[: self.shape[0]]
         if not self.has_intercept:
             gradient[:, -1] = 0.0
         return gradient
 
     def whitening(self, parameters: Floats) -> list[Floats]:
-        """Return a matrix M with M M' the inverse Hessian."""
-        return [self._factor(self.rows.total(curvature_sums, self.model(parameters))[0])]
+        """Return for each model a matrix M with M M' the inverse Hessian."""
+        return [self._factor(each) for each in self._model_moments(parameters)[: self.shape[0]]]
+
+    def _model_moments(self, parameters: Floats) -> Floats:
+        """Return the curvature of the loss of the rows of each model, and last of those of no group."""
+        rows = self if self.sample is None else self.sample
+        moments = self._scaled(rows.rows.total(curvature_sums, rows.model(parameters))[0]).swapaxes(1, 2)
+        return self._scaled(moments)
+
+    def _all_moments(self, parameters: Floats) -> Floats:
+        return self._model_moments(parameters).sum(axis=0)
+
+    def of_groups(self, center: Floats, cell_models: Ints, n_groups: int) -> TableLoss:
+        """Return the loss of weights for each group around those of the initial model."""
+        sample = None if self.sample is None else self.sample.of_groups(center, cell_models, n_groups)
+        return replace(self, sample=sample, center=center, cell_models=cell_models, n_groups=n_groups, known={})
 
     def thinned(self, groups: Groups) -> TableLoss:
         """Return the loss of some rows of large groups, whose cells keep their weight."""
@@ -156,8 +202,23 @@ class TableLoss(LinearProblem):
             return self
         rows = self.rows.thinned(1.0 / steps)
         kept = rows.total(cell_weights, len(counts))[0]
+        if (kept * steps < 0.5 * self.cells.weights).any():  # few rows are distinct, and the same are chosen together
+            rows.close()
+            return self
         factors = np.where(kept > 0.0, self.cells.weights / np.maximum(kept, 1e-300), 1.0)
         return replace(self, rows=rows, cell_factors=factors, known={})
+
+
+@dataclass(frozen=True, eq=False)
+class TableEvaluator(ScoreEvaluator):
+    """Evaluates scores of slices, with the loss of rows as far as it is known: that of slices is a little less."""
+
+    known: dict[bytes, tuple[Floats, float]] = field(kw_only=True)
+
+    def loss(self, scores: Floats) -> float:
+        """Return the mean loss."""
+        exact = (loss for slices, loss in self.known.values() if slices is scores or np.array_equal(slices, scores))
+        return next(exact, None) or super().loss(scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,40 +226,91 @@ class TableProblem(ParityProblem):
     """Loss + ridge + weight x penalty of a table whose rows stay in parts."""
 
     coarse_loss: TableLoss
+    fold_of_cell: Ints | None = None
 
-    is_flexible = False
-    is_memorised = False
+    @property
+    def fold_of_row(self) -> Ints | None:
+        """Folds of slices; the rows of a fold are cells of their own."""
+        return None if self.fold_of_cell is None else self.coarse_loss.cells.repeated(self.fold_of_cell)
+
+    @property
+    def is_flexible(self) -> bool:
+        """True if metrics of the training rows are too good, so that the disparity is estimated out of fold."""
+        n_rows = float(self.coarse_loss.cells.counts.sum())
+        return self.options.group_specific or self.loss.n_columns * FLEXIBLE_ROWS > n_rows
+
+    @property
+    def is_memorised(self) -> bool:
+        """True if training rows are too few to say what a trained model does to new ones."""
+        return self.fold_of_cell is not None
 
     def coarse_solver(self, factors: list[Floats]) -> LbfgsSolver:
         """Return a solver that stops early and uses a sample of large groups."""
         return self.solver((self.coarse_loss, self.comparisons.penalised, self.start), factors)
 
+    def subsample(self, rows: Ints) -> tuple[Ints, Floats]:
+        """Return the slices, whose losses use a sample of rows."""
+        shares = self.loss.shares[rows]
+        return rows, shares / shares.sum()
+
+    def loss_of(self, rows: Ints, shares: Floats, n_rows: int | None = None) -> TableLoss:
+        """Return the loss of the slices of some cells; with ``n_rows``, of a sample of their rows."""
+        loss = replace(self.coarse_loss, sample=None)
+        if n_rows is None and isinstance(self.loss, TableLoss):
+            loss = self.loss
+        kept = np.unique(rows // loss.cells.n_slices)
+        counts = np.isin(np.arange(len(loss.cells.keys)), kept)
+        return replace(
+            loss, outcomes=loss.outcomes[rows], shares=shares / shares.sum(), kept=kept, known={},
+            cell_factors=loss.cell_factors * counts, n_rows=int(loss.cells.counts[kept].sum()),
+        )  # fmt: skip
+
+    def shared_loss_of(self, loss: LinearProblem, rows: Ints) -> LinearProblem:  # noqa: ARG002 - those of the loss
+        """Return the loss of some rows with one model for all groups."""
+        shared: dict[str, Any] = {"cell_models": np.zeros_like(self.coarse_loss.cell_models), "known": {}}
+        return replace(loss, n_groups=0, center=None, **shared)
+
 
 def build_table_problem(
-    source: RawParts, columns: TableColumns, options: TrainingOptions, response: type[Response], owner: str
+    source: RawParts,
+    columns: TableColumns,
+    options: TrainingOptions,
+    response: type[Response],
+    owner: str,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> tuple[TableProblem, Partitions]:
     """Return the problem of a table, and its encoded rows, which the caller closes."""
     reading = read_cells(source, columns, options, response, owner)
     cells, data, total = reading.cells, reading.data, float(reading.cells.weights.sum())
-    scaling = scaling_of(reading.summary, centred=bool(getattr(options.estimator, "fit_intercept", True)))
+    scaling = reading.scaling
+    n_numbers = columns.n_features if columns.encoder is None else columns.encoder.n_numbers
+    indicators = np.arange(columns.n_features) >= n_numbers
+    stored = Scaling(np.where(indicators, scaling.origin, 0.0), np.where(indicators, scaling.unit, 1.0))
     numbers = {key: number for number, key in enumerate(cells.keys)}
-    rows = source.encoded(RowEncoder(reading.keys, numbers, scaling, data.response), columns.names, reading.sizes)
+    rows = source.encoded(RowEncoder(reading.keys, numbers, scaling, data.response), columns.names)
+    if checkpoint is not None:
+        table = repr((cells.keys, cells.sums.tolist(), scaling.origin.tolist(), scaling.unit.tolist()))
+        rows = JournaledPartitions(rows, Journal(checkpoint, table.encode()))
     try:
         loss = TableLoss(
             parts=(),
             loss=data.response.loss,
             outcomes=data.outcomes,
             shares=data.shares,
-            ridge=np.full(len(columns.features), 1.0 / total),
+            ridge=np.full(columns.n_features, 1.0 / total),
             has_intercept=True,
             n_rows=int(cells.counts.sum()),
             rows=rows,
             cells=cells,
             cell_outcomes=data.outcomes[cells.first],
             cell_factors=np.ones(len(numbers)),
+            cell_models=np.zeros(len(numbers), dtype=np.int64),
+            stored=stored,
             n_bins=int(np.clip(_MOST_ENTRIES // len(numbers), min(512, N_BINS), N_BINS)),
         )
         coarse = loss.thinned(data.groups.select(cells.first))
+        loss = loss if coarse is loss else replace(loss, sample=coarse)
         if options.estimator is None:
             initial = _default_model(loss, coarse, scaling, data, total)
         else:
@@ -207,10 +319,25 @@ def build_table_problem(
         interval = _interval(loss, scaling.to_scaled(initial.theta)[None])
         rest: dict[str, Any] = {"has_intercept": initial.has_intercept, "interval": interval}
         loss, coarse = (replace(one, **rest, known={}) for one in (loss, coarse))
+        n_groups, groups = len(data.groups), data.groups.select(cells.first)
+        if options.group_specific:
+            owners = np.full(len(cells.keys), n_groups)
+            for number, members in enumerate(groups.rows):
+                owners[members] = number
+            center = scaling.to_scaled(initial.theta)
+            coarse = coarse.of_groups(center, owners, n_groups)
+            loss = replace(loss, sample=None if loss.sample is None else coarse).of_groups(center, owners, n_groups)
+        folds = None if reading.keys.folds is None else np.array([key[0] for key in cells.keys])
         problem = pose_problem(
-            TableProblem, data, options, scaling, initial=initial, loss=loss,
-            models=(), order=np.arange(len(data.y)), coarse_loss=coarse,
+            TableProblem, data, options, scaling, initial=initial, loss=loss, fold_of_cell=folds,
+            models=tuple(range(n_groups)) if options.group_specific else (),
+            order=np.arange(len(data.y)), coarse_loss=coarse,
         )  # fmt: skip
+        slices = problem.evaluator
+        evaluator = TableEvaluator(
+            slices.response, slices.outcomes, slices.shares, slices.comparisons, slices.initial_scores, known=loss.known
+        )
+        problem = replace(problem, evaluator=evaluator, unit=problem.unit * evaluator.information / slices.information)
     except BaseException:
         rows.close()
         raise
@@ -233,11 +360,12 @@ def _default_model(
     response = data.response
     start = np.zeros(loss.shape)
     start[0, -1] = response.loss.best_constant(data.outcomes, data.shares)[0]
-    if coarse is not loss:
+    if loss.sample is not None:
         start = minimise_loss(coarse, start)
     theta = scaling.to_raw(minimise_loss(loss, start)[0])
     model = response.estimator_with(response.to_given(theta))
-    model.feature_names_in_ = data.feature_names
+    if data.feature_names is not None:
+        model.feature_names_in_ = data.feature_names
     return InitialModel(model, response.loss, theta, 1.0 / total, has_intercept=True)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from fairtransport._extras import load_extra
 from fairtransport.criteria.comparisons import Represented
 from fairtransport.criteria.criterion import needs_labels
 from fairtransport.groups import build_groups, missing_values_error, read_groups
-from fairtransport.linear._constants import CHECKED_ROWS, FILLED_SHARE
+from fairtransport.linear._constants import CHECKED_ROWS, FILLED_SHARE, N_FOLDS
 from fairtransport.linear._partitions import EncodedRows, RawParts
 from fairtransport.linear._problem import Scaling
 from fairtransport.linear._training_data import TrainingData, TrainingOptions, check_target
@@ -35,6 +35,21 @@ _TAILS = 0.25 ** np.arange(1, 4) / _Y_RANGES  # further levels, at both ends
 _DIGITS = 9  # of origins and units, so that the order in which rows are added does not change them
 
 
+class FeatureEncoder(Protocol):
+    """Encodes columns of any type as numbers and indicators of categories."""
+
+    @property
+    def n_numbers(self) -> int:
+        """Number of columns of numbers."""
+
+    @property
+    def n_indicators(self) -> int:
+        """Number of indicators."""
+
+    def __call__(self, rows: Any) -> tuple[Floats, Ints | None]:
+        """Return the numbers of each row, and of each column of categories the indicator that is 1, or -1."""
+
+
 @dataclass(frozen=True)
 class TableColumns:
     """Columns of a table by their roles in training."""
@@ -45,6 +60,20 @@ class TableColumns:
     strata: tuple[str, ...] = ()
     weight: str | None = None
     classifies: bool = True
+    encoder: FeatureEncoder | None = None  # of features that are not numbers
+
+    @property
+    def n_features(self) -> int:
+        """Number of encoded features."""
+        return len(self.features) if self.encoder is None else self.encoder.n_numbers + self.encoder.n_indicators
+
+    def read(self, rows: Any) -> tuple[Floats, Ints | None]:
+        """Return numbers, and of each column of categories the indicator that is 1."""
+        if self.encoder is not None:
+            return self.encoder(rows)
+        return np.hstack(
+            [np.zeros((rows.num_rows, 0)), *(to_floats(rows.column(n))[:, None] for n in self.features)]
+        ), None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,7 +83,7 @@ class TableColumns:
 
     def numbers(self) -> dict[str, str]:
         """Return the columns that must be numbers, with their roles."""
-        named = dict.fromkeys(self.features, "features")
+        named = dict.fromkeys(self.features if self.encoder is None else (), "features")
         named |= {} if self.classifies else {self.label: "label"}
         return named if self.weight is None else {**named, self.weight: "weight"}
 
@@ -142,15 +171,21 @@ def summarise(rows: Any, columns: TableColumns) -> Summary:
     if kinds[columns.label] == "numbers":
         missing[columns.label] = int(np.isnan(to_floats(rows.column(columns.label))).sum())
     infinite = dict.fromkeys(usable, 0)
-    filled, mean, squares, peak = np.zeros((4, len(columns.features)))
     for name in usable:
         values = to_floats(rows.column(name))
         missing[name], infinite[name] = int(np.isnan(values).sum()), int(np.isinf(values).sum())
-        if missing[name] or infinite[name] or name not in columns.features or not n_rows:
-            continue
-        j = columns.features.index(name)
-        filled[j], mean[j], peak[j] = weights @ (values != 0.0), shares @ values, np.abs(values).max()
-        squares[j] = weights @ (values - mean[j]) ** 2
+    filled, mean, squares, peak = np.zeros((4, columns.n_features))
+    is_bad = any(missing.get(name) or infinite.get(name) or name not in usable for name in columns.numbers())
+    if n_rows and not is_bad:
+        numbers, codes = columns.read(rows)
+        for j, values in enumerate(numbers.T):
+            filled[j], mean[j], peak[j] = weights @ (values != 0.0), shares @ values, np.abs(values).max()
+            squares[j] = weights @ (values - mean[j]) ** 2
+        if codes is not None:
+            first, known = numbers.shape[1], codes >= 0
+            masses = np.bincount(codes[known], np.repeat(weights, known.sum(axis=1)), len(filled) - first)
+            filled[first:], mean[first:], peak[first:] = masses, masses / max(total, 1e-300), 1.0
+            squares[first:] = masses * (1.0 - mean[first:])
     few = {}
     for name in columns.strata:
         if kinds[name] == "numbers":
@@ -166,7 +201,7 @@ def check_columns(summary: Summary, columns: TableColumns) -> None:
     if text:
         raise TypeError(
             f"{say_columns(text).capitalize()}: {'/'.join(sorted({summary.kinds[name] for name in text}))} where "
-            "numbers are needed. Name the columns of numbers with features=, or encode text: TableModel and "
+            "numbers are needed. Name the columns of numbers with features=, or encode text: TableModel.fit_table and "
             "`fairtransport train` do."
         )
     if not summary.n_rows:
@@ -181,15 +216,6 @@ def check_columns(summary: Summary, columns: TableColumns) -> None:
                 )
     if summary.negative or not summary.weight > 0.0:
         raise ValueError(f"Column {columns.weight!r} (weight) must be zero or more, and somewhere positive.")
-
-
-def check_number_of_rows(summary: Summary, columns: TableColumns) -> None:
-    """Raise where there are too few rows for each feature to judge a model by the rows that it was fitted to."""
-    if summary.n_rows < CHECKED_ROWS * len(columns.features):
-        raise ValueError(
-            f"{summary.n_rows:,} rows are fewer than {CHECKED_ROWS} for each of {len(columns.features)} features, so "
-            "models have to be checked out of fold: read the table into memory and use fit."
-        )
 
 
 def scaling_of(summary: Summary, *, centred: bool) -> Scaling:
@@ -265,6 +291,7 @@ class CellKeys:
     cuts: Mapping[str, Floats]
     y_cuts: Floats | None = None
     compared_y: Floats | None = None  # those between which people count as similar
+    folds: Scaling | None = None  # with the units of features, the first value of a key is the fold of the row
 
     def of(self, rows: Any) -> tuple[list[tuple[Any, ...]], Ints]:
         """Return the distinct keys of a part, and which one each row has."""
@@ -274,6 +301,10 @@ class CellKeys:
             self._code(rows, name, self.cuts.get(name)) for name in (*self.columns.sensitive, *self.columns.strata)
         ]
         coded.append(self._code(rows, self.columns.label, self.y_cuts))
+        if self.folds is not None:
+            X, indicators = scaled_features(rows, self.columns, self.folds)
+            hashes = EncodedRows(X, np.zeros(len(X), dtype=np.int32), codes=indicators).hashes() >> np.uint64(7)
+            coded.insert(0, (range(N_FOLDS), (hashes % np.uint64(N_FOLDS)).astype(np.int64)))
         numbers = np.zeros(rows.num_rows, dtype=np.int64)
         for values, codes in coded:
             numbers = numbers * (len(values) + 1) + codes + 1
@@ -323,6 +354,16 @@ def merge_keys(parts: Iterable[dict[tuple[Any, ...], Floats]]) -> dict[tuple[Any
 # Third pass: encoding.
 
 
+def scaled_features(
+    rows: Any, columns: TableColumns, scaling: Scaling
+) -> tuple[NDArray[np.float32], NDArray[np.int32] | None]:
+    """Return numbers in units of their columns, and the indicators of categories that are 1, or -1."""
+    numbers, codes = columns.read(rows)
+    n = numbers.shape[1]
+    X = ((numbers - scaling.origin[:n]) / scaling.unit[:n]).astype(np.float32)
+    return X, None if codes is None else codes.astype(np.int32)
+
+
 @dataclass(frozen=True, eq=False)
 class RowEncoder:
     """Encodes the rows of a part, once cells and units are known."""
@@ -332,7 +373,7 @@ class RowEncoder:
     scaling: Scaling
     response: Response
 
-    def __call__(self, rows: Any, first: int) -> EncodedRows:
+    def __call__(self, rows: Any) -> EncodedRows:
         """Return encoded rows; ValueError for a key that the passes before have not seen."""
         columns, (present, inverse) = self.keys.columns, self.keys.of(rows)
         unseen = sum(key not in self.numbers for key in present)
@@ -342,15 +383,13 @@ class RowEncoder:
                 f"{unseen} combinations of {names} were not there when the table was first read: it has changed "
                 "meanwhile. Train again on a table that does not."
             )
-        X = np.empty((rows.num_rows, len(columns.features)), dtype=np.float32)
-        for j, name in enumerate(columns.features):
-            X[:, j] = (to_floats(rows.column(name)) - self.scaling.origin[j]) / self.scaling.unit[j]
+        X, codes = scaled_features(rows, columns, self.scaling)
         if not np.isfinite(X).all():
             raise ValueError("A feature is missing or infinite that was not when the table was first read.")
         cells = np.array([self.numbers[key] for key in present], dtype=np.int32)[inverse]
         outcomes = None if columns.classifies else self.response.outcomes(to_floats(rows.column(columns.label)))
         weights = None if columns.weight is None else to_floats(rows.column(columns.weight))
-        return EncodedRows(X, cells, outcomes, weights, first)
+        return EncodedRows(X, cells, outcomes, weights, codes, columns.n_features - X.shape[1])
 
 
 # The small table of slices that represent the cells of rows.
@@ -388,8 +427,7 @@ class Cells:
 class TableReading:
     """A table after its first reading: what its columns contain, its cells, and their slices as rows of training."""
 
-    summary: Summary
-    sizes: list[int]  # of the parts
+    scaling: Scaling
     keys: CellKeys
     cells: Cells
     data: TrainingData
@@ -399,14 +437,18 @@ def read_cells(
     source: RawParts, columns: TableColumns, options: TrainingOptions, response: type[Response], owner: str
 ) -> TableReading:
     """Read a table for the first time."""
-    parts = list(source.summaries(partial(summarise, columns=columns), columns.names))
-    if not parts:
+    summaries = iter(source.summaries(partial(summarise, columns=columns), columns.names))
+    summary = next(summaries, None)
+    if summary is None:
         raise ValueError("The table has no rows.")
-    summary = reduce(Summary.merged, parts)
+    summary = reduce(Summary.merged, summaries, summary)
     check_columns(summary, columns)
-    check_number_of_rows(summary, columns)
     keys = _find_cuts(source, columns, summary, needs_labels(options.criterion))
-    merged = merge_keys(source.summaries(partial(count_keys, keys=keys), replace(columns, features=()).names))
+    scaling = scaling_of(summary, centred=bool(getattr(options.estimator, "fit_intercept", True)))
+    if options.group_specific or summary.n_rows < CHECKED_ROWS * columns.n_features:
+        keys = replace(keys, folds=scaling)
+    needed = columns.names if keys.folds is not None else replace(columns, features=(), encoder=None).names
+    merged = merge_keys(source.summaries(partial(count_keys, keys=keys), needed))
     n_slices = int(np.clip(_MOST_SLICES // len(merged), 64, N_SLICES)) // 2 * 2
     # Rounded, so that the order in which parts were added does not matter.
     sums = np.array([[float(f"{value:.13g}") for value in each] for each in merged.values()])
@@ -414,7 +456,7 @@ def read_cells(
     if summary.counted_weights:
         cells.sums[:, 3] = cells.weights  # weights that are counts of copies
     data = _slices_of(cells, keys, options, response, owner)
-    return TableReading(summary, [part.n_rows for part in parts], keys, cells, data)
+    return TableReading(scaling, keys, cells, data)
 
 
 def _find_cuts(source: RawParts, columns: TableColumns, summary: Summary, by_label: bool) -> CellKeys:
@@ -447,6 +489,8 @@ def _slices_of(
 ) -> TrainingData:
     """Return the slices of all cells as rows of training without features."""
     columns, values = keys.columns, [_objects(each) for each in zip(*cells.keys, strict=True)]
+    if keys.folds is not None:
+        del values[0]
     named = dict(zip((*columns.sensitive, *columns.strata), values, strict=False))
     sensitive = {name: named[name] for name in columns.sensitive}
     gaps = {name: np.array([each is None for each in column]) for name, column in sensitive.items()}
@@ -458,6 +502,8 @@ def _slices_of(
     groups = groups.settle(options.groups.small, options.groups.min_size, sizes)
     groups.require()
     groups.to_spec()  # raises for labels that a model file cannot store
+    if options.group_specific and groups.overlapping:
+        raise ValueError("group_specific=True needs groups that do not overlap: use crossed=True.")
     layers = None
     if columns.strata:
         of_strata = build_groups({name: named[name] for name in columns.strata}, max_groups=1000, of="strata")
@@ -490,7 +536,7 @@ def _slices_of(
         made,
         groups.select(index),
         weights,
-        np.array(columns.features, dtype=object),
+        None if columns.encoder is not None else np.array(columns.features, dtype=object),
         None if layers is None else layers.select(index),
         Represented(int(cells.counts.sum()), cells.repeated(cells.sums[:, 3]) / cells.n_slices),
     )

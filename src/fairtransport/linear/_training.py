@@ -75,8 +75,7 @@ class _Fold:
         picked, shares = problem.subsample(kept)
         loss = problem.loss_of(picked, shares, kept.size)
         self._held_out_loss = problem.loss_of(self.held_out, problem.loss.shares[self.held_out])
-        shared = replace(loss, parts=(problem.rows.X[picked],), n_groups=0, center=None)
-        theta = minimise_loss(shared, problem.start[:1])
+        theta = minimise_loss(problem.shared_loss_of(loss, picked), problem.start[:1])
         if problem.loss.center is not None:
             loss, self._held_out_loss = (replace(one, center=theta[0]) for one in (loss, self._held_out_loss))
         self._start = np.tile(theta, (problem.loss.shape[0], 1))
@@ -99,7 +98,8 @@ class _CrossFit:
     """Models trained without each fold in turn."""
 
     def __init__(self, problem: ParityProblem) -> None:
-        self.fold_of_row = _fold_positions(problem.rows) % N_FOLDS
+        known = problem.fold_of_row
+        self.fold_of_row = _fold_positions(problem.rows) % N_FOLDS if known is None else known
         self._folds = [_Fold(problem, self.fold_of_row == fold) for fold in range(N_FOLDS)]
         self.evaluator = replace(problem.evaluator, initial_scores=self._held_out(lambda fold: fold.initial_scores))
 

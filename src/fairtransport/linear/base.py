@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -58,6 +59,8 @@ from fairtransport.training.responses import Response
 from fairtransport.training.weight_path import empty_path
 
 if TYPE_CHECKING:
+    from fairtransport.linear._partitions import RawParts
+    from fairtransport.linear._table_reading import TableColumns
     from fairtransport.linear.online import OnlineMemory
     from fairtransport.linear.sgd_solver import Trainer
 
@@ -156,6 +159,7 @@ class TransportModel(RowScoring, BaseEstimator):
         features: Sequence[str] | None = None,
         strata: str | Sequence[str] | None = None,
         weight: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Train on a table by the names of its columns: files, also larger than memory, or a table of any engine.
 
@@ -173,6 +177,10 @@ class TransportModel(RowScoring, BaseEstimator):
             Columns of numbers, without missing values; by default all but label, sensitive features and weight.
         strata, weight : str or list of str, str, optional
             Columns within whose values groups are compared; column of the sample weights.
+        checkpoint : path, optional
+            File to which the result of each pass over rows that are not in memory is written. Training that was
+            interrupted, called again, reads the table once more, continues from this file and gives the same model; at
+            the end the file is removed. It contains sums and counts, no rows.
 
         Returns
         -------
@@ -180,14 +188,27 @@ class TransportModel(RowScoring, BaseEstimator):
             Fitted as by ``fit``, from histograms of the scores in place of rows where these are not in memory (see
             docs/clusters.md). ``partial_fit`` then starts from its first batch.
         """
-        from fairtransport.linear._table_training import train_table  # noqa: PLC0415 - arrays do not need it
+        from fairtransport.linear.table_training import train_table  # noqa: PLC0415 - arrays do not need it
 
         options = self._options()
         names, result = train_table(
             table, options, self._response_class, type(self).__name__,
             label=label, sensitive_features=sensitive_features, features=features, strata=strata, weight=weight,
+            checkpoint=checkpoint,
         )  # fmt: skip
         self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        self._store(result)
+        return self
+
+    def fit_parts(
+        self, source: RawParts, columns: TableColumns, checkpoint: str | os.PathLike[str] | None = None
+    ) -> Self:
+        """Train on rows that stay in parts, with features of any type; `fairtransport.tabular.TableModel` does."""
+        from fairtransport.linear.table_training import train_parts  # noqa: PLC0415 - arrays do not need it
+
+        options, owner = self._options(), type(self).__name__
+        result = train_parts(source, columns, options, self._response_class, owner, checkpoint=checkpoint)
+        self.n_features_in_ = columns.n_features
         self._store(result)
         return self
 

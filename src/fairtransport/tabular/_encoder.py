@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairtransport._arrays import Bools
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice, check_count, check_flag
-from fairtransport.tabular.column_plans import ColumnPlan, ColumnRules, LeftOut, plan_column, read_table
+from fairtransport.tabular.column_plans import ColumnRules, ColumnTally, LeftOut, read_table, tally_column
+
+_DIGITS = 9  # of means and deviations, so that the order in which parts of a table are added does not change them
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -95,7 +97,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Of pandas, polars, pyarrow, a dict of columns, or a NumPy matrix, whose columns are called x0, x1, ...
         y : ignored
         """
-        rules = self._rules()
+        rules = self.rules()
         columns = self._columns(X, reset=True)
         unknown = [name for name in self.categorical if name not in columns]
         if unknown:
@@ -103,11 +105,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n_rows = len(next(iter(columns.values()))) if columns else 0
         if not n_rows:
             raise ValueError(f"The table has {len(columns)} columns and no rows; at least one of each is needed.")
-        plans: list[ColumnPlan] = []
-        left_out, unreadable = {}, {}
-        for name, column in columns.items():
+        self._plan({n: tally_column(n, c, rules, categorical=n in self.categorical) for n, c in columns.items()})
+        return self
+
+    def fit_tallies(self, tallies: Mapping[str, ColumnTally]) -> Self:
+        """Infer the same from what parts of a table contain, merged; columns of numbers come first."""
+        self.feature_names_in_, self.n_features_in_ = np.array(list(tallies), dtype=object), len(tallies)
+        self._plan(tallies, digits=_DIGITS)
+        self.plans_.sort(key=lambda plan: plan.kind == "words")
+        return self
+
+    def _plan(self, tallies: Mapping[str, ColumnTally], digits: int | None = None) -> None:
+        rules, plans, left_out, unreadable = self.rules(), [], {}, {}
+        for name, tally in tallies.items():
             try:
-                plan, n_unreadable = plan_column(name, column, rules, categorical=name in self.categorical)
+                plan, n_unreadable = tally.plan(rules, digits=digits)
             except LeftOut as reason:
                 left_out[name] = str(reason)
                 continue
@@ -116,9 +128,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 unreadable[name] = n_unreadable
         if not plans:
             reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
-            raise ValueError(f"None of the {len(columns)} columns can be used (n_samples = {n_rows}): {reasons}.")
+            n_rows = next(iter(tallies.values())).n_rows
+            raise ValueError(f"None of the {len(tallies)} columns can be used (n_samples = {n_rows}): {reasons}.")
         self.plans_, self.left_out_, self.unreadable_ = plans, left_out, unreadable
-        return self
 
     def transform(self, X: Any) -> Any:
         """Return the encoded rows, an array or a CSR matrix, of a table with the columns that are used, by name."""
@@ -127,7 +139,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def transform_noted(self, X: Any) -> tuple[Any, dict[tuple[str, str], Bools]]:
         """Return the encoded rows, and where cells were replaced, by kind (unreadable, unseen) and column."""
         check_is_fitted(self)
-        self._rules()
+        self.rules()
         columns = self._columns(X, reset=False)
         absent = [plan.name for plan in self.plans_ if plan.name not in columns]
         if absent:
@@ -168,7 +180,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.n_features_in_ = len(columns)
         return columns
 
-    def _rules(self) -> ColumnRules:
+    def rules(self) -> ColumnRules:
+        """Return the parameters, once they are checked."""
         check_flag(self.sparse_output, name="sparse_output")
         return ColumnRules(
             check_count(self.min_frequency, name="min_frequency"),

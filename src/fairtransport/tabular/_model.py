@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -40,7 +41,7 @@ def find_leaking_columns(plans: Sequence[ColumnPlan], X: Any, labels: NDArray[An
     """Return the names of the raw columns that predict the label by themselves, almost without error."""
     classes = labels.dtype.kind in "iub"
     by_number, by_category = (_separates, _predicts_classes) if classes else (_ranks_alike, _predicts_numbers)
-    if (min(np.count_nonzero(labels), np.count_nonzero(labels == 0)) if classes else labels.size) < _MIN_ROWS:
+    if not _has_enough(labels):
         return []
     columns, names, start = X.tocsc(), [], 0
     for plan in plans:
@@ -52,6 +53,11 @@ def find_leaking_columns(plans: Sequence[ColumnPlan], X: Any, labels: NDArray[An
         if leaks:
             names.append(plan.name)
     return names
+
+
+def _has_enough(labels: NDArray[Any]) -> bool:
+    n_positive = int(np.count_nonzero(labels))
+    return (min(n_positive, labels.size - n_positive) if labels.dtype.kind in "iub" else labels.size) >= _MIN_ROWS
 
 
 def _ranks_alike(values: Floats, labels: Floats) -> bool:
@@ -256,9 +262,9 @@ class TableModel(BaseEstimator):
             words, codes = encode_text(columns[self.label], self.label)
             self.classes_ = order_labels(words, codes, self.label, self.pos_label)
         self.numeric_strata_ = find_numeric(columns, self.strata, categorical=self.categorical, decimal=self.decimal)
-        labels, has_label = self._read_labels(columns[self.label])
-        kept, set_aside = self._usable(columns, has_label)
-        if self._policy.missing == "error" and ReasonKind.NO_GROUP in set_aside:
+        labels, has_label = self.read_labels(columns[self.label])
+        kept, set_aside = self.usable_rows(columns, has_label)
+        if self.policy.missing == "error" and ReasonKind.NO_GROUP in set_aside:
             without = np.count_nonzero(set_aside[ReasonKind.NO_GROUP])
             raise missing_values_error(f"{without} rows of {say_columns(self.sensitive_features)}")
         chosen = np.flatnonzero(kept)
@@ -277,16 +283,47 @@ class TableModel(BaseEstimator):
         X = self.encoder_.fit(features).transform(features)
         labels = labels[kept]
         self.set_aside_ = count_rows(set_aside)
-        self.leaking_columns_ = find_leaking_columns(self.encoder_.plans_, X, labels)
-        if self.leaking_columns_:
-            warn_caller(
-                f"The labels can be told almost without error from {say_columns(self.leaking_columns_)} alone. What is "
-                "known only after the label does not belong to the features: leave it out with drop=.",
-                FairnessWarning,
-            )
-        groups = self._groups_of(columns, kept)
+        self.set_leaking(find_leaking_columns(self.encoder_.plans_, X, labels))
+        groups = self.groups_of(columns, kept)
         self.estimator_ = self._fit_estimator(X, labels, groups, self.strata_of(columns, kept))
         return self
+
+    def fit_table(self, table: Any, *, checkpoint: str | os.PathLike[str] | None = None) -> Self:
+        """Fit the encoder and the estimator to files, also larger than memory, or to a table of Dask or Spark.
+
+        Parameters
+        ----------
+        table : path, list of paths, or table
+            As in `TransportClassifier.fit_table`: tables in memory and small files are fitted as ``fit`` does. Rows of
+            the others stay where they are; the estimator must be a `TransportClassifier` or a `TransportRegressor`,
+            and ``max_disparity`` is a limit for training rows.
+        checkpoint : path, optional
+            As there.
+        """
+        from fairtransport.linear.table_training import RawParts, opened, read_small  # noqa: PLC0415
+        from fairtransport.tabular.partitioned_training import fit_parts  # noqa: PLC0415 - engines take a while
+
+        with opened(table) as source:
+            rows = read_small(source, source.names) if isinstance(source, RawParts) else source
+            if rows is not None:
+                return self.fit(rows)
+            check_parameters(self, dict.fromkeys(source.names))
+            fit_parts(self, source, checkpoint)
+        return self
+
+    def leaks(self, X: Any, labels: NDArray[Any]) -> list[str] | None:
+        """Return the columns that give the label of encoded rows away; None where rows are too few to say."""
+        return find_leaking_columns(self.encoder_.plans_, X, labels) if _has_enough(labels) else None
+
+    def set_leaking(self, names: list[str]) -> None:
+        """Store the columns that give the label away, and warn of them."""
+        self.leaking_columns_ = names
+        if names:
+            warn_caller(
+                f"The labels can be told almost without error from {say_columns(names)} alone. What is known only "
+                "after the label does not belong to the features: leave it out with drop=.",
+                FairnessWarning,
+            )
 
     def _fit_estimator(
         self, X: Any, labels: NDArray[Any], sensitive: dict[str, NDArray[Any]], strata: dict[str, NDArray[Any]] | None
@@ -334,7 +371,8 @@ class TableModel(BaseEstimator):
         return next(iter(self.candidates.values()))
 
     @property
-    def _policy(self) -> GroupPolicy:
+    def policy(self) -> GroupPolicy:
+        """How sensitive columns become groups."""
         return policy_of(self._first) if self.groups is None else self.groups
 
     @property
@@ -376,11 +414,11 @@ class TableModel(BaseEstimator):
         absent = [name for name in (*self.sensitive_features, self.label, *self.strata) if name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
-        labels, has_label = self._read_labels(columns[self.label])
-        kept, set_aside = self._usable(columns, has_label, known=True)
+        labels, has_label = self.read_labels(columns[self.label])
+        kept, set_aside = self.usable_rows(columns, has_label, known=True)
         chosen = np.flatnonzero(kept)
         X = self.encoder_.transform({name: take_rows(columns[name], chosen) for name in self.encoder_.names})
-        groups, strata = self._groups_of(columns, kept), self.strata_of(columns, kept)
+        groups, strata = self.groups_of(columns, kept), self.strata_of(columns, kept)
         return TableRows(X, labels[kept], groups, count_rows(set_aside), strata)
 
     def score_encoded(self, rows: TableRows) -> Floats:
@@ -445,7 +483,8 @@ class TableModel(BaseEstimator):
         """Strata of the training rows; None where no strata were used."""
         return getattr(getattr(self.estimator_, "repair_", None) or self.estimator_, "strata_", None)
 
-    def _read_labels(self, column: Any) -> tuple[NDArray[Any], Bools]:
+    def read_labels(self, column: Any) -> tuple[NDArray[Any], Bools]:
+        """Return the labels as numbers, and which rows have one."""
         if self.task == "regression":
             return read_numbers(column, self.label, self.decimal)
         return read_classes(column, self.label, self.classes_)
@@ -456,12 +495,12 @@ class TableModel(BaseEstimator):
         model.encoder_ = copy(self.encoder_).set_params(decimal=decimal)
         return model.set_params(decimal=decimal)
 
-    def _usable(
+    def usable_rows(
         self, columns: dict[str, Any], has_label: Bools, *, known: bool = False
     ) -> tuple[Bools, dict[ReasonKind, Bools]]:
         """Return which rows have a label and a group, and the others by reason; ``known``: one that training saw."""
         has_group = np.ones(has_label.size, dtype=bool)
-        for name in self.sensitive_features if self._policy.missing != "group" else ():
+        for name in self.sensitive_features if self.policy.missing != "group" else ():
             has_group &= encode_text(columns[name], name)[1] >= 0
         usable = has_label & has_group
         reasons = {ReasonKind.NO_LABEL: ~has_label, ReasonKind.NO_GROUP: has_label & ~has_group}
@@ -469,7 +508,7 @@ class TableModel(BaseEstimator):
         strata = self.known_strata if groups is not None and self.needs_strata else None
         if groups is not None and usable.any():
             new = reasons[ReasonKind.UNKNOWN_GROUP] = np.zeros(usable.size, dtype=bool)
-            new[usable] = ~groups.is_known(self._groups_of(columns, usable))
+            new[usable] = ~groups.is_known(self.groups_of(columns, usable))
             usable &= ~new
         if strata is not None and usable.any():
             new = reasons[ReasonKind.UNKNOWN_STRATUM] = np.zeros(usable.size, dtype=bool)
@@ -477,7 +516,7 @@ class TableModel(BaseEstimator):
             usable &= ~new
         return usable, {reason: rows for reason, rows in reasons.items() if rows.any()}
 
-    def _groups_of(self, columns: dict[str, Any], kept: Bools) -> dict[str, NDArray[Any]]:
+    def groups_of(self, columns: dict[str, Any], kept: Bools) -> dict[str, NDArray[Any]]:
         """Return the sensitive columns as text; a missing value is the text "missing"."""
         groups = {}
         for name in self.sensitive_features:

@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -226,6 +226,8 @@ _MIN_ROWS_OF_IDENTIFIER = 20
 _MIN_ROWS_WITH_GAPS, _MAX_GAP = 100, 4  # row numbers of held-out rows may be missing: least rows, and largest mean gap
 MAX_DEVIATIONS = 1e6  # from the mean; products stay finite
 _DATE_PARTS = ("days", "month", "weekday", "hour")
+_NUMBER = "number"  # the reading of a text column that is none of a date
+_MOST_TEXTS = 1 << 17  # of a column that are counted one by one
 
 
 class LeftOut(Exception):  # noqa: N818 - a result, not a failure
@@ -298,92 +300,208 @@ class ColumnPlan:
         return has_column.astype(np.float64)[:, None], np.where(has_column, indices, 0)[:, None], kind, new
 
 
-def plan_column(name: str, column: Any, rules: ColumnRules, *, categorical: bool) -> tuple[ColumnPlan, int]:
-    """Return the encoding of a column and the number of unreadable cells; raise `LeftOut` for a useless column."""
-    series = _series(column)
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Cells of a column read as numbers, or as dates in one format: what is needed of them, and can be merged."""
+
+    unreadable: int
+    known: int  # cells that are neither missing nor unreadable
+    mean: Floats  # of the number, or of each part of a date
+    spread: Floats
+    lowest: float
+    highest: float
+    is_numbering: bool  # distinct integers, in each part of the table
+
+    @classmethod
+    def of(cls, raw: Floats, unreadable: Bools) -> Reading:
+        """Return what some rows are, one column for each part."""
+        present = raw[:, 0][np.isfinite(raw[:, 0])]
+        if not present.size:
+            return cls(int(unreadable.sum()), 0, np.zeros(raw.shape[1]), np.zeros(raw.shape[1]), 0.0, 0.0, True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, spread = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
+        ends = float(present.min()), float(present.max())
+        return cls(int(unreadable.sum()), present.size, mean, spread, *ends, _are_distinct_integers(present))
+
+    def merged(self, other: Reading) -> Reading:
+        """Return the reading of the rows of both."""
+        if not self.known or not other.known:
+            one, more = (other, self) if not self.known else (self, other)
+            return replace(one, unreadable=one.unreadable + more.unreadable)
+        known = self.known + other.known
+        share, shift = other.known / known, other.mean - self.mean
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = (1.0 - share) * (self.spread**2 + share * shift**2) + share * other.spread**2
+        return Reading(
+            self.unreadable + other.unreadable,
+            known,
+            self.mean + share * shift,
+            np.sqrt(variance),
+            min(self.lowest, other.lowest),
+            max(self.highest, other.highest),
+            self.is_numbering and other.is_numbering,
+        )
+
+
+def _are_distinct_integers(present: Floats) -> bool:
+    few = present[:1000]
+    if (np.mod(few, 1) != 0).any() or np.unique(few).size < few.size:
+        return False
+    return bool((np.mod(present, 1) == 0).all() and np.unique(present).size == present.size)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTally:
+    """What is known of a raw column: of all its rows, or of a part of a table, to be merged with those of others."""
+
+    name: str
+    n_rows: int
+    kind: str  # number, date, text or nested
+    readings: Mapping[str, Reading]  # by "number", or the format of dates
+    counts: Counter[str] = field(default_factory=Counter)  # of texts
+    rare: tuple[int, int] = (0, 0)  # distinct texts that are no longer counted one by one, and their rows
+    are_codes: bool = False  # booleans, or texts such as 01234, which are no numbers
+
+    @property
+    def n_present(self) -> int:
+        """Number of cells that are not missing."""
+        known = [reading.known + reading.unreadable for reading in self.readings.values()]
+        return self.counts.total() + self.rare[1] if self.kind == "text" else max(known, default=0)
+
+    def merged(self, other: ColumnTally) -> ColumnTally:
+        """Return the tally of the rows of both; ValueError where a column has other types in one of them."""
+        n_rows = self.n_rows + other.n_rows
+        if not self.n_present or not other.n_present:
+            return replace(self if self.n_present else other, n_rows=n_rows)
+        if self.kind != other.kind:
+            kinds = " and ".join(f"{one.kind}s in {where}" for one, where in ((self, "one part"), (other, "another")))
+            raise ValueError(f"Column {self.name!r} contains {kinds} of the table.".replace("texts", "text"))
+        readings = {}
+        for key in {**self.readings, **other.readings}:
+            pair = [one.readings.get(key) or _unread(one.n_present) for one in (self, other)]
+            readings[key] = pair[0].merged(pair[1])
+        counts, rare = self.counts + other.counts, (self.rare[0] + other.rare[0], self.rare[1] + other.rare[1])
+        if len(counts) > _MOST_TEXTS:
+            kept = sorted(counts, key=lambda word: (-counts[word], word))[: _MOST_TEXTS // 2]
+            n_kept = sum(counts[word] for word in kept)
+            rare = rare[0] + len(counts) - len(kept), rare[1] + counts.total() - n_kept
+            counts = Counter({word: counts[word] for word in kept})
+        return ColumnTally(self.name, n_rows, self.kind, readings, counts, rare, self.are_codes or other.are_codes)
+
+    def plan(self, rules: ColumnRules, *, digits: int | None = None) -> tuple[ColumnPlan, int]:
+        """Return the encoding of the column and the number of unreadable cells; raise `LeftOut` for a useless one.
+
+        Means are rounded to some digits where the order in which parts were merged must not matter.
+        """
+        if self.kind == "nested":
+            raise LeftOut("lists or records")
+        if not self.n_present:
+            raise LeftOut("no values")
+        if self.kind == "text":
+            most = (1.0 - _MIN_SHARE) * self.n_present
+            readable = [key for key, reading in self.readings.items() if reading.unreadable <= most]
+            keys = DATE_PATTERNS if self.are_codes else (_NUMBER, *DATE_PATTERNS)
+            key = next((key for key in keys if key in readable), None)
+            if key is None:
+                return self._words_plan(rules), 0
+        else:
+            key = _NUMBER if self.kind == "number" else ""
+        return self._scaled_plan(key, rules, digits), self.readings[key].unreadable
+
+    def is_number(self, rules: ColumnRules) -> bool:
+        """Return whether the column contains numbers that are amounts, not codes."""
+        try:
+            return self.plan(rules)[0].kind == "number"
+        except LeftOut:  # constant, for instance
+            return self.kind == "number"
+
+    def _scaled_plan(self, key: str, rules: ColumnRules, digits: int | None) -> ColumnPlan:
+        reading, parts = self.readings[key], ("",) if key == _NUMBER else _DATE_PARTS
+        if not reading.known:
+            raise LeftOut("no values")
+        if key == _NUMBER and self._is_row_number(reading):
+            raise LeftOut("it numbers the rows")
+        centre, scale = reading.mean, reading.spread
+        if not (np.isfinite(centre).all() and np.isfinite(scale).all()):
+            raise LeftOut("its numbers are too large")
+        varies = scale > 1e-12 * np.maximum(np.abs(centre), 1e-300)
+        missing = self.n_rows - reading.known >= rules.min_frequency
+        if not varies.any() and not missing:
+            raise LeftOut("one value only")
+        kept, kind = tuple(itertools.compress(parts, varies)), "number" if key == _NUMBER else "date"
+        centre, scale = centre[varies], scale[varies]
+        if digits is not None:
+            scale = np.array([float(f"{value:.{digits}g}") for value in scale])
+            centre = np.round(centre / scale, digits) * scale
+        return ColumnPlan(self.name, kind, kept, centre, scale, "" if key == _NUMBER else key, missing=missing)
+
+    def _is_row_number(self, reading: Reading) -> bool:
+        """Return whether a column has distinct integers in a range hardly larger than the number of rows, with gaps.
+
+        Of integers in such a range, two in a part of the table are equal unless all are distinct.
+        """
+        widest = self.n_rows - 1 if self.n_rows < _MIN_ROWS_WITH_GAPS else _MAX_GAP * self.n_rows
+        if reading.known < max(self.n_rows, _MIN_ROWS_OF_IDENTIFIER):
+            return False
+        return reading.is_numbering and reading.highest <= reading.lowest + widest
+
+    def _words_plan(self, rules: ColumnRules) -> ColumnPlan:
+        counts, n_distinct = self.counts, len(self.counts) + self.rare[0]
+        if self.n_present >= _MIN_ROWS_OF_IDENTIFIER and n_distinct > self.n_present / 2:
+            raise LeftOut("almost every row has a text of its own")
+        frequent = sorted(
+            (word for word in counts if counts[word] >= rules.min_frequency), key=lambda w: (-counts[w], w)
+        )
+        kept = tuple(sorted(frequent[: rules.max_categories]))
+        missing = self.n_rows - self.n_present >= rules.min_frequency
+        other = len(kept) < n_distinct
+        if not kept:
+            raise LeftOut(f"no text occurs in {rules.min_frequency} rows")
+        if len(kept) + other + missing == 1:
+            raise LeftOut("one value only")
+        return ColumnPlan(self.name, "words", words=kept, other=other, missing=missing)
+
+
+def _unread(n_cells: int) -> Reading:
+    """Return the reading of cells none of which can be read."""
+    return Reading(n_cells, 0, np.zeros(0), np.zeros(0), 0.0, 0.0, is_numbering=True)
+
+
+def tally_column(name: str, column: Any, rules: ColumnRules, *, categorical: bool) -> ColumnTally:
+    """Return what some rows of a column contain."""
+    series, n_rows = _series(column), len(column)
     if series is not None and series.dtype.is_nested():
-        raise LeftOut("lists or records")
+        return ColumnTally(name, n_rows, "nested", {"": _unread(n_rows)})
     if not categorical and has_numeric_type(column):
-        return _number_plan(name, column, rules)
+        floats, unreadable = parse_numbers(column, name, rules.decimal)
+        return ColumnTally(name, n_rows, "number", {_NUMBER: Reading.of(floats[:, None], unreadable)})
     if not categorical and has_date_type(column):
-        return _date_plan(name, column, "", rules)
+        days, unreadable = parse_dates(column, name, "")
+        return ColumnTally(name, n_rows, "date", {"": Reading.of(_date_parts(days, _DATE_PARTS), unreadable)})
     values, codes = distinct_values(column, name)
     sizes = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
     present = [(value, word, n) for value, n in zip(values, sizes, strict=True) if (word := normalize_text(value))]
     counts: Counter[str] = Counter()
     for _, word, size in present:
         counts[word] += size
-    if not counts.total():
-        raise LeftOut("no values")
-
-    def is_readable(parse: Callable[[Any], float | None]) -> bool:
-        return sum(n for value, _, n in present if parse(value) is not None) / counts.total() >= _MIN_SHARE
-
     are_codes = any(
         isinstance(value, bool) or (isinstance(value, str) and _LEADING_ZERO.match(value.strip())) for value in values
     )
-    if not categorical and not are_codes and is_readable(number_parser(rules.decimal)):
-        return _number_plan(name, column, rules)
-    for pattern in () if categorical else DATE_PATTERNS:
-        if is_readable(date_parser(pattern)):
-            return _date_plan(name, column, pattern, rules)
-    return _words_plan(name, counts, len(codes), rules), 0
-
-
-def _number_plan(name: str, column: Any, rules: ColumnRules) -> tuple[ColumnPlan, int]:
-    floats, unreadable = parse_numbers(column, name, rules.decimal)
-    present = floats[np.isfinite(floats)]
-    if present.size == 0:
-        raise LeftOut("no values")
-    if _is_row_number(present, floats.size):
-        raise LeftOut("it numbers the rows")
-    return _scaled_plan(name, "number", floats[:, None], ("",), rules=rules), int(unreadable.sum())
-
-
-def _date_plan(name: str, column: Any, pattern: str, rules: ColumnRules) -> tuple[ColumnPlan, int]:
-    days, unreadable = parse_dates(column, name, pattern)
-    if not np.isfinite(days).any():
-        raise LeftOut("no values")
-    parts = _date_parts(days, _DATE_PARTS)
-    return _scaled_plan(name, "date", parts, _DATE_PARTS, rules=rules, pattern=pattern), int(unreadable.sum())
-
-
-def _scaled_plan(
-    name: str, kind: str, raw: Floats, parts: tuple[str, ...], *, rules: ColumnRules, pattern: str = ""
-) -> ColumnPlan:
-    with np.errstate(over="ignore", invalid="ignore"):
-        centre, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
-    if not (np.isfinite(centre).all() and np.isfinite(scale).all()):
-        raise LeftOut("its numbers are too large")
-    varies = scale > 1e-12 * np.maximum(np.abs(centre), 1e-300)
-    missing = bool(np.count_nonzero(np.isnan(raw[:, 0])) >= rules.min_frequency)
-    if not varies.any() and not missing:
-        raise LeftOut("one value only")
-    kept = tuple(itertools.compress(parts, varies))
-    return ColumnPlan(name, kind, kept, centre[varies], scale[varies], pattern, missing=missing)
-
-
-def _words_plan(name: str, counts: Counter[str], n_rows: int, rules: ColumnRules) -> ColumnPlan:
-    n_present = counts.total()
-    if n_present >= _MIN_ROWS_OF_IDENTIFIER and len(counts) > n_present / 2:
-        raise LeftOut("almost every row has a text of its own")
-    frequent = sorted((word for word in counts if counts[word] >= rules.min_frequency), key=lambda w: (-counts[w], w))
-    kept = tuple(sorted(frequent[: rules.max_categories]))
-    missing = n_rows - n_present >= rules.min_frequency
-    other = len(kept) < len(counts)
-    if not kept:
-        raise LeftOut(f"no text occurs in {rules.min_frequency} rows")
-    if len(kept) + other + missing == 1:
-        raise LeftOut("one value only")
-    return ColumnPlan(name, "words", words=kept, other=other, missing=missing)
-
-
-def _is_row_number(present: Floats, n_rows: int) -> bool:
-    """Return whether a column has distinct integers in a range hardly larger than the number of rows, with gaps."""
-    widest = n_rows - 1 if n_rows < _MIN_ROWS_WITH_GAPS else _MAX_GAP * n_rows
-    if present.size < max(n_rows, _MIN_ROWS_OF_IDENTIFIER) or present.max() > present.min() + widest:
-        return False
-    return bool((np.mod(present, 1) == 0).all() and np.unique(present).size == n_rows)
+    readings: dict[str, Reading] = {}
+    frequent = [value for value, _, _ in sorted(present, key=lambda one: -one[2])[:1000]]
+    for key in () if categorical else DATE_PATTERNS if are_codes else (_NUMBER, *DATE_PATTERNS):
+        read = number_parser(rules.decimal) if key == _NUMBER else date_parser(key)
+        if all(read(value) is None for value in frequent):
+            continue
+        if key == _NUMBER:
+            floats, unreadable = parse_numbers(column, name, rules.decimal)
+            readings[key] = Reading.of(floats[:, None], unreadable)
+            if readings[key].unreadable <= (1.0 - _MIN_SHARE) * counts.total():
+                break  # no dates
+        else:
+            days, unreadable = parse_dates(column, name, key)
+            readings[key] = Reading.of(_date_parts(days, _DATE_PARTS), unreadable)
+    return ColumnTally(name, n_rows, "text", readings, counts, are_codes=are_codes)
 
 
 def _date_parts(days: Floats, parts: tuple[str, ...]) -> Floats:

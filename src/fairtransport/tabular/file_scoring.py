@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -17,11 +18,21 @@ from fairtransport.tabular._row_scorer import RowScorer
 from fairtransport.tabular.rows import by_kind
 
 
-def collect_file(table: FileTable, *, guess: bool = False, on_progress: Callable[[float], None] | None = None) -> Any:
-    """Read all rows of files into memory; ``guess`` which columns of text files are numbers."""
+def collect_file(
+    table: FileTable, *, guess: bool = False, most: float = math.inf, on_progress: Callable[[float], None] | None = None
+) -> Any:
+    """Read all rows of files into memory; ``guess`` which columns of text files are numbers.
+
+    None where there are more than ``most`` cells (rows times columns).
+    """
     arrow: Any = import_module("pyarrow")
-    batches = table.batches(guess=guess)
-    return arrow.Table.from_batches(list(_report_progress(batches, table, on_progress)), schema=batches.schema)
+    batches, rows, n_cells = table.batches(guess=guess), [], 0
+    for batch in _report_progress(batches, table, on_progress):
+        n_cells += batch.num_rows * batch.num_columns
+        if n_cells > most:
+            return None
+        rows.append(batch)
+    return arrow.Table.from_batches(rows, schema=batches.schema)
 
 
 @dataclass

@@ -11,15 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairtransport._arrays import Bools, Floats, Ints
-from fairtransport.tabular.column_plans import (
-    RARE_OR_UNSEEN,
-    UNREADABLE,
-    UNSEEN,
-    ColumnRules,
-    LeftOut,
-    has_numeric_type,
-    plan_column,
-)
+from fairtransport.tabular.column_plans import RARE_OR_UNSEEN, UNREADABLE, UNSEEN, ColumnRules, tally_column
 
 Replaced = dict[tuple[str, str], Ints]  # rows by kind and column
 
@@ -28,16 +20,9 @@ def find_numeric(
     columns: dict[str, Any], names: Sequence[str], *, categorical: Collection[str], decimal: str
 ) -> list[str]:
     """Return which of the columns contain numbers that are amounts, not codes; `TableEncoder` decides the same."""
-    numeric = []
-    for name in names:
-        try:
-            plan, _ = plan_column(name, columns[name], ColumnRules(decimal=decimal), categorical=name in categorical)
-            is_number = plan.kind == "number"
-        except LeftOut:  # constant, for instance
-            is_number = has_numeric_type(columns[name]) and name not in categorical
-        if is_number:
-            numeric.append(name)
-    return numeric
+    rules = ColumnRules(decimal=decimal)
+    tallies = [tally_column(name, columns[name], rules, categorical=name in categorical) for name in names]
+    return [tally.name for tally in tallies if tally.is_number(rules)]
 
 
 class ReasonKind(StrEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -13,13 +14,24 @@ import numpy as np
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import few_threads
-from fairtransport.linear._partitions import FileParts, RawParts
+from fairtransport.linear._partitions import EncodedRows, FileParts, Partitions, RawParts
 from fairtransport.linear._table_problem import build_table_problem
 from fairtransport.linear._table_reading import TableColumns, check_columns, summarise, to_floats
 from fairtransport.linear._training import FitResult, train_lbfgs, train_problem, train_sgd
 from fairtransport.linear._training_data import TrainingOptions, validate_training_data
-from fairtransport.tables import open_files
+from fairtransport.tables import FileTable, open_files
 from fairtransport.training.responses import BinaryResponse, Response
+
+__all__ = [
+    "EncodedRows",
+    "Partitions",
+    "RawParts",
+    "TableColumns",
+    "opened",
+    "read_small",
+    "train_parts",
+    "train_table",
+]
 
 #: Numbers of a table (rows times columns) up to which files are read into memory: 400 MB in double precision.
 MOST_IN_MEMORY = 50_000_000
@@ -36,34 +48,52 @@ def train_table(
     features: Sequence[str] | None,
     strata: str | Sequence[str] | None,
     weight: str | None,
+    checkpoint: str | os.PathLike[str] | None,
 ) -> tuple[tuple[str, ...], FitResult]:
     """Return the names of the features and the result of the training."""
-    with _opened(table) as source:
-        names = source.column_names if hasattr(source, "column_names") else source.names
+    with opened(table) as source:
+        names = source.names if isinstance(source, RawParts) else source.column_names
         roles = {"sensitive_features": sensitive_features, "strata": strata, "features": features}
         columns = _columns_of(tuple(names), label, roles, weight, classifies=issubclass(response, BinaryResponse))
-        rows = source if hasattr(source, "column_names") else _read_small(source, columns)
+        rows = read_small(source, columns.names)
         if rows is not None:
             return columns.features, _train_in_memory(rows, columns, options, response, owner)
-        if options.sgd is not None or options.group_specific:
-            what = "group_specific=True" if options.group_specific else "solver='sgd'"
-            raise ValueError(f"{what} needs all rows in memory: this table stays where it is. Use fit.")
-        with few_threads(None):
-            problem, parts = build_table_problem(source, columns, options, response, owner)
-            try:
-                result = train_problem(problem, problem.rows)
-            finally:
-                parts.close()
-        result.attributes["path_"] = result.deferred.pop("path_")()
-        cells = problem.coarse_loss.cells
-        members = problem.rows.groups.select(cells.first).rows
-        result.attributes["group_sizes_"] = np.array([int(cells.counts[rows].sum()) for rows in members])
-    return columns.features, result
+        return columns.features, train_parts(source, columns, options, response, owner, checkpoint=checkpoint)
+
+
+def train_parts(
+    source: RawParts,
+    columns: TableColumns,
+    options: TrainingOptions,
+    response: type[Response],
+    owner: str,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> FitResult:
+    """Train on rows that stay where they are."""
+    if options.sgd is not None:
+        raise ValueError("solver='sgd' needs all rows in memory: this table stays where it is. Use fit.")
+    with few_threads(None):
+        problem, parts = build_table_problem(source, columns, options, response, owner, checkpoint=checkpoint)
+        try:
+            result = train_problem(problem, problem.rows)
+        finally:
+            parts.close()
+    if checkpoint is not None:
+        Path(checkpoint).unlink()
+    result.attributes["path_"] = result.deferred.pop("path_")()
+    cells = problem.coarse_loss.cells
+    members = problem.rows.groups.select(cells.first).rows
+    result.attributes["group_sizes_"] = np.array([int(cells.counts[rows].sum()) for rows in members])
+    return result
 
 
 @contextmanager
-def _opened(table: Any) -> Iterator[Any]:
+def opened(table: Any) -> Iterator[Any]:
     """Open a table: as an Arrow table where it is in memory, as raw parts where it is not."""
+    if isinstance(table, (FileTable, RawParts)):
+        yield table if isinstance(table, RawParts) else FileParts(table)
+        return
     paths = [table] if isinstance(table, (str, os.PathLike)) else table
     if isinstance(paths, (list, tuple)) and paths and all(isinstance(path, (str, os.PathLike)) for path in paths):
         with open_files(paths) as files:
@@ -125,14 +155,16 @@ def _columns_of(
     return TableColumns(chosen, label, sensitive, strata, weight, classifies)
 
 
-def _read_small(source: RawParts, columns: TableColumns) -> Any:
+def read_small(source: Any, names: Sequence[str]) -> Any:
     """Return the rows as an Arrow table, or None where they are many, or stay on workers."""
+    if not isinstance(source, RawParts):
+        return source
     if not isinstance(source, FileParts):
         return None
     batches, n_numbers = [], 0
-    for batch in source.batches(columns.names):
+    for batch in source.batches(names):
         batches.append(batch)
-        n_numbers += batch.num_rows * len(columns.names)
+        n_numbers += batch.num_rows * len(names)
         if n_numbers > MOST_IN_MEMORY:
             return None
     if not n_numbers:

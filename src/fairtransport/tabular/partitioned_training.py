@@ -1,0 +1,290 @@
+"""Training of models of raw tables whose rows stay in parts: the encoder is learned from what the parts contain.
+
+A model is a `fairtransport.tabular.TableModel`, whose own methods read labels, groups and strata, on workers as well.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from fairtransport._arrays import Bools, Floats, Ints
+from fairtransport._columns import say_columns
+from fairtransport._extras import load_extra
+from fairtransport._sklearn import take_rows
+from fairtransport.groups import missing_values_error
+from fairtransport.linear.table_training import EncodedRows, Partitions, RawParts, TableColumns
+from fairtransport.tabular._encoder import TableEncoder
+from fairtransport.tabular.column_plans import (
+    ColumnPlan,
+    ColumnRules,
+    ColumnTally,
+    encode_text,
+    read_table,
+    tally_column,
+)
+from fairtransport.tabular.label_columns import order_labels, read_numbers
+from fairtransport.tabular.rows import ReasonKind
+
+_FEATURE = "feature\0"  # before the names of columns of features, which may be groups as well
+_MOST_LABELS = 1_000  # that are looked at to tell classes from numbers
+_LEAK_ROWS = 5_000  # of each part that are tested for columns that give the label away
+
+
+class Tallies(NamedTuple):
+    """What parts of a table contain."""
+
+    features: dict[str, ColumnTally]
+    strata: dict[str, ColumnTally]
+    labels: ColumnTally
+    set_aside: Counter[ReasonKind]
+
+    def merged(self, other: Tallies) -> Tallies:
+        """Return what both contain."""
+        features, strata = (
+            {name: tally.merged(more[name]) for name, tally in one.items()}
+            for one, more in ((self.features, other.features), (self.strata, other.strata))
+        )
+        return Tallies(features, strata, self.labels.merged(other.labels), self.set_aside + other.set_aside)
+
+
+@dataclass(frozen=True, eq=False)
+class _RawRows:
+    """Raw rows of one part: their columns, and which of them have a label and a group."""
+
+    columns: dict[str, Any]
+    labels: Floats | Ints
+    kept: Bools
+    set_aside: dict[ReasonKind, Bools]
+
+    @classmethod
+    def of(cls, rows: Any, model: Any) -> _RawRows:
+        columns = read_table(_as_table(rows))
+        labels: Any
+        if hasattr(model, "classes_"):
+            labels, has_label = model.read_labels(columns[model.label])
+        elif model.task == "regression":
+            labels, has_label = read_numbers(columns[model.label], model.label, model.decimal)
+        else:
+            labels = encode_text(columns[model.label], model.label)[1]
+            has_label = labels >= 0
+        return cls(columns, labels, *model.usable_rows(columns, has_label))
+
+
+def _tally(rows: Any, model: Any, features: Sequence[str], rules: ColumnRules) -> Tallies:
+    raw = _RawRows.of(rows, model)
+    chosen = np.flatnonzero(raw.kept)
+
+    def of(names: Iterable[str]) -> dict[str, ColumnTally]:
+        taken = {name: take_rows(raw.columns[name], chosen) for name in names}
+        return {n: tally_column(n, c, rules, categorical=n in model.categorical) for n, c in taken.items()}
+
+    labels = tally_column(model.label, raw.columns[model.label], rules, categorical=model.task == "classification")
+    reasons = Counter({reason: int(np.count_nonzero(which)) for reason, which in raw.set_aside.items()})
+    return Tallies(of(features), of(model.strata), labels, reasons)
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedFeatures:
+    """Columns of features encoded by the plans of an encoder: numbers first, then the indicators of categories."""
+
+    plans: tuple[ColumnPlan, ...]
+    decimal: str
+
+    @property
+    def n_numbers(self) -> int:
+        """Number of columns of numbers."""
+        return sum(plan.width for plan in self.plans if plan.kind != "words")
+
+    @property
+    def n_indicators(self) -> int:
+        """Number of indicators."""
+        return sum(plan.width for plan in self.plans if plan.kind == "words")
+
+    def __call__(self, rows: Any) -> tuple[Floats, Ints | None]:
+        """Return the numbers of each row, and of each column of categories the indicator that is 1, or -1."""
+        numbers, codes, start = [np.zeros((rows.num_rows, 0))], [], 0
+        for plan in self.plans:
+            values, indices, *_ = plan.entries(rows.column(_FEATURE + plan.name), self.decimal)
+            if plan.kind == "words":
+                codes.append(np.where(values[:, 0] > 0.0, indices[:, 0] + start, -1))
+                start += plan.width
+            else:
+                numbers.append(values)
+        return np.hstack(numbers), np.column_stack(codes) if codes else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """Applies ``work`` to usable rows only: labels as numbers, groups and strata as a model of raw tables has them."""
+
+    model: Any
+    names: tuple[str, ...]
+    work: Callable[[Any], Any]
+
+    def __call__(self, rows: Any) -> Any:
+        arrow, model, raw = load_extra("pyarrow"), self.model, _RawRows.of(rows, self.model)
+        chosen = np.flatnonzero(raw.kept)
+        text = {**model.groups_of(raw.columns, raw.kept), **(model.strata_of(raw.columns, raw.kept) or {})}
+        columns = {}
+        for name in self.names:
+            if name.startswith(_FEATURE):
+                columns[name] = take_rows(raw.columns[name.removeprefix(_FEATURE)], chosen)
+            elif name == model.label:
+                columns[name] = raw.labels[chosen]
+            else:
+                kind = arrow.float64() if name in model.numeric_strata_ else arrow.string()
+                columns[name] = arrow.array(text[name].tolist(), kind, from_pandas=True)
+        return self.work(arrow.table(columns))
+
+
+class _PreparedParts(RawParts):
+    """The raw parts of another source, with the rows and columns that training uses."""
+
+    def __init__(self, source: RawParts, model: Any) -> None:
+        self._source, self._model = source, model
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the columns."""
+        return self._source.names
+
+    def _raw(self, names: Sequence[str]) -> tuple[str, ...]:
+        needed = (self._model.label, *self._model.sensitive_features, *self._model.strata)
+        return tuple(dict.fromkeys((*needed, *(name.removeprefix(_FEATURE) for name in names))))
+
+    def summaries(self, work: Callable[[Any], Any], names: Sequence[str]) -> Iterable[Any]:
+        """Return ``work`` of each part."""
+        return self._source.summaries(_Prepared(self._model, tuple(names), work), self._raw(names))
+
+    def encoded(self, work: Callable[[Any], EncodedRows], names: Sequence[str]) -> Partitions:
+        """Return the parts encoded."""
+        return self._source.encoded(_Prepared(self._model, tuple(names), work), self._raw(names))
+
+
+def _leaking(rows: Any, model: Any) -> list[str] | None:
+    """Return the columns of a part that give the label away; None where it has too few rows to say."""
+    some = rows.take(np.arange(0, rows.num_rows, max(1, rows.num_rows // _LEAK_ROWS)))
+    columns = {name: some.column(_FEATURE + name) for name in model.encoder_.names}
+    return model.leaks(model.encoder_.transform(columns), some.column(model.label).to_numpy()) if len(some) else None
+
+
+def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] | None) -> None:
+    """Fit the encoder and the estimator of a model of raw tables to a table whose rows stay where they are."""
+    estimator: Any = clone(model.candidates[""]) if len(model.candidates) == 1 and "" in model.candidates else None
+    if not hasattr(estimator, "fit_parts"):
+        kind = "several estimators" if estimator is None else type(estimator).__name__
+        raise ValueError(
+            f"Training {kind} needs all rows in memory, and this table is too large or stays on workers: of such "
+            "tables, TransportClassifier and TransportRegressor can be trained."
+        )
+    not_features = {model.label, *model.drop, *(() if model.aware else model.sensitive_features)}
+    features = tuple(name for name in source.names if name not in not_features)
+    if not features:
+        raise ValueError("No column is left for the features: all are labels, groups or dropped.")
+    for name in [name for name in vars(model) if name.endswith("_")]:
+        delattr(model, name)
+    categorical = tuple(name for name in model.categorical if name in features)
+    encoder = TableEncoder(categorical=categorical, decimal=model.decimal, sparse_output=True)
+    needed = (model.label, *model.sensitive_features, *model.strata, *features)
+    tally = partial(_tally, model=model, features=features, rules=encoder.rules())
+    tallies: Tallies | None = None
+    for part in source.summaries(tally, tuple(dict.fromkeys(needed))):
+        tallies = part if tallies is None else tallies.merged(part)
+    if tallies is None:
+        raise ValueError("The table has no rows.")
+    _read_tallies(model, encoder, tallies)
+    planned = PlannedFeatures(tuple(encoder.plans_), model.decimal)
+    used = tuple(_FEATURE + plan.name for plan in planned.plans)
+    columns = TableColumns(
+        used, model.label, tuple(model.sensitive_features), tuple(model.strata),
+        classifies=model.task == "classification", encoder=planned,
+    )  # fmt: skip
+    rows = _PreparedParts(source, model)
+    leaks = rows.summaries(partial(_leaking, model=model), (*used, model.label))
+    found = [names for names in leaks if names is not None]
+    model.set_leaking([name for name in encoder.names if found and all(name in names for names in found)])
+    if model.max_disparity is not None:
+        estimator.set_params(max_disparity=model.max_disparity)
+    model.estimator_ = estimator.fit_parts(rows, columns, checkpoint)
+
+
+def _read_tallies(model: Any, encoder: TableEncoder, tallies: Tallies) -> None:
+    """Store what the first reading says: labels, rows that are set aside, numeric strata and the encoder."""
+    without = tallies.set_aside[ReasonKind.NO_GROUP]
+    if model.policy.missing == "error" and without:
+        raise missing_values_error(f"{without} rows of {say_columns(model.sensitive_features)}")
+    model.set_aside_ = {str(reason): count for reason, count in tallies.set_aside.items()}
+    n_rows = next(iter(tallies.features.values())).n_rows
+    if not n_rows:
+        reasons = ", ".join(f"{rows:,} have {reason}" for reason, rows in model.set_aside_.items())
+        raise ValueError(f"None of the rows has a label and a group: {reasons}.")
+    if model.task == "classification":
+        missing = np.full(tallies.labels.n_rows - tallies.labels.n_present, -1)
+        model.classes_ = order_labels(sorted(tallies.labels.counts), missing, model.label, model.pos_label)
+    model.numeric_strata_ = [name for name, tally in tallies.strata.items() if tally.is_number(encoder.rules())]
+    model.encoder_ = encoder.fit_tallies(tallies.features)
+
+
+# Held-out rows, and what a column of labels contains, of tables that stay where they are.
+
+
+class TrainingParts(RawParts):
+    """The rows of another source but every ``step``-th of each part, which are held out; all for 0."""
+
+    def __init__(self, source: RawParts, step: int) -> None:
+        self._source, self._step = source, step
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the columns."""
+        return self._source.names
+
+    def summaries(self, work: Callable[[Any], Any], names: Sequence[str]) -> Iterable[Any]:
+        """Return ``work`` of the training rows of each part."""
+        return self._source.summaries(partial(_without, step=self._step, work=work), names)
+
+    def encoded(self, work: Callable[[Any], EncodedRows], names: Sequence[str]) -> Partitions:
+        """Return the training rows encoded."""
+        return self._source.encoded(partial(_without, step=self._step, work=work), names)
+
+    def held_out(self) -> Any:
+        """Return the held-out rows as an Arrow table."""
+        parts = [*self._source.summaries(partial(_every, step=self._step), self.names)]
+        return load_extra("pyarrow").concat_tables(parts, promote_options="permissive")
+
+
+def _as_table(rows: Any) -> Any:
+    arrow = load_extra("pyarrow")
+    return arrow.Table.from_batches([rows]) if isinstance(rows, arrow.RecordBatch) else rows
+
+
+def _without(rows: Any, step: int, work: Callable[[Any], Any]) -> Any:
+    return work(rows.filter(np.arange(rows.num_rows) % step != 0) if step else rows)
+
+
+def _every(rows: Any, step: int) -> Any:
+    return _as_table(rows).take(np.arange(0, rows.num_rows, step))
+
+
+def read_label(source: RawParts, label: str) -> tuple[NDArray[Any], int]:
+    """Return the distinct labels of a table, of many only some, and the number of its rows."""
+    words: set[str] = set()
+    n_rows = 0
+    for part, size in source.summaries(partial(_some_labels, label=label), (label,)):
+        words.update(part)
+        n_rows += size
+    return np.array(sorted(words)[:_MOST_LABELS], dtype=object), n_rows
+
+
+def _some_labels(rows: Any, label: str) -> tuple[list[str], int]:
+    words, codes = encode_text(rows.column(label), label)
+    return words[:_MOST_LABELS], len(codes)
