@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import attrgetter
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
-from fairtransport._arrays import Floats
+from fairtransport._arrays import Floats, Ints
 from fairtransport.auditing.proportions import holm
 from fairtransport.histograms import GroupHistograms
 from fairtransport.metrics import NoiseFloor
@@ -53,21 +53,35 @@ _MAX_ITER = 12
 _TOL = 1e-3  # relative to the observed norm; far below the spread of the replicates
 
 
-def largest_roots(measure: Callable[[Floats], Floats], observed: float, start: Floats, slope: float) -> Floats:
-    """Return where convex functions take a value for the last time, right of 0, by secants; 0 where they do not."""
-    at, excess = start, measure(start) - observed
-    slopes = np.full_like(at, slope)
+def largest_roots(
+    measure: Callable[[Floats, Ints], Floats], observed: float, start: Floats, slope: float, n_entries: int
+) -> Floats:
+    """Return where convex functions take a value for the last time, right of 0, by secants; 0 where they do not.
+
+    ``measure`` returns the values of some of the functions, at a point each, from ``n_entries`` numbers for each.
+    """
+    # Few functions at a time: arrays that fit into the processor's cache are several times faster.
+    step = max(1, _CACHE_ENTRIES // n_entries)
+
+    def excess_of(at: Floats, index: Ints) -> Floats:
+        parts = (slice(first, first + step) for first in range(0, index.size, step))
+        return np.concatenate([measure(at[part], index[part]) for part in parts]) - observed
+
+    at, roots, index = start, start.copy(), np.arange(start.size)
+    excess, slopes = excess_of(at, index), np.full(at.size, slope)
     for _ in range(_MAX_ITER):
         new = np.maximum(at - excess / slopes, 0.0)
-        new_excess = measure(new) - observed
-        step = at - new
-        moved = step > 1e-12 * (1 + at)
-        secant = np.divide(excess - new_excess, step, out=np.zeros_like(at), where=moved)
+        new_excess = excess_of(new, index)
+        step_back = at - new
+        moved = step_back > 1e-12 * (1 + at)
+        secant = np.divide(excess - new_excess, step_back, out=np.zeros_like(at), where=moved)
         slopes = np.where(secant > 0, np.minimum(secant, slopes), np.where(moved, 1e-6 * slope, slopes))
-        at, excess = new, new_excess
-        if not np.any((at > 0) & (np.abs(excess) > _TOL * observed)):
+        roots[index] = new
+        left = (new > 0) & (np.abs(new_excess) > _TOL * observed)
+        index, at, excess, slopes = index[left], new[left], new_excess[left], slopes[left]
+        if not index.size:
             break
-    return at
+    return roots
 
 
 _NORMAL = NormalDist()
@@ -78,7 +92,7 @@ _THRESHOLD = 4.0  # deviations of less than two standard errors are left out of 
 _BIAS = 0.5  # share of what noise of the shifts adds to a disparity that is taken off; chosen on worlds of known truth
 _NEGLIGIBLE = 0.02  # share of noise
 _EQUAL = 1e-9  # a disparity that is 0 but for rounding
-_CACHE_ENTRIES = 1 << 16  # of the curves that are solved at a time
+_CACHE_ENTRIES = 1 << 17  # of the curves that are solved at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,15 +212,15 @@ def confidence_distributions(
             if name not in components:
                 components[name] = [_make_component(*each) for each in zip(norms, strata, draws, strict=True)]
             terms = components[name]
-            noise = [term.noise(*draw) for term, draw in zip(terms, draws, strict=True)]
+            noise = [term.noise(*draw).astype(np.float32) for term, draw in zip(terms, draws, strict=True)]
             direct, sparse = zip(*(term.directions for term in terms), strict=True)
             observed = sum(float(term.total(term.observed)[0]) for term in terms)
-            if name not in largest:
-                largest[name] = max(observed, float(np.median(_measure(terms, direct, noise, np.zeros(n_drawn)))))
-            lower = values = _solve(terms, direct, noise, observed)
+            chance = _measure(terms, direct, noise, np.zeros(n_drawn))
+            largest.setdefault(name, max(observed, float(np.median(chance))))
+            lower = values = _solve(terms, direct, noise, chance, observed)
             if significant and any(one is not other for one, other in zip(direct, sparse, strict=True)):
-                lower = np.minimum(lower, _solve(terms, sparse, noise, observed))
-            upper = values if observed == largest[name] else _solve(terms, direct, noise, largest[name])
+                lower = np.minimum(lower, _solve(terms, sparse, noise, chance, observed))
+            upper = values if observed == largest[name] else _solve(terms, direct, noise, chance, largest[name])
             scale = sum(float(term.total(direction)[0]) for term, direction in zip(terms, direct, strict=True))
             middle = float(np.median(upper))
             shifts = [-term.shifted(one) for term, one in zip(terms, noise, strict=True)]
@@ -290,28 +304,27 @@ def _measure(
     terms: Sequence[_Component], directions: Sequence[Floats], noise: Sequence[Floats], multiples: Floats
 ) -> Floats:
     """Return the disparity of each replicate at its multiple of the direction."""
-    factors = multiples[None, :, None]
-    parts = (factors * direction + one for direction, one in zip(directions, noise, strict=True))
+    factors = multiples.astype(np.float32)[None, :, None]
+    parts = (factors * direction.astype(np.float32) + one for direction, one in zip(directions, noise, strict=True))
     return _sum(term.total(part) for term, part in zip(terms, parts, strict=True))
 
 
 def _solve(
-    terms: Sequence[_Component], directions: Sequence[Floats], noise: Sequence[Floats], observed: float
+    terms: Sequence[_Component], directions: Sequence[Floats], noise: Sequence[Floats], chance: Floats, observed: float
 ) -> Floats:
-    r"""Return the true disparity at the largest root :math:`\lambda \ge 0` of each replicate; 0 without one."""
+    r"""Return the true disparity at the largest root :math:`\lambda \ge 0` of each replicate; 0 without one.
+
+    ``chance`` is the disparity of the noise alone.
+    """
     scale = sum(float(term.total(direction)[0]) for term, direction in zip(terms, directions, strict=True))
-    size = noise[0].shape[1]
     if not scale > 0:
-        return np.zeros(size)
-    # Few replicates at a time: arrays that fit into the processor's cache are several times faster.
-    step = max(1, _CACHE_ENTRIES // sum(one.shape[0] * one.shape[2] for one in noise))
-    roots = []
-    for first in range(0, size, step):
-        part = [one[:, first : first + step] for one in noise]
-        measure = partial(_measure, terms, directions, part)
-        start = (observed + measure(np.zeros(part[0].shape[1]))) / scale  # right of the root: triangle inequality
-        roots.append(largest_roots(measure, observed, start, scale))
-    return scale * np.concatenate(roots)
+        return np.zeros(chance.size)
+
+    def measure(multiples: Floats, index: Ints) -> Floats:
+        return _measure(terms, directions, [one[:, index] for one in noise], multiples)
+
+    start = (observed + chance) / scale  # right of the root: triangle inequality
+    return scale * largest_roots(measure, observed, start, scale, sum(one[:, 0].size for one in noise))
 
 
 # The disparities as norms of curves, evaluated for thousands of resampled histograms at once.

@@ -430,25 +430,30 @@ class CoarseHistograms:
         return self.noise(rng, size) + self.curves()[-1:]
 
 
-def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: float = 1.0) -> CoarseHistograms:
-    """Merge the bins of histograms into at most ``max_nodes``, which do not depend on group membership."""
-    everyone = histograms.everyone
-    occupied = np.flatnonzero(everyone)
+def coarsen(
+    histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: float = 1.0, everyone: Floats | None = None
+) -> CoarseHistograms:
+    """Merge the bins of histograms into at most ``max_nodes``, which do not depend on group membership.
+
+    They are chosen by the masses of all rows, or by ``everyone``, so that several histograms have the same.
+    """
+    pooled = histograms.everyone if everyone is None else everyone
+    occupied = np.flatnonzero(pooled)
     if occupied.size > max_nodes:
-        cumulative = np.cumsum(everyone[occupied])
+        cumulative = np.cumsum(pooled[occupied])
         half = max_nodes // 2
         by_mass = np.searchsorted(cumulative, cumulative[-1] * np.arange(1, half + 1) / half * (1 - 1e-12))
         by_distance = np.searchsorted(occupied, np.linspace(occupied[0], occupied[-1], max_nodes - half))
         occupied = occupied[np.union1d(by_mass, by_distance)]
-    ends = np.union1d(occupied, [0, everyone.size - 1])  # the whole range: a target may lie beyond the scores
+    ends = np.union1d(occupied, [0, pooled.size - 1])  # the whole range: a target may lie beyond the scores
     starts = np.append(0, ends[:-1] + 1)
 
     def merge(array: Floats) -> Floats:
         return np.add.reduceat(array, starts, axis=-1)
 
-    masses = merge(everyone)
+    masses = merge(pooled)
     nodes = scale * histograms.grid.unit_nodes
-    centres = np.divide(merge(nodes * everyone), masses, out=nodes[ends], where=masses > 0)
+    centres = np.divide(merge(nodes * pooled), masses, out=nodes[ends], where=masses > 0)
     return CoarseHistograms(
         nodes=nodes[ends],
         centres=centres,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fairtransport._arrays import Floats
+from fairtransport._arrays import Floats, Ints
 from fairtransport.auditing._confidence_intervals import (
     METRICS,
     PAIRS_TEST,
@@ -24,13 +24,12 @@ from fairtransport.auditing._disparity_readings import disparity_readings
 from fairtransport.auditing._evidence import coarsen, groups_to_compare, with_label
 from fairtransport.auditing.options import Options
 from fairtransport.auditing.proportions import Estimate
-from fairtransport.groups import GroupPolicy, make_groups
 from fairtransport.histograms import GroupHistograms
 from fairtransport.transport.line import wasserstein
 
 if TYPE_CHECKING:
     Norm = Callable[[Floats], Floats]
-    from fairtransport.auditing._evidence import CoarseHistograms, Evidence
+    from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.records import Reading
 
 # Confidence intervals of norms of deviations, such as the largest difference between the rates of several groups.
@@ -116,12 +115,18 @@ def _largest_norms(norm: Norm, direction: Floats, noise: Floats, chance: Floats,
     scale = float(norm(direction))
     if not scale > 0:
         return np.zeros(len(noise))
+    path = direction.astype(noise.dtype)
+
+    def measure(multiples: Floats, index: Ints) -> Floats:
+        return norm(multiples.astype(noise.dtype)[:, None] * path + noise[index])
+
     start = (observed + chance) / scale  # right of the root, by the triangle inequality
-    return scale * largest_roots(lambda at: norm(at[:, None] * direction + noise), observed, start, scale)
+    return scale * largest_roots(measure, observed, start, scale, noise.shape[1])
 
 
 _MAX_ENTRIES = 1 << 10  # groups and labels times nodes
 _MIN_NODES, _MAX_NODES = 16, 64
+_NORM = DisparityNorm(METRICS[2], "pairs")
 
 
 @dataclass(frozen=True)
@@ -202,10 +207,11 @@ def estimate_separation(
     labels = [label for label in (0, 1) if compared[label].size >= 2]
     if not labels:
         return Separation(None, None, None, None)
-    curves = _Curves.of(histograms, [(label, compared[label]) for label in labels], options, rng, thresholds)
+    strata = _label_strata(histograms, {label: compared[label] for label in labels})
+    curves = _Curves.of(histograms, strata, options, rng, thresholds)
     distances = {label: _distances(evidence, label) for label in labels}
     totals = {label: float(np.triu(distances[label][np.ix_(*[compared[label]] * 2)], 1).sum()) for label in labels}
-    readings = {**_disparities(histograms, {label: compared[label] for label in labels}, totals, options, rng)}
+    readings = {**_disparities(strata, totals, options, rng)}
     readings |= known or {}
     parts: dict[int, LabelSeparation | None] = {0: None, 1: None}
     for label in labels:
@@ -221,36 +227,38 @@ def estimate_separation(
     return Separation(parts[0], parts[1], readings.get(None), both)
 
 
+def _label_strata(
+    histograms: GroupHistograms, compared: Mapping[int, NDArray[np.intp]]
+) -> dict[int, Stratum]:
+    """Return the compared groups by label, with the same nodes for both labels."""
+    parts = {label: with_label(histograms, label).only(groups) for label, groups in compared.items()}
+    n_nodes = int(np.clip(_MAX_ENTRIES // sum(map(len, compared.values())), _MIN_NODES, _MAX_NODES))
+    everyone = np.sum([part.everyone for part in parts.values()], axis=0)
+    return {
+        label: Stratum(
+            coarsen(part, n_nodes, everyone=everyone), (_NORM,), 1 / len(parts), groups=tuple(compared[label].tolist())
+        )
+        for label, part in parts.items()
+    }
+
+
 def _disparities(
-    histograms: GroupHistograms,
-    compared: Mapping[int, NDArray[np.intp]],
-    totals: Mapping[int, float],
-    options: Options,
-    rng: np.random.Generator,
+    by_label: Mapping[int, Stratum], totals: Mapping[int, float], options: Options, rng: np.random.Generator
 ) -> dict[int | None, Reading]:
     """Return the disparity within each label and, by None, the mean of both, with groups permuted within labels."""
-    norm = DisparityNorm(METRICS[2], "pairs")
-    strata = [
-        Stratum(
-            coarsen(with_label(histograms, label).only(groups), _MAX_NODES),
-            (norm,),
-            weight=1 / len(compared),
-            groups=tuple(groups.tolist()),
-        )
-        for label, groups in compared.items()
-    ]
-    values = [{norm.name: totals[label]} for label in compared]
-    n_pairs = {label: comb(groups.size, 2) for label, groups in compared.items()}
+    strata = list(by_label.values())
+    values = [{_NORM.name: totals[label]} for label in by_label]
+    n_pairs = {label: comb(len(stratum.groups or ()), 2) for label, stratum in by_label.items()}
     both, floors = joint_noise_floors(strata, options.inference.n_permutations, rng)
     readings: dict[int | None, Reading] = {}
-    for label, stratum, value, floor in zip(compared, strata, values, floors, strict=True):
+    for label, stratum, value, floor in zip(by_label, strata, values, floors, strict=True):
         p_value = floor[PAIRS_TEST].p_value
         alone = [replace(stratum, weight=1.0)]
-        total = disparity_readings(alone, [value], floor, options, rng, p_value=p_value)[norm.name]
+        total = disparity_readings(alone, [value], floor, options, rng, p_value=p_value)[_NORM.name]
         readings[label] = total.scaled(1 / n_pairs[label])
     if len(strata) == 2:
         p_value = both[PAIRS_TEST].p_value
-        total = disparity_readings(strata, values, both, options, rng, p_value=p_value)[norm.name]
+        total = disparity_readings(strata, values, both, options, rng, p_value=p_value)[_NORM.name]
         readings[None] = total.scaled(2 / sum(n_pairs.values()))
     return readings
 
@@ -275,7 +283,7 @@ class _Curves:
     """The distribution functions of the compared groups by label: at all nodes, and resampled on a few."""
 
     full: dict[int, Floats]
-    coarse: CoarseHistograms
+    widths: Floats
     places: dict[int, slice]
     observed: Floats
     noise: Floats
@@ -287,26 +295,26 @@ class _Curves:
     def of(
         cls,
         histograms: GroupHistograms,
-        compared: list[tuple[int, NDArray[np.intp]]],
+        strata: Mapping[int, Stratum],
         options: Options,
         rng: np.random.Generator,
         thresholds: Floats,
     ) -> _Curves:
-        full, places, start = {}, {}, 0
-        for label, groups in compared:
-            cumulative = np.cumsum(histograms.by_class[label, groups], axis=1)
+        full, places, observed, errors = {}, {}, [], []
+        for label, stratum in strata.items():
+            cumulative = np.cumsum(histograms.by_class[label, list(stratum.groups or ())], axis=1)
             full[label] = cumulative / cumulative[:, -1:]
-            places[label] = slice(start, start + groups.size)
-            start += groups.size
-        n_nodes = int(np.clip(_MAX_ENTRIES // start, _MIN_NODES, _MAX_NODES))
-        coarse = coarsen(_label_cells(histograms, compared), n_nodes)
-        drawn, source = coarse.bootstrap(rng, options.inference.n_bootstrap)
-        noise = (drawn - source)[:-1].swapaxes(0, 1)
-        sizes = np.maximum(coarse.effective_sizes, 4.0)
-        noise = noise * np.sqrt(sizes / (sizes - 3))[:, None]
-        observed = coarse.curves()[:-1, 0]
-        widths = histograms.grid.unit_widths
-        return cls(full, coarse, places, observed, noise, thresholds, widths, options.inference.confidence)
+            start = sum(map(len, observed))
+            places[label] = slice(start, start + len(cumulative))
+            drawn, source = stratum.histograms.replicates(rng, options.inference.n_bootstrap)
+            sizes = np.maximum(stratum.histograms.effective_sizes, 4.0)
+            noise = (drawn - source)[:-1] * np.sqrt(sizes / (sizes - 3))[:, None, None]
+            errors.append(noise.swapaxes(0, 1).astype(np.float32))
+            observed.append(stratum.histograms.curves()[:-1, 0])
+        widths = next(iter(strata.values())).histograms.widths
+        noise, unit_widths = np.concatenate(errors, axis=1), histograms.grid.unit_widths
+        confidence = options.inference.confidence
+        return cls(full, widths, places, np.concatenate(observed), noise, thresholds, unit_widths, confidence)
 
     def differences(self, labels: list[int]) -> ThresholdDifferences:
         spreads = np.max([np.ptp(self.full[label], axis=0) for label in labels], axis=0)
@@ -322,7 +330,7 @@ class _Curves:
         rows = np.concatenate([np.arange(*self.places[label].indices(len(self.observed))) for label in labels])
         ends = np.cumsum([self.full[label].shape[0] for label in labels])[:-1]
         observed, noise = self.observed[rows], self.noise[:, rows]
-        shape, widths = observed.shape, self.coarse.widths
+        shape, widths = observed.shape, self.widths
 
         def of_flat(flat: Floats) -> Floats:
             return norm(np.split(flat.reshape(*flat.shape[:-1], *shape), ends, axis=-2), widths)
@@ -343,17 +351,6 @@ class _Curves:
             for limit in (estimate.low, estimate.high, estimate.corrected)
         )
         return replace(estimate, value=value, low=low, high=high, corrected=corrected)
-
-
-def _label_cells(histograms: GroupHistograms, compared: list[tuple[int, NDArray[np.intp]]]) -> GroupHistograms:
-    """Return the histograms with a group for each label and compared group."""
-    masses = np.concatenate([histograms.by_class[label, groups] for label, groups in compared])
-    squares = None
-    if histograms.squares is not None:
-        squares = np.concatenate([histograms.squares_by_class[label, groups] for label, groups in compared])[None]
-    cells = make_groups(np.arange(len(masses)), GroupPolicy(max_groups=len(masses)))
-    rows = np.rint(masses.sum(axis=1)).astype(np.int64)
-    return replace(histograms, groups=cells, masses=masses[None], squares=squares, rows=rows, members=None)
 
 
 def _mean(curves: list[Floats], widths: Floats | None) -> Floats:
