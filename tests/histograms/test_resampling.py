@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom, multivariate_hypergeom
 
-from fairtransport.histograms import resample_masses, resampling, shuffle_cells
+from fairtransport.histograms import resample_masses, shuffle_cells
 
 
-@pytest.mark.parametrize("rows_per_draw", [10**9, 0])  # rows shuffled one by one, and draws from urns
-def test_shuffles_are_those_of_rows(monkeypatch, rows_per_draw):
-    monkeypatch.setattr(resampling, "_ROWS_PER_DRAW", rows_per_draw)
+def test_shuffles_are_those_of_rows():
     counts = np.array([[2.0, 0.0, 1.0], [0.0, 2.0, 0.0]])
     cells, nodes = [0, 0, 0, 1, 1], [0, 0, 1, 1, 2]
     exact = Counter()
@@ -27,9 +25,7 @@ def test_shuffles_are_those_of_rows(monkeypatch, rows_per_draw):
         assert found[table] / 4000 == pytest.approx(share, abs=5 * np.sqrt(share / 4000) + 1e-12)
 
 
-@pytest.mark.parametrize("rows_per_draw", [10**9, 0])
-def test_shuffles_keep_both_margins(monkeypatch, rows_per_draw):
-    monkeypatch.setattr(resampling, "_ROWS_PER_DRAW", rows_per_draw)
+def test_shuffles_keep_both_margins():
     counts = np.random.default_rng(0).integers(0, 30, (4, 12)).astype(float)
     drawn = shuffle_cells(counts, np.random.default_rng(1), 500)
     assert np.all(drawn.sum(axis=1) == counts.sum(axis=0))
@@ -65,3 +61,14 @@ def test_sizes_are_fixed_or_random():
     loose = resample_masses(masses, None, rng, 2000, fixed_sizes=False).sum(axis=2)
     assert loose[:, 0].mean() == pytest.approx(7, abs=0.3)
     assert loose[:, 0].var() == pytest.approx(7, rel=0.15)
+
+
+def test_nodes_of_many_and_of_few_rows_have_the_moments_of_a_multinomial_draw():
+    counts = np.array([[3.0, 400.0, 0.0, 25.0, 12.0, 60.0]])
+    drawn = resample_masses(counts, None, np.random.default_rng(0), 40_000)[:, 0]
+    total, shares = counts.sum(), counts[0] / counts.sum()
+    cov = total * (np.diag(shares) - np.outer(shares, shares))
+    assert drawn.sum(axis=1) == pytest.approx(np.full(40_000, total), rel=1e-6)
+    assert drawn.mean(axis=0) == pytest.approx(counts[0], abs=5 * np.sqrt(cov.max() / 40_000))
+    assert np.cov(drawn, rowvar=False) == pytest.approx(cov, abs=0.03 * cov.max())
+    assert np.all(drawn[:, [0, 2, 4]] == np.rint(drawn[:, [0, 2, 4]]))  # few rows are counted

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairtransport._arrays import Floats, Ints
+from fairtransport._arrays import Floats
 
 #: NumPy's hypergeometric draws are limited to fewer rows than this.
 MOST_SHUFFLED = 10**9
 
-# Up to this many rows per hypergeometric draw, permuting the rows themselves is faster and equivalent.
-_ROWS_PER_DRAW = 10
+_MANY_ROWS = 20  # of a node: normal numbers take a tenth of the time of binomial ones
 
 
 def resample_masses(
@@ -23,7 +22,8 @@ def resample_masses(
 
     Notes
     -----
-    With unit weights and fixed sizes the rows of each cell are drawn with replacement: a multinomial draw. Otherwise
+    With unit weights and fixed sizes the rows of each cell are drawn with replacement: a multinomial draw, in which
+    nodes of 20 rows and more have normal numbers of the same mean and covariance. Otherwise
     every row is drawn a Poisson(1) number of times. The rows of a node are drawn together: with W the sum of their
     weights and Q the sum of the squared weights,
 
@@ -34,9 +34,17 @@ def resample_masses(
     if squares is None and fixed_sizes:
         drawn = np.zeros((size, *masses.shape))
         for cell, counts in enumerate(masses):
-            total = counts.sum()
-            if total > 0:
-                drawn[:, cell] = rng.multinomial(round(total), counts / total, size=size)
+            total, many = counts.sum(), counts >= _MANY_ROWS
+            if not total > 0:
+                continue
+            rest = counts[many].sum()
+            some = rng.multinomial(round(total), np.append(counts[~many], rest) / total, size=size)
+            drawn[:, cell, ~many] = some[:, :-1]
+            if rest > 0:
+                shares, n_rows = counts[many] / rest, some[:, -1:]
+                noise = np.sqrt(shares) * rng.standard_normal((size, shares.size), dtype=np.float32)
+                noise -= shares * noise.sum(axis=1, keepdims=True)
+                drawn[:, cell, many] = n_rows * shares + np.sqrt(n_rows) * noise
         return drawn
     if squares is None:
         return rng.poisson(masses, size=(size, *masses.shape)).astype(np.float64)
@@ -46,33 +54,27 @@ def resample_masses(
 
 
 def shuffle_cells(counts: Floats, rng: np.random.Generator, size: int) -> Floats:
-    """Return histograms in which every row keeps its score and the cells of the rows are permuted."""
+    """Return histograms in which every row keeps its score and the cells of the rows are permuted.
+
+    The rows of each cell are divided between the lower and the upper half of the nodes by hypergeometric draws, then
+    those in each half between its halves, and so on.
+    """
     whole = np.rint(counts).astype(np.int64)
     if whole.sum() >= MOST_SHUFFLED:
         raise ValueError(f"{whole.sum()} rows are too many to permute; at most {MOST_SHUFFLED - 1} are allowed.")
-    if len(whole) == 1 or whole.sum() <= _ROWS_PER_DRAW * (len(whole) - 1) * whole.shape[1]:
-        return _shuffle_rows(whole, rng, size)
-    first, *others = np.argsort(whole.sum(axis=1), kind="stable").tolist()
-    drawn = np.zeros((size, *counts.shape))
-    everyone = whole.sum(axis=0)
-    drawn[:, first] = rng.multivariate_hypergeometric(everyone, whole[first].sum(), size, method="marginals")
-    remaining = everyone[:, None] - drawn[:, first].T.astype(np.int64)  # rows not yet assigned to a cell, by node
-    for cell in others[:-1]:
-        missing, further = np.full(size, whole[cell].sum()), remaining.sum(axis=0)
-        for node in range(len(remaining)):
-            further -= remaining[node]  # rows at the nodes to come
-            drawn[:, cell, node] = taken = rng.hypergeometric(remaining[node], further, missing)
-            missing -= taken
-            remaining[node] -= taken
-    drawn[:, others[-1]] = remaining.T
-    return drawn
-
-
-def _shuffle_rows(counts: Ints, rng: np.random.Generator, size: int) -> Floats:
-    """Permute the cells of individual rows."""
-    n_cells, n_nodes = counts.shape
-    cells = np.tile(np.repeat(np.arange(n_cells), counts.sum(axis=1)), (size, 1))
-    nodes = np.repeat(np.arange(n_nodes), counts.sum(axis=0))
-    at = (np.arange(size)[:, None] * n_cells + rng.permuted(cells, axis=1)) * n_nodes + nodes
-    drawn: Floats = np.bincount(at.ravel(), minlength=size * n_cells * n_nodes).astype(np.float64)
-    return drawn.reshape(size, n_cells, n_nodes)
+    n_cells, n_nodes = whole.shape
+    n_levels = max(n_nodes - 1, 0).bit_length()
+    everyone = np.zeros(1 << n_levels, dtype=np.int64)
+    everyone[:n_nodes] = whole.sum(axis=0)
+    drawn = np.tile(whole.sum(axis=1)[:, None, None], (1, size, 1))  # by cell, replicate and part of the nodes
+    for level in range(n_levels):
+        parts = everyone.reshape(2 << level, -1).sum(axis=1)
+        missing, further = np.tile(parts[::2], (size, 1)), np.tile(parts[::2] + parts[1::2], (size, 1))
+        lower = np.empty_like(drawn)
+        for cell in range(n_cells - 1):
+            further -= drawn[cell]  # rows of the cells to come
+            lower[cell] = rng.hypergeometric(drawn[cell], further, missing)
+            missing -= lower[cell]
+        lower[-1] = missing
+        drawn = np.stack([lower, drawn - lower], axis=-1).reshape(n_cells, size, -1)
+    return drawn[:, :, :n_nodes].swapaxes(0, 1).astype(np.float64)

@@ -227,9 +227,7 @@ def estimate_separation(
     return Separation(parts[0], parts[1], readings.get(None), both)
 
 
-def _label_strata(
-    histograms: GroupHistograms, compared: Mapping[int, NDArray[np.intp]]
-) -> dict[int, Stratum]:
+def _label_strata(histograms: GroupHistograms, compared: Mapping[int, NDArray[np.intp]]) -> dict[int, Stratum]:
     """Return the compared groups by label, with the same nodes for both labels."""
     parts = {label: with_label(histograms, label).only(groups) for label, groups in compared.items()}
     n_nodes = int(np.clip(_MAX_ENTRIES // sum(map(len, compared.values())), _MIN_NODES, _MAX_NODES))
