@@ -212,7 +212,7 @@ def confidence_distributions(
             if name not in components:
                 components[name] = [_make_component(*each) for each in zip(norms, strata, draws, strict=True)]
             terms = components[name]
-            noise = [term.noise(*draw).astype(np.float32) for term, draw in zip(terms, draws, strict=True)]
+            noise: list[Any] = [term.noise(*draw).astype(np.float32) for term, draw in zip(terms, draws, strict=True)]
             direct, sparse = zip(*(term.directions for term in terms), strict=True)
             observed = sum(float(term.total(term.observed)[0]) for term in terms)
             chance = _measure(terms, direct, noise, np.zeros(n_drawn))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -298,11 +298,13 @@ class _Curves:
         rng: np.random.Generator,
         thresholds: Floats,
     ) -> _Curves:
-        full, places, observed, errors = {}, {}, [], []
+        full, places = {}, {}
+        observed: list[Floats] = []
+        errors: list[Any] = []
         for label, stratum in strata.items():
             cumulative = np.cumsum(histograms.by_class[label, list(stratum.groups or ())], axis=1)
             full[label] = cumulative / cumulative[:, -1:]
-            start = sum(map(len, observed))
+            start = sum(each.shape[0] for each in observed)
             places[label] = slice(start, start + len(cumulative))
             drawn, source = stratum.histograms.replicates(rng, options.inference.n_bootstrap)
             sizes = np.maximum(stratum.histograms.effective_sizes, 4.0)
