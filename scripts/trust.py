@@ -151,7 +151,7 @@ def statistics() -> str:
     for name, title in names.items():
         shares = sorted(100 * world[name][1] for world in worlds if name in world)
         middle = shares[len(shares) // 2]
-        lines.append(f"| {title} | {len(shares)} | {shares[0]:.1f} | {middle:.1f} | {shares[-1]:.1f} |")
+        lines.append(f"{title} {shares[0]:.1f} to {shares[-1]:.1f} (median {middle:.1f})")
     claims = "; ".join(
         f"{name} {100 * one['false'] / one['made']:.1f} % of {one['made']:,}"
         for name, one in generated["claims"].items()
@@ -162,11 +162,7 @@ def statistics() -> str:
 times each: two to twelve groups of 12 to 5,000 rows, with ties, atoms and weights that depend on the score. In the
 {len(nulls)} worlds without a difference, p-values of at most .01, .05, .1 and .5 occur in
 {", ".join(f"{share:.1f}" for share in rejected[:-1])} and {rejected[-1]:.1f} % of the audits. The 95% intervals cover
-the truth in this share of audits (in %; the standard error of one world is about 1.1):
-
-| figure | worlds | least | median | most |
-| --- | --: | --: | --: | --: |
-{chr(10).join(lines)}
+the truth in this share of audits, in % (the standard error of one world is about 1.1): {"; ".join(lines)}.
 
 In {generated["audits"]:,} audits of groups of 1 to 50,000 rows (`python -m benchmarks generated_audits`) verdict,
 intervals, p-values and limits contradicted each other {sum(generated["contradictions"].values())} times. False claims,
