@@ -1,8 +1,11 @@
 """The workbench in a real Chromium, from upload to download.
 
 ``WORKBENCH_IMAGES=docs/images pytest -m browser tests/browser/test_workbench.py`` also takes the pictures of the pages.
+With ``WORKBENCH_AXE=axe.min.js``, from ``npm pack axe-core``, every page is also checked by axe, wide and narrow, light
+and dark: no serious finding.
 """
 
+import contextlib
 import errno
 import http.client
 import json
@@ -10,10 +13,12 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from tests.browser.conftest import HOSTILE
 from tests.workbench import TOKEN, people, running
+from tests.worlds import write_table
 
 import fairtransport as ft
 from fairtransport.app import projects
@@ -25,7 +30,10 @@ ELSEWHERE = """(home) => {
   const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (all.nextNode()) all.currentNode.data = all.currentNode.data.replace(/\\/\\S*\\/projects\\d+/g, home);
 }"""
-IMAGES = os.environ.get("WORKBENCH_IMAGES")
+IMAGES, AXE = (os.environ.get(name) for name in ("WORKBENCH_IMAGES", "WORKBENCH_AXE"))
+FINDINGS = """() => axe.run(document, { iframes: false }).then((found) => found.violations
+  .filter((one) => ["serious", "critical"].includes(one.impact))
+  .map((one) => [one.id, ...one.nodes.map((node) => node.html.slice(0, 90))]))"""
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +78,37 @@ def picture(page, name):
             page.evaluate(ELSEWHERE, HOME)
             page.evaluate("() => document.querySelector('iframe')?.scrollIntoView()")
             page.wait_for_timeout(400)
-            for scheme in ("dark", "light"):
-                page.emulate_media(color_scheme=scheme)
-                path = Path(IMAGES, f"workbench_{name}_{width}_{scheme}.png")
-                page.screenshot(path=path, full_page=True)
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            assert faint(page) == []
+            if AXE:
+                page.evaluate(Path(AXE).read_text())
+                assert page.evaluate(FINDINGS) == []
+            if IMAGES:
+                page.screenshot(path=Path(IMAGES, f"workbench_{name}_{width}_{scheme}.png"), full_page=True)
     assert unlabelled(page) == []
+
+
+def faint(page):
+    """Return texts whose contrast to what is behind them is below 4.5, that of WCAG 2 level AA."""
+    return page.evaluate(
+        """() => {
+        const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+        const light = (color) => parts(color).slice(0, 3).map((c) => c / 255)
+          .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+          .reduce((sum, c, at) => sum + c * [0.2126, 0.7152, 0.0722][at], 0);
+        const behind = (one) => {
+          const color = getComputedStyle(one).backgroundColor, alpha = parts(color)[3] ?? 1;
+          return alpha > 0 ? color : one.parentElement ? behind(one.parentElement) : "rgb(255, 255, 255)";
+        };
+        const written = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+        return [...document.querySelectorAll("body *")].filter((one) => written(one) && one.getClientRects().length)
+          .filter((one) => !one.closest("svg, .skip, .unseen")).filter((one) => {
+            const [a, b] = [light(getComputedStyle(one).color), light(behind(one))].sort((x, y) => y - x);
+            return (a + 0.05) / (b + 0.05) < 4.5;
+          }).map((one) => one.outerHTML.slice(0, 80));
+    }"""
+    )
 
 
 def unlabelled(page):
@@ -184,6 +218,83 @@ def test_adult_is_audited_in_three_clicks_and_back_returns(open_bench):
         page.wait_for_selector("h1")
         page.go_forward()
         page.wait_for_selector(".verdict")
+
+
+def pay_table():
+    """A number to predict, and no score."""
+    table, rng = people(), np.random.default_rng(1)
+    pay = 2000 + 30 * table["hours"].to_numpy() + rng.normal(0, 100, len(table))
+    return table.drop("score", "hired", "salary").with_columns(pay=pay.round(2))
+
+
+@pytest.mark.parametrize(
+    ("ending", "link", "read"),
+    [
+        ("xlsx", "File with repaired scores", pl.read_csv),  # Excel files are not written
+        ("feather", "File with the new scores", pl.read_ipc),
+        ("jsonl", "File with repaired scores", pl.read_ndjson),
+    ],
+)
+def test_other_formats_and_numbers_to_predict_from_upload_to_download(open_bench, tmp_path, ending, link, read):
+    """Scores by demographic parity in Excel; pay, a number, in Feather; equalized odds within regions in JSON lines."""
+    table, path = pay_table() if ending == "feather" else people(), tmp_path / f"applicants.{ending}"
+    if ending == "xlsx":
+        table.to_pandas().to_excel(path, index=False)
+    else:
+        write_table(path, table)
+    with open_bench() as page:
+        page.set_input_files("#file", path)
+        page.wait_for_selector("form.settings", timeout=LONG)
+        if ending == "feather":
+            page.select_option("#label", "pay")
+            page.fill("#pos_label", "")
+        press(page, "Save and continue")
+        page.get_by_role("link", name="Choose").click()
+        if ending != "feather":
+            page.check("input[value=repair]")
+        if ending == "jsonl":
+            page.locator("summary").first.click()
+            page.select_option("#criterion", "equalized_odds")
+            page.check("input[name=strata][value=region]")
+        press(page, "Start")
+        finished(page)
+        assert page.locator("section.error").count() == 0
+        heads = page.locator(".curve caption + thead").first.inner_text()
+        assert ("Missed positives" in heads) == (ending != "feather")
+        press(page, "Take this one away")
+        press(page, "Make the files")
+        finished(page)
+        assert page.locator(".verdict").count() == 2
+        with page.expect_download() as download:
+            page.get_by_role("link", name=link).click()
+        taken = read(download.value.path())
+        assert taken.columns == [*table.columns, "fair_score" if ending == "feather" else "score_repaired"]
+        assert len(taken) == len(table)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_two_million_rows_are_audited_where_they_are_in_bounded_memory(bench, open_bench, tmp_path):
+    n = 2_000_000
+    table = people(2000).drop("person").sample(n, with_replacement=True, seed=0)
+    table.with_columns(note=pl.lit("x" * 500)).write_parquet(tmp_path / "people.parquet")  # 1 GB in memory
+    with open_bench() as page:
+        page.fill("#path", str(tmp_path / "people.parquet"))
+        press(page, "Open")
+        page.wait_for_selector("form.settings", timeout=LONG)
+        assert "the first 131,072 rows are described" in page.inner_text("main")
+        press(page, "Save and continue")
+        job = bench[0].projects.open[page.url.split("/")[-2]]
+        press(page, "Audit")
+        peak = 0
+        while job.job.running:
+            with contextlib.suppress(OSError, IndexError):
+                status = Path(f"/proc/{job.job._process.pid}/status").read_text()
+                peak = max(peak, int(status.split("VmHWM:")[1].split()[0]))
+            page.wait_for_timeout(20)
+        page.wait_for_selector(".verdict", timeout=LONG)
+        assert peak < 700_000  # kB, of which the libraries take about half
+        assert job.results["audit"]["rows"] == n
+        assert [file.name for file in job.folder.iterdir() if file.stat().st_size > 5_000_000] == []  # no copy
 
 
 def test_training_survives_a_reload_is_seen_by_two_tabs_and_can_be_cancelled(open_bench, tmp_path):

@@ -25,11 +25,11 @@ REFUSALS = (ValueError, TypeError, OSError)
 _ENDINGS = ("csv", "jsonl", "csv.gz", "parquet", "feather")
 _COLUMNS = Columns.named(score="s", sensitive_features="g")
 _MEMORY = Path("/dev/shm")  # noqa: S108 - in memory, where the system allows it
-_FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
-_ENGINE = Engine(memory="512MiB", threads=1)
-_KEPT_OPEN = _ENGINE.close  # one engine serves all cases, so that closing a table must not close it
-_ENGINE.close = lambda: None  # type: ignore[method-assign]
-atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
+FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
+ENGINE = Engine(memory="512MiB", threads=1)
+_KEPT_OPEN = ENGINE.close  # one engine serves all cases, so that closing a table must not close it
+ENGINE.close = lambda: None  # type: ignore[method-assign]
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 atexit.register(_KEPT_OPEN)
 
 
@@ -62,9 +62,9 @@ def quotable(data: bytes) -> bytes:
 
 def case(data: bytes) -> None:
     """Read the case as the format that the first byte selects."""
-    path = _FOLDER / f"case.{_ENDINGS[(data[0] if data else 0) % len(_ENDINGS)]}"
+    path = FOLDER / f"case.{_ENDINGS[(data[0] if data else 0) % len(_ENDINGS)]}"
     path.write_bytes(data[1:])
-    with FileTable(_ENGINE, find_files([path]), CsvOptions(), max_expansion=200.0) as table:
+    with FileTable(ENGINE, find_files([path]), CsvOptions(), max_expansion=200.0) as table:
         counted = table.run(count_table, _COLUMNS)
     if not 0 < len(counted.histograms.groups) <= len(data):
         raise RuntimeError("More groups than rows, or none.")

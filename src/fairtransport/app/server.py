@@ -147,9 +147,9 @@ class Workbench:
         if "copy" not in typed:
             return self.projects.create(path.name, {"path": str(path.resolve())})
         with new_folder(self.projects.home, path.name) as folder:
-            (folder / _copy_name(path.name)).touch(mode=0o600)
-            shutil.copyfile(path, folder / _copy_name(path.name))
-            return self.projects.create(path.name, {"path": _copy_name(path.name)}, folder)
+            (folder / copy_name(path.name)).touch(mode=0o600)
+            shutil.copyfile(path, folder / copy_name(path.name))
+            return self.projects.create(path.name, {"path": copy_name(path.name)}, folder)
 
     async def upload(self, request: Request) -> Response:
         """Copy a file from the browser into a new project."""
@@ -158,11 +158,11 @@ class Workbench:
             return JSONResponse({"error": TEXTS["error_upload"]}, 422)
         try:
             with new_folder(self.projects.home, name) as folder:
-                (folder / _copy_name(name)).touch(mode=0o600)
-                with (folder / _copy_name(name)).open("wb") as file:
+                (folder / copy_name(name)).touch(mode=0o600)
+                with (folder / copy_name(name)).open("wb") as file:
                     async for chunk in request.stream():
                         await to_thread.run_sync(file.write, chunk)
-                made = self.projects.create(name, {"path": _copy_name(name)}, folder)
+                made = self.projects.create(name, {"path": copy_name(name)}, folder)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
         except OSError as error:
@@ -246,7 +246,8 @@ def _keep(project: Project, step: str, form: dict[str, list[str]]) -> None:
     project.save()
 
 
-def _copy_name(name: str) -> str:
+def copy_name(name: str) -> str:
+    """Return the name of a copy of a file: of the name that was given, only the known extension is used."""
     found = _FORMATS.search(name)
     return "data" + (found[0].lower() if found else "".join(Path(name).suffixes[-1:]))
 
