@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,14 @@ import numpy as np
 from sklearn.metrics import d2_log_loss_score, r2_score
 
 import fairtransport as ft
-from fairtransport._arrays import Bools, Floats, Ints
+from fairtransport._arrays import Bools, Floats
 from fairtransport._labels import find_positive
 from fairtransport._validation import describe_error
 from fairtransport.app.guesses import describe_columns, find_warnings, guess_roles
 from fairtransport.app.recipes import METHODS, model_columns, output_name
 from fairtransport.app.texts import TEXTS
 from fairtransport.storage import write_atomically
+from fairtransport.tabular.held_out_evaluation import HeldOutRows, split_table
 
 AMOUNTS = tuple(k / 10 for k in range(11))
 _TEST_SHARE = 0.25  # as in `fairtransport train`
@@ -183,31 +184,14 @@ class HeldOut:
         return ft.audit(scores, self.labels, task=task, inference=ft.auditing.Inference(random_state=0), **options)
 
     @cached_property
-    def _criterion(self) -> tuple[Ints, Callable[..., float], dict[str, Any]]:
-        """The rows of the groups that are compared, their disparity, and the columns that it conditions on."""
-        large = self.groups.counts >= int(self.settings["min_size"])
-        rows: Ints = np.flatnonzero(large[self.groups.codes]) if large.sum() > 1 else np.arange(self.groups.n_rows)
-        strata = {name: np.asarray(self.strata[name])[rows] for name in (() if self.strata is None else self.strata)}
-        criterion = self.settings["criterion"]
-        labels: Any = None if self.labels is None else self.labels[rows]
-        unit: dict[str, Any] = {"scale": "score"} if self.regression or self.range else {}
-        if criterion == "demographic_parity" and not strata:
-            return rows, ft.metrics.rank_disparity, {}
-        if criterion == "demographic_parity":
-            return rows, partial(ft.metrics.conditional_disparity, strata=strata, **unit), strata
-        within = {**strata, "label": labels}
-        if self.regression:  # people with similar labels
-            unit |= {"strata": within, "stratum_weight": "equal"}
-            return rows, partial(ft.metrics.conditional_disparity, **unit), within
-        odds, opportunity = ft.metrics.separation_disparity, ft.metrics.opportunity_disparity
-        metric = odds if criterion == "equalized_odds" else opportunity
-        return rows, partial(metric, labels, strata=strata or None, **unit), within
+    def _rows(self) -> HeldOutRows:
+        options: dict[str, Any] = {"regression": self.regression, "in_units": self.range is not None}
+        options |= {"min_size": int(self.settings["min_size"]), "strata": self.strata}
+        return HeldOutRows(self.groups, self.labels, self.settings["criterion"], **options)
 
     def measure(self, scores: Floats, plain: Floats) -> dict[str, Any]:
         """Return error (without labels, the mean move), disparity, information kept, and rates by group."""
-        rows, metric, _ = self._criterion
-        named = {"sensitive_features": self.groups.codes[rows]}
-        rank, disparity = (one(scores[rows], **named) for one in (ft.metrics.rank_disparity, metric))
+        disparities = self._rows.disparities(scores)
         error, kept = float(np.abs(scores - plain).mean()), None
         if self.labels is not None and self.range is None:
             explained, bounds = (r2_score, (-np.inf, np.inf)) if self.regression else (d2_log_loss_score, _INSIDE)
@@ -215,13 +199,12 @@ class HeldOut:
             kept = float(after / before) if before > 0 else None
             error = self._rates(scores, np.ones(scores.size, dtype=bool))["error"]
         groups = [self._rates(scores, self.groups.codes == code) for code in range(len(self.groups))]
-        return {"disparity": disparity, "rank_disparity": rank, "error": error, "kept": kept, "groups": groups}
+        shown = {"disparity": [*disparities.values()][-1], "rank_disparity": disparities["rank_disparity"]}
+        return {**shown, "error": error, "kept": kept, "groups": groups}
 
     def floor(self, scores: Floats) -> float:
         """Return the disparity that chance shows for groups of these sizes."""
-        rows, metric, within = self._criterion
-        options: dict[str, Any] = {"sensitive_features": self.groups.codes[rows], "within": within or None}
-        return float(ft.metrics.noise_floor(metric, scores[rows], n_shuffles=20, random_state=0, **options).mean)
+        return [*self._rows.floors(scores, n_shuffles=20).values()][-1]
 
     def _rates(self, scores: Floats, rows: Bools) -> dict[str, Any]:
         rates: dict[str, Any] = {"rows": int(np.count_nonzero(rows)), "mean": float(scores[rows].mean())}
@@ -263,7 +246,6 @@ def tradeoff(job: dict[str, Any], report: Report) -> dict[str, Any]:
 def _split(job: dict[str, Any], report: Report) -> tuple[Any, Any, str]:
     """Return training and held-out rows, as ``fairtransport train`` has them, and the task."""
     from fairtransport.tabular.file_scoring import collect_file  # noqa: PLC0415
-    from fairtransport.tabular.held_out_evaluation import split_table  # noqa: PLC0415
     from fairtransport.tabular.label_columns import infer_task  # noqa: PLC0415
 
     report.stage("job_read", 0.0, 0.1)

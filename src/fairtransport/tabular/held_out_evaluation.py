@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -28,14 +28,9 @@ from fairtransport.metrics import (
 from fairtransport.strata import make_strata
 from fairtransport.tabular._model import TableModel
 from fairtransport.tabular.column_plans import encode_text, read_table
-from fairtransport.tabular.rows import TableRows
 
 TOO_SMALL = "of groups too small to be compared"
 _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12
-_DISPARITIES: dict[str, Callable[..., float]] = {
-    "pairwise_disparity": pairwise_disparity,
-    "rank_disparity": rank_disparity,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,72 +87,101 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
         groups = make_groups(codes[compared])
         if not compared.all():
             set_aside[TOO_SMALL] = int(np.count_nonzero(~compared))
-    labels = rows.labels[compared]
-    regression = models[last].task == "regression"
-    scored = {name: model.score_encoded(rows)[compared] for name, model in models.items()}
+    labels, model = rows.labels[compared], models[last]
+    regression, strata = model.task == "regression", None
+    scored = {name: one.score_encoded(rows)[compared] for name, one in models.items()}
     figures = {name: _errors(scores, labels, regression=regression) for name, scores in scored.items()}
-    metrics = _DISPARITIES
-    if regression:  # in units of the predictions
-        metrics = {n: m if m is rank_disparity else partial(m, scale="score") for n, m in metrics.items()}
-    large = groups.counts >= MIN_GROUP_SIZE
-    if np.count_nonzero(large) > 1 and not large.all():
-        judged = np.flatnonzero(large[groups.codes])
-        compared = np.flatnonzero(compared)[judged]
-        scored = {name: scores[judged] for name, scores in scored.items()}
-        judged_groups = make_groups(groups.codes[judged])
-    else:
-        judged_groups, compared = groups, np.flatnonzero(compared)
-    own = _criterion_disparity(models[last], rows, compared)
+    if rows.strata is not None:
+        strata = make_strata(rows.strata) if model.known_strata is None else model.known_strata.encode(rows.strata)
+        strata = strata.select(np.flatnonzero(compared))
+    weight = criterion_of(getattr(model.estimator_, "criterion", None)).stratum_weight
+    held = HeldOutRows(groups, labels, model.criterion, strata, regression=regression, stratum_weight=weight)
     for name, scores in scored.items():
-        figures[name] |= _disparities(metrics, scores, judged_groups, own)
-    n_shuffles = _SHUFFLES if len(judged_groups) <= _MANY_GROUPS else _FEW_SHUFFLES
-    floor: dict[str, float] = {}
-    if len(judged_groups) > 1:
-        options: dict[str, Any] = {
-            "sensitive_features": judged_groups, "n_shuffles": n_shuffles, "random_state": random_state
-        }  # fmt: skip
-        for name, metric in metrics.items():
-            floor[name] = noise_floor(metric, scored[last], **options).mean
-        if own is not None and figures[last][own.name] is not None:
-            floor[own.name] = noise_floor(own.metric, scored[last], within=own.within, **options).mean
-    return HeldOut(labels.size, len(groups), int(np.count_nonzero(~large)), set_aside, figures, floor)
+        figures[name] |= held.disparities(scores)
+    n_shuffles = _SHUFFLES if len(held.judged) <= _MANY_GROUPS else _FEW_SHUFFLES
+    floor = held.floors(scored[last], n_shuffles=n_shuffles, random_state=random_state)
+    n_small = int(np.count_nonzero(groups.counts < MIN_GROUP_SIZE))
+    return HeldOut(labels.size, len(groups), n_small, set_aside, figures, floor)
 
 
 @dataclass(frozen=True, eq=False)
-class _CriterionDisparity:
-    """The disparity of a criterion other than demographic parity, and where groups are permuted under chance."""
+class HeldOutRows:
+    """Groups, labels and strata of held-out rows, by which scores are measured.
 
-    name: str
-    metric: Callable[..., float]
-    within: NDArray[Any]
+    Groups of fewer than ``min_size`` rows are left out where two are larger. The disparities are
+    ``pairwise_disparity``, ``rank_disparity`` and that of the criterion, unless it is demographic parity without
+    strata; with ``in_units``, distances are in units of the scores.
+    """
 
+    groups: Groups
+    labels: NDArray[Any] | None = None
+    criterion: str = "demographic_parity"
+    strata: Any = None
+    regression: bool = False
+    in_units: bool = False
+    stratum_weight: str | None = None
+    min_size: int = MIN_GROUP_SIZE
 
-def _criterion_disparity(model: TableModel, rows: TableRows, compared: Ints) -> _CriterionDisparity | None:
-    if model.criterion == "demographic_parity" and rows.strata is None:
-        return None
-    labels, strata = rows.labels[compared], None
-    within: NDArray[Any] = np.zeros(labels.size, dtype=np.int64)
-    if rows.strata is not None:
-        known = model.known_strata
-        strata = make_strata(rows.strata) if known is None else known.encode(rows.strata)
-        strata = strata.select(compared)
-        within = strata.codes
-    odds = model.criterion == "equalized_odds"
-    weight = criterion_of(getattr(model.estimator_, "criterion", None)).stratum_weight
-    shared: dict[str, Any] = {"strata": strata, "label_weight" if odds else "stratum_weight": weight}
-    if model.task == "regression":
-        shared["scale"] = "score"
-    if model.criterion == "demographic_parity":
-        return _CriterionDisparity(
-            "conditional_disparity", partial(conditional_disparity, **shared), within.astype(str)
-        )
-    if model.task == "regression":  # equalized odds: people with similar labels
-        cells = make_strata({"label": labels} if strata is None else {"label": labels, "stratum": within.astype(str)})
-        metric = partial(conditional_disparity, strata=cells, stratum_weight="equal", scale="score")
-        return _CriterionDisparity("separation_disparity", metric, cells.codes.astype(str))
-    metric = partial(separation_disparity if odds else opportunity_disparity, labels, **shared)
-    name = "separation_disparity" if odds else "opportunity_disparity"
-    return _CriterionDisparity(name, metric, (2 * within + labels).astype(str))
+    @cached_property
+    def rows(self) -> Ints:
+        """The rows of the groups that are compared."""
+        large = self.groups.counts >= self.min_size
+        everyone = np.arange(self.groups.n_rows)
+        return everyone[large[self.groups.codes]] if np.count_nonzero(large) > 1 else everyone
+
+    @cached_property
+    def judged(self) -> Groups:
+        """The groups that are compared."""
+        return make_groups(self.groups.codes[self.rows])
+
+    @cached_property
+    def _metrics(self) -> dict[str, tuple[Callable[..., float], NDArray[Any] | None]]:
+        """The disparities by name, and the cells within which groups are permuted under chance."""
+        unit: dict[str, Any] = {"scale": "score"} if self.regression or self.in_units else {}
+        metrics: dict[str, Any] = {
+            "pairwise_disparity": (partial(pairwise_disparity, **unit), None),
+            "rank_disparity": (rank_disparity, None),
+        }
+        if self.criterion == "demographic_parity" and self.strata is None:
+            return metrics
+        labels: Any = None if self.labels is None else np.asarray(self.labels)[self.rows]
+        strata = None if self.strata is None else make_strata(self.strata).select(self.rows)
+        within = np.zeros(self.rows.size, dtype=np.int64) if strata is None else strata.codes
+        odds = self.criterion == "equalized_odds"
+        shared = {"strata": strata, "label_weight" if odds else "stratum_weight": self.stratum_weight, **unit}
+        if self.criterion == "demographic_parity":
+            own = ("conditional_disparity", partial(conditional_disparity, **shared), within)
+        elif self.regression:  # equalized odds: people with similar labels
+            cells = make_strata(
+                {"label": labels} if strata is None else {"label": labels, "stratum": within.astype(str)}
+            )
+            metric = partial(conditional_disparity, strata=cells, stratum_weight="equal", **unit)
+            own = ("separation_disparity", metric, cells.codes)
+        else:
+            metric = partial(separation_disparity if odds else opportunity_disparity, labels, **shared)
+            own = ("separation_disparity" if odds else "opportunity_disparity", metric, 2 * within + labels)
+        return {**metrics, own[0]: (own[1], own[2].astype(str))}
+
+    def disparities(self, scores: Floats) -> dict[str, float | None]:
+        """Return the disparities of scores by name; None where no two groups have rows that are compared."""
+        figures: dict[str, float | None] = {}
+        for name, (metric, _) in self._metrics.items():
+            try:
+                figures[name] = metric(scores[self.rows], sensitive_features=self.judged)
+            except ValueError:
+                figures[name] = None
+        return figures
+
+    def floors(self, scores: Floats, *, n_shuffles: int, random_state: int = 0) -> dict[str, float]:
+        """Return the disparities that chance shows, by name."""
+        options: dict[str, Any] = {"sensitive_features": self.judged, "n_shuffles": n_shuffles}
+        options["random_state"] = random_state
+        known = [name for name, figure in self.disparities(scores).items() if figure is not None]
+        metrics = {name: self._metrics[name] for name in known}
+        return {
+            name: noise_floor(metric, scores[self.rows], within=within, **options).mean
+            for name, (metric, within) in metrics.items()
+        }
 
 
 def _errors(scores: Floats, labels: NDArray[Any], *, regression: bool) -> dict[str, float | None]:
@@ -166,17 +190,3 @@ def _errors(scores: Floats, labels: NDArray[Any], *, regression: bool) -> dict[s
         rmse = float(np.sqrt(np.mean((scores - labels) ** 2)))
         return {"rmse": rmse, "r2": float(r2_score(labels, scores)) if varies else None}
     return {"error_rate": error_rate(labels, scores), "auc": float(roc_auc_score(labels, scores)) if varies else None}
-
-
-def _disparities(
-    metrics: dict[str, Callable[..., float]], scores: Floats, groups: Groups, own: _CriterionDisparity | None
-) -> dict[str, float | None]:
-    figures: dict[str, float | None] = {
-        name: metric(scores, sensitive_features=groups) if len(groups) > 1 else None for name, metric in metrics.items()
-    }
-    if own is not None:
-        try:
-            figures[own.name] = own.metric(scores, sensitive_features=groups)
-        except ValueError:  # no two groups with rows of one label and stratum
-            figures[own.name] = None
-    return figures
