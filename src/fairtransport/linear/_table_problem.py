@@ -118,8 +118,8 @@ class TableLoss(LinearProblem):
         borders = low + (high - low) * (np.arange(self.n_bins + 2) - 0.5) / self.n_bins
         slices = histogram_slices(masses, borders, self.cells.n_slices).ravel()
         self.known[parameters.tobytes()] = slices, float(loss[0])
-        while len(self.known) > 64:
-            del self.known[next(iter(self.known))]
+        while len(self.known) > 64:  # the first is the initial model
+            del self.known[list(self.known)[1]]
         return float(loss[0]), masses
 
     def terms(self, parameters: Floats, *, compared: bool) -> tuple[float, Floats, Callable[[Floats | None], Floats]]:

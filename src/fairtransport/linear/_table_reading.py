@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,21 +35,6 @@ _TAILS = 0.25 ** np.arange(1, 4) / _Y_RANGES  # further levels, at both ends
 _DIGITS = 9  # of origins and units, so that the order in which rows are added does not change them
 
 
-class FeatureEncoder(Protocol):
-    """Encodes columns of any type as numbers and indicators of categories."""
-
-    @property
-    def n_numbers(self) -> int:
-        """Number of columns of numbers."""
-
-    @property
-    def n_indicators(self) -> int:
-        """Number of indicators."""
-
-    def __call__(self, rows: Any) -> tuple[Floats, Ints | None]:
-        """Return the numbers of each row, and of each column of categories the indicator that is 1, or -1."""
-
-
 @dataclass(frozen=True)
 class TableColumns:
     """Columns of a table by their roles in training."""
@@ -60,7 +45,7 @@ class TableColumns:
     strata: tuple[str, ...] = ()
     weight: str | None = None
     classifies: bool = True
-    encoder: FeatureEncoder | None = None  # of features that are not numbers
+    encoder: Any = None  # of features that are not only numbers: `fairtransport.tabular.partitioned_training`
 
     @property
     def n_features(self) -> int:
@@ -70,7 +55,8 @@ class TableColumns:
     def read(self, rows: Any) -> tuple[Floats, Ints | None]:
         """Return numbers, and of each column of categories the indicator that is 1."""
         if self.encoder is not None:
-            return self.encoder(rows)
+            numbers, codes = self.encoder(rows)
+            return numbers, codes
         return np.hstack(
             [np.zeros((rows.num_rows, 0)), *(to_floats(rows.column(n))[:, None] for n in self.features)]
         ), None

@@ -6,6 +6,7 @@ A model is a `fairtransport.tabular.TableModel`, whose own methods read labels, 
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from fairtransport.tabular.column_plans import (
     read_table,
     tally_column,
 )
-from fairtransport.tabular.label_columns import order_labels, read_numbers
+from fairtransport.tabular.label_columns import order_labels
 from fairtransport.tabular.rows import ReasonKind
 
 _FEATURE = "feature\0"  # before the names of columns of features, which may be groups as well
@@ -40,56 +41,43 @@ _LEAK_ROWS = 5_000  # of each part that are tested for columns that give the lab
 
 
 class Tallies(NamedTuple):
-    """What parts of a table contain."""
+    """What parts of a table contain: columns of features and strata, labels, and rows that are set aside."""
 
-    features: dict[str, ColumnTally]
-    strata: dict[str, ColumnTally]
+    columns: dict[str, ColumnTally]
     labels: ColumnTally
     set_aside: Counter[ReasonKind]
 
     def merged(self, other: Tallies) -> Tallies:
         """Return what both contain."""
-        features, strata = (
-            {name: tally.merged(more[name]) for name, tally in one.items()}
-            for one, more in ((self.features, other.features), (self.strata, other.strata))
-        )
-        return Tallies(features, strata, self.labels.merged(other.labels), self.set_aside + other.set_aside)
+        columns = {name: tally.merged(other.columns[name]) for name, tally in self.columns.items()}
+        return Tallies(columns, self.labels.merged(other.labels), self.set_aside + other.set_aside)
 
 
-@dataclass(frozen=True, eq=False)
-class _RawRows:
+class _RawRows(NamedTuple):
     """Raw rows of one part: their columns, and which of them have a label and a group."""
 
     columns: dict[str, Any]
-    labels: Floats | Ints
+    labels: Any
     kept: Bools
     set_aside: dict[ReasonKind, Bools]
 
-    @classmethod
-    def of(cls, rows: Any, model: Any) -> _RawRows:
-        columns = read_table(_as_table(rows))
-        labels: Any
-        if hasattr(model, "classes_"):
-            labels, has_label = model.read_labels(columns[model.label])
-        elif model.task == "regression":
-            labels, has_label = read_numbers(columns[model.label], model.label, model.decimal)
-        else:
-            labels = encode_text(columns[model.label], model.label)[1]
-            has_label = labels >= 0
-        return cls(columns, labels, *model.usable_rows(columns, has_label))
+
+def _read_rows(rows: Any, model: Any) -> _RawRows:
+    columns = read_table(_as_table(rows))
+    if hasattr(model, "classes_") or model.task == "regression":
+        labels, has_label = model.read_labels(columns[model.label])
+    else:
+        labels = encode_text(columns[model.label], model.label)[1]
+        has_label = labels >= 0
+    return _RawRows(columns, labels, *model.usable_rows(columns, has_label))
 
 
-def _tally(rows: Any, model: Any, features: Sequence[str], rules: ColumnRules) -> Tallies:
-    raw = _RawRows.of(rows, model)
-    chosen = np.flatnonzero(raw.kept)
-
-    def of(names: Iterable[str]) -> dict[str, ColumnTally]:
-        taken = {name: take_rows(raw.columns[name], chosen) for name in names}
-        return {n: tally_column(n, c, rules, categorical=n in model.categorical) for n, c in taken.items()}
-
+def _tally(rows: Any, model: Any, names: Sequence[str], rules: ColumnRules) -> Tallies:
+    raw = _read_rows(rows, model)
+    columns = {name: take_rows(raw.columns[name], np.flatnonzero(raw.kept)) for name in names}
+    tallies = {n: tally_column(n, c, rules, categorical=n in model.categorical) for n, c in columns.items()}
     labels = tally_column(model.label, raw.columns[model.label], rules, categorical=model.task == "classification")
-    reasons = Counter({reason: int(np.count_nonzero(which)) for reason, which in raw.set_aside.items()})
-    return Tallies(of(features), of(model.strata), labels, reasons)
+    return Tallies(tallies, labels, Counter({reason: int(which.sum()) for reason, which in raw.set_aside.items()}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +119,7 @@ class _Prepared:
     work: Callable[[Any], Any]
 
     def __call__(self, rows: Any) -> Any:
-        arrow, model, raw = load_extra("pyarrow"), self.model, _RawRows.of(rows, self.model)
+        arrow, model, raw = load_extra("pyarrow"), self.model, _read_rows(rows, self.model)
         chosen = np.flatnonzero(raw.kept)
         text = {**model.groups_of(raw.columns, raw.kept), **(model.strata_of(raw.columns, raw.kept) or {})}
         columns = {}
@@ -146,28 +134,41 @@ class _Prepared:
         return self.work(arrow.table(columns))
 
 
-class _PreparedParts(RawParts):
-    """The raw parts of another source, with the rows and columns that training uses."""
+class _MappedParts(RawParts):
+    """The raw parts of another source, of which each is changed before it is used."""
 
-    def __init__(self, source: RawParts, model: Any) -> None:
-        self._source, self._model = source, model
+    def __init__(self, source: RawParts) -> None:
+        self._source = source
 
     @property
     def names(self) -> Sequence[str]:
         """Names of the columns."""
         return self._source.names
 
-    def _raw(self, names: Sequence[str]) -> tuple[str, ...]:
-        needed = (self._model.label, *self._model.sensitive_features, *self._model.strata)
-        return tuple(dict.fromkeys((*needed, *(name.removeprefix(_FEATURE) for name in names))))
+    @abstractmethod
+    def _mapped(self, work: Callable[[Any], Any], names: Sequence[str]) -> tuple[Callable[[Any], Any], Sequence[str]]:
+        """Return ``work`` of changed parts, and the columns that it needs."""
 
     def summaries(self, work: Callable[[Any], Any], names: Sequence[str]) -> Iterable[Any]:
         """Return ``work`` of each part."""
-        return self._source.summaries(_Prepared(self._model, tuple(names), work), self._raw(names))
+        return self._source.summaries(*self._mapped(work, names))
 
     def encoded(self, work: Callable[[Any], EncodedRows], names: Sequence[str]) -> Partitions:
         """Return the parts encoded."""
-        return self._source.encoded(_Prepared(self._model, tuple(names), work), self._raw(names))
+        return self._source.encoded(*self._mapped(work, names))
+
+
+class _PreparedParts(_MappedParts):
+    """Parts with the rows and columns that training uses."""
+
+    def __init__(self, source: RawParts, model: Any) -> None:
+        super().__init__(source)
+        self._model = model
+
+    def _mapped(self, work: Callable[[Any], Any], names: Sequence[str]) -> tuple[Callable[[Any], Any], Sequence[str]]:
+        needed = (self._model.label, *self._model.sensitive_features, *self._model.strata)
+        raw = dict.fromkeys((*needed, *(name.removeprefix(_FEATURE) for name in names)))
+        return _Prepared(self._model, tuple(names), work), tuple(raw)
 
 
 def _leaking(rows: Any, model: Any) -> list[str] | None:
@@ -194,14 +195,16 @@ def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] |
         delattr(model, name)
     categorical = tuple(name for name in model.categorical if name in features)
     encoder = TableEncoder(categorical=categorical, decimal=model.decimal, sparse_output=True)
-    needed = (model.label, *model.sensitive_features, *model.strata, *features)
-    tally = partial(_tally, model=model, features=features, rules=encoder.rules())
+    names = tuple(dict.fromkeys((*features, *model.strata)))
+    tally = partial(_tally, model=model, names=names, rules=encoder.rules())
+    needed = tuple(dict.fromkeys((model.label, *model.sensitive_features, *names)))
     tallies: Tallies | None = None
-    for part in source.summaries(tally, tuple(dict.fromkeys(needed))):
+    for part in source.summaries(tally, needed):
         tallies = part if tallies is None else tallies.merged(part)
     if tallies is None:
         raise ValueError("The table has no rows.")
-    _read_tallies(model, encoder, tallies)
+    _read_tallies(model, tallies)
+    model.encoder_ = encoder.fit_tallies({name: tallies.columns[name] for name in features})
     planned = PlannedFeatures(tuple(encoder.plans_), model.decimal)
     used = tuple(_FEATURE + plan.name for plan in planned.plans)
     columns = TableColumns(
@@ -217,44 +220,34 @@ def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] |
     model.estimator_ = estimator.fit_parts(rows, columns, checkpoint)
 
 
-def _read_tallies(model: Any, encoder: TableEncoder, tallies: Tallies) -> None:
-    """Store what the first reading says: labels, rows that are set aside, numeric strata and the encoder."""
+def _read_tallies(model: Any, tallies: Tallies) -> None:
+    """Store what the first reading says: labels, rows that are set aside and numeric strata."""
     without = tallies.set_aside[ReasonKind.NO_GROUP]
     if model.policy.missing == "error" and without:
         raise missing_values_error(f"{without} rows of {say_columns(model.sensitive_features)}")
     model.set_aside_ = {str(reason): count for reason, count in tallies.set_aside.items()}
-    n_rows = next(iter(tallies.features.values())).n_rows
-    if not n_rows:
+    if not next(iter(tallies.columns.values())).n_rows:
         reasons = ", ".join(f"{rows:,} have {reason}" for reason, rows in model.set_aside_.items())
         raise ValueError(f"None of the rows has a label and a group: {reasons}.")
     if model.task == "classification":
         missing = np.full(tallies.labels.n_rows - tallies.labels.n_present, -1)
         model.classes_ = order_labels(sorted(tallies.labels.counts), missing, model.label, model.pos_label)
-    model.numeric_strata_ = [name for name, tally in tallies.strata.items() if tally.is_number(encoder.rules())]
-    model.encoder_ = encoder.fit_tallies(tallies.features)
+    rules = ColumnRules(decimal=model.decimal)
+    model.numeric_strata_ = [name for name in model.strata if tallies.columns[name].is_number(rules)]
 
 
 # Held-out rows, and what a column of labels contains, of tables that stay where they are.
 
 
-class TrainingParts(RawParts):
-    """The rows of another source but every ``step``-th of each part, which are held out; all for 0."""
+class TrainingParts(_MappedParts):
+    """Parts without every ``step``-th of their rows, which are held out; all rows for 0."""
 
     def __init__(self, source: RawParts, step: int) -> None:
-        self._source, self._step = source, step
+        super().__init__(source)
+        self._step = step
 
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of the columns."""
-        return self._source.names
-
-    def summaries(self, work: Callable[[Any], Any], names: Sequence[str]) -> Iterable[Any]:
-        """Return ``work`` of the training rows of each part."""
-        return self._source.summaries(partial(_without, step=self._step, work=work), names)
-
-    def encoded(self, work: Callable[[Any], EncodedRows], names: Sequence[str]) -> Partitions:
-        """Return the training rows encoded."""
-        return self._source.encoded(partial(_without, step=self._step, work=work), names)
+    def _mapped(self, work: Callable[[Any], Any], names: Sequence[str]) -> tuple[Callable[[Any], Any], Sequence[str]]:
+        return partial(_without, step=self._step, work=work), names
 
     def held_out(self) -> Any:
         """Return the held-out rows as an Arrow table."""
