@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _ours
-from benchmarks._curves import Curve
 from benchmarks._report import mean_and_error
+from benchmarks.field.analysis import Curve
 from fairtransport import BlindRepairRegressor, QuantileRepair, QuantileRepairRegressor
 from fairtransport.datasets import load_communities
 from fairtransport.metrics import kolmogorov_smirnov_disparity

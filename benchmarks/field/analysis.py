@@ -76,7 +76,7 @@ class Points:
 
 
 def by_cell(records):
-    """Return {cell: {method: Points}} of methods whose settings ran on all splits that the base model has."""
+    """Return {cell: {method: Points}}, of splits on which all ran that ran on the first."""
     grouped = defaultdict(lambda: defaultdict(dict))
     for record in records:
         cell = methods.Cell(*(record[name] for name in ("data", "regime", "base", "criterion")))
@@ -85,7 +85,10 @@ def by_cell(records):
 
 
 def _complete(found):
-    splits = sorted({split for _, split in found[BASE]})
+    first, *others = sorted({split for _, split in found[BASE]})
+    wanted = {(method, setting) for method, own in found.items() for setting, split in own if split == first}
+    have = {s: {(method, setting) for method, own in found.items() for setting, at in own if at == s} for s in others}
+    splits = [first, *(split for split in others if wanted <= have[split])]
     points = {}
     for method, own in found.items():
         settings = list(dict.fromkeys(setting for setting, _ in own))
@@ -139,7 +142,7 @@ def compare(own, peer, measure):
         place = disparities.mean()
         differences = [one.at(x, below=None) - e for one, x, e in zip(curves, disparities, errors, strict=True)]
         spread = np.std(lowest - disparities, ddof=1) / sqrt(n) if n > 1 else 0.0
-        error = np.std(differences, ddof=1) / sqrt(n) if n > 1 else np.nan
+        error = np.std(differences, ddof=1) / sqrt(n) if n > 1 else 0.0  # one split: any excess is a loss
         reached = bool(curve.disparities[0] <= place + spread)
         yield setting, place, errors.mean(), float(curve.at(place, below=None)) - errors.mean(), error, reached
 

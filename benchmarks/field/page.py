@@ -22,11 +22,12 @@ MAX_LOSSES = 14
 
 def write(records, report):
     """Store the notes of the run; with the stored results, write the tables and pictures of the page."""
+    records = list(records)
     cells = by_cell(records)
     if not cells:
         return
     judged = judge(cells)
-    report.notes += notes(cells, judged)
+    report.notes += [*notes(cells, judged), *failures(records)]
     report.save()
     if report.folder.resolve() == RESULTS and PAGE.exists():
         text = PAGE.read_text(encoding="utf-8")
@@ -58,6 +59,16 @@ def notes(cells, judged):
             yield f"By {name}, the best of ours is above {losses} of {len(best)} points of peers by over an error bar."
 
 
+def failures(records):
+    """Yield one sentence for each method that ended with an error or ran too long."""
+    found = {}
+    for record in records:
+        if "failed" in record:
+            found.setdefault((record["method"], record["failed"]), set()).add(record["data"])
+    for (method, reason), data in found.items():
+        yield f"{method} failed ({reason}) on {'; '.join(sorted(data))}."
+
+
 # ------------------------------------------------------------------------------------------------------------ tables
 
 
@@ -71,9 +82,9 @@ def figure(value, digits=3):
 
 
 def tables(cells, judged):
-    parts = ["### What has run", counts(cells, judged), "### Where a peer is better", losses(judged)]
-    parts += ["### Hypervolume and cost", hypervolumes(cells), "### Published figures", anchors(cells)]
-    return "\n\n".join(part for part in parts if part)
+    parts = {"What has run": counts(cells, judged), "Where a peer is better": losses(judged)}
+    parts |= {"Hypervolume and cost": hypervolumes(cells), "Published figures": anchors(cells)}
+    return "\n".join(f"### {title}\n\n{text}" for title, text in parts.items() if text)
 
 
 def counts(cells, judged):
@@ -106,8 +117,10 @@ def losses(judged):
          f"{figure(gap.excess)} ± {figure(gap.standard_error)}"]
         for gap in ordered[:MAX_LOSSES]
     ]  # fmt: skip
+    if not judged:
+        return "No cell with a peer has run.\n"
     if not rows:
-        return "Nowhere by more than one standard error, in the cells that have run."
+        return "Nowhere by more than one standard error, in the cells that have run.\n"
     text = table(["cell", "peer", "by", "peer's error", "ours there", "difference"], rows)
     left = len(ordered) - len(rows)
     return text + (f"\n{left} more pairs of cell and peer, less clear than these, are left out.\n" if left > 0 else "")
@@ -132,7 +145,7 @@ def hypervolumes(cells):
                       for data in names]  # fmt: skip
             costs = [chosen[cell][name].figures for cell, found_here in own.values() if name in found_here]
             seconds = np.median([figures["seconds"].sum(axis=1).mean() for figures in costs])
-            memory = max(float(figures["memory"].max()) for figures in costs)
+            memory = max(float(figures["memory"].max()) if "memory" in figures else np.nan for figures in costs)
             ours = any(is_ours(cell, name) for cell, _ in own.values())
             label = f"**{name}**" if ours else name
             rows.append([f"{regime}: {label}", *values, f"{seconds:.2g}", f"{memory:.0f}"])
@@ -183,6 +196,7 @@ def draw_frontiers(cells, path, measure="rank"):
     for axis, (data, regime) in zip(axes.T.ravel(), ((n, r) for n in names for r in ("blind", "aware")), strict=True):
         axis.set_title(f"{data}, {regime}", fontsize=9)
         points = chosen.get(methods.Cell(data, regime, "linear", methods.PARITY), {})
+        axis.set_visible(bool(points))
         for name, own in points.items():
             if measure not in own.figures:
                 continue
@@ -204,7 +218,14 @@ def draw_frontiers(cells, path, measure="rank"):
     for axis in axes[:, 0]:
         axis.set_ylabel("error (regression: 1 - R2)", fontsize=8)
     order = sorted(handles, key=lambda name: not styles[name][1])
-    figure_.legend([handles[n] for n in order], order, loc="outside lower center", ncols=5, fontsize=7, frameon=False)
+    figure_.legend(
+        [handles[n] for n in order],
+        order,
+        loc="outside lower center",
+        ncols=min(5, len(names) + 1),
+        fontsize=7,
+        frameon=False,
+    )
     figure_.savefig(path, dpi=110)
     plt.close(figure_)
 
@@ -221,9 +242,10 @@ def draw_ranks(cells, path):
         axis.axis("off")
         kept = [(c, volumes(p, "rank")) for c, p in cells.items()
                 if c == methods.Cell(c.data, regime, "linear", methods.PARITY) and not c.regression]  # fmt: skip
-        if len(kept) < 2:
+        names = sorted(set.intersection(*(set(values) for _, values in kept))) if len(kept) > 1 else []
+        if len(names) < 2:
+            axis.set_title(f"{regime}: fewer than two data sets have run", fontsize=9)
             continue
-        names = sorted(set.intersection(*(set(values) for _, values in kept)))
         ranks, difference, p_value = critical_difference([[v[n].mean() for n in names] for _, v in kept])
         order = np.argsort(ranks)
         text = f"{regime}, linear, parity: mean rank by hypervolume, {len(kept)} data sets"

@@ -178,12 +178,13 @@ def run_method(task, method, grid, time_limit=TIME_LIMIT):
         child.join()
 
 
-def warm_up(cell, done):
+def warm_up(cell, chosen, done):
     """Call our methods once in this process, so that no time of compiling or of loading libraries is counted."""
-    key = cell.aware, cell.base, cell.criterion, cell.regression
-    if key in done:
+    left = {(cell.aware, cell.base, cell.criterion, cell.regression, method.name): method for method in chosen}
+    left = {key: method for key, method in left.items() if key not in done}
+    if not left:
         return
-    done.add(key)
+    done.update(left)
     for library in (
         "torch",
         "lightgbm",
@@ -198,25 +199,27 @@ def warm_up(cell, done):
     task = make_task(data, 0, aware=cell.aware, base=cell.base, quick=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for method in (method for method in methods.methods(cell) if method.ours):
+        for method in (method for method in left.values() if method.ours):
             for _, *scores in method.run(task, method.grid[:1]):
                 measure(task, *scores)
 
 
-def run_cell(cell, cache, *, warmed=None, folder=None, quick=False, deadline=np.inf, n_splits=N_SPLITS):
+def run_cell(cell, cache, *, only=None, warmed=None, folder=None, quick=False, deadline=np.inf, n_splits=N_SPLITS):
     """Run the missing settings of a cell, split by split; False where the time is over."""
     for split in range(1 if quick else n_splits):
-        chosen = list(methods.methods(cell, folder))
+        chosen = [method for method in methods.methods(cell, folder) if only is None or only(method)]
         left = [(method, settings_left(cache, cell, split, method)) for method in chosen]
         left = [(method, grid[:2] if quick else grid) for method, grid in left if grid]
         if not left:
             continue
+        if time.time() > deadline:
+            return False
         try:
             task = make_task(cell.data, split, aware=cell.aware, base=cell.base, folder=folder, quick=quick)
         except ModuleNotFoundError as error:
             print(f"  {cell}: {error}", flush=True)
             return True
-        warm_up(cell, set() if warmed is None else warmed)
+        warm_up(cell, [method for method, _ in left], set() if warmed is None else warmed)
         for method, grid in left:
             if time.time() > deadline:
                 return False

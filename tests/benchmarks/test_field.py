@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,8 @@ from fairtransport.metrics import (
     separation_disparity,
     strong_pairwise_disparity,
 )
+
+ROOT = Path(__file__).parents[2]
 
 
 def load(name):
@@ -192,6 +195,19 @@ def test_critical_difference_is_that_of_demsars_table(k, quantile):
         assert p_value == friedmanchisquare(*values.T).pvalue
 
 
+def test_a_split_that_is_under_way_is_left_out():
+    about = {"data": "German, age", "regime": "blind", "base": "linear", "criterion": "demographic_parity"}
+    lines = [("base model", 0, 0.0), ("COT", 0, 0.1), ("COT", 0, 1.0), ("base model", 1, 0.0), ("COT", 1, 0.1)]
+    records = [
+        {**about, "method": method, "split": split, "setting": setting, "error": 0.1 * split, "rank": setting}
+        for method, split, setting in lines
+    ]
+    (points,) = load("analysis").by_cell(records).values()
+    assert points["COT"].figures["rank"].tolist() == [[0.1, 1.0]]
+    (both,) = load("analysis").by_cell([*records, {**records[-1], "setting": 1.0, "rank": 2.0}]).values()
+    assert both["COT"].figures["rank"].tolist() == [[0.1, 1.0], [0.1, 2.0]]
+
+
 def points_of(disparities, errors):
     arrays = {"rank": np.array(disparities), "error": np.array(errors)}
     return load("analysis").Points(tuple(map(str, range(arrays["rank"].shape[1]))), arrays)
@@ -248,3 +264,14 @@ def test_an_adversary_learns_what_scores_tell_of_groups():
         told, untold = revealing(4.0 * codes - 2.0, codes, labels, learn=True), silent(none, codes, labels, learn=True)
     assert told.item() == pytest.approx(np.log(2), abs=0.05)
     assert abs(untold.item()) < 0.05
+
+
+# ----------------------------------------------------------------------------------------------------------- page
+
+
+def test_the_stored_page_is_that_of_the_stored_results():
+    page, runner = load("page"), load("runner")
+    records = runner.Cache(ROOT / "benchmarks" / "results" / "field").records.values()
+    cells = load("analysis").by_cell(records)
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert text.partition(page.START)[2].partition(page.END)[0].strip() == page.tables(cells, page.judge(cells)).strip()
