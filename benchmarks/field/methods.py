@@ -76,7 +76,9 @@ def cells():
 def rounds(every=1):
     """Yield cells with a filter of methods: post-processing of linear models, which takes seconds, then all."""
     chosen = list(cells())[::every]
-    yield [cell for cell in chosen if cell.base == "linear"], lambda method: bool(method.needs)
+    linear = [cell for cell in chosen if cell.base == "linear"]
+    yield [cell for cell in linear if cell.aware], lambda method: bool(method.needs)
+    yield [cell for cell in linear if not cell.aware], lambda method: bool(method.needs)
     yield chosen, None
 
 

@@ -22,6 +22,7 @@ from fairtransport import metrics
 
 N_SPLITS, TIME_LIMIT = 5, 900
 TINY = 1e-6
+POST_PROCESSING, TRAINING = ("fairlearn.postprocessing", "equipy.fairness", "cvxpy"), ("torch", "fairlearn.reductions")
 KEY = ("data", "regime", "base", "criterion", "split", "method", "setting")
 
 
@@ -185,14 +186,8 @@ def warm_up(cell, chosen, done):
     if not left:
         return
     done.update(left)
-    for library in (
-        "torch",
-        "lightgbm",
-        "fairlearn.reductions",
-        "fairlearn.postprocessing",
-        "equipy.fairness",
-        "cvxpy",
-    ):
+    trained = any(not method.needs for method in left.values())
+    for library in (*POST_PROCESSING, *(TRAINING if trained else ())):
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
     data = "Communities, rate" if cell.regression else "German, age"
