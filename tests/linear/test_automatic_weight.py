@@ -10,7 +10,7 @@ from fairtransport.linear import SgdSettings
 from fairtransport.linear._lbfgs_solver import LbfgsResult
 from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.training.evaluation import ScoreMetrics
-from fairtransport.training.weight_path import MIN_INFORMATION, AutomaticWeight, WeightPath
+from fairtransport.training.weight_path import MIN_INFORMATION, AutomaticWeight, PathPoint, WeightPath
 
 from .tables import DOT, aware_table, blind_table, both, hopeless_table, owned
 
@@ -44,6 +44,22 @@ def test_the_smallest_weight_that_does_it_is_taken(cls):
     less = cls(parity_weight=model.parity_weight_ / 4).fit(X, Y, sensitive_features=G)
     floor = noise_floor(rank_disparity, scores_of(model), sensitive_features=G, random_state=0).mean
     assert model.before_after_["rank_disparity"][1] < 1.25 * floor < less.before_after_["rank_disparity"][1]
+
+
+@both
+def test_a_coarse_fit_that_promised_too_much_is_followed_by_the_next_weight(cls, monkeypatch):
+    choose = AutomaticWeight.choose
+
+    def choose_too_early(self, path, **options):
+        best, *rest = choose(self, path, **options)
+        early = PathPoint(0.1, best.result, best.metrics)  # a model of more weight is passed off as one of 0.1
+        path.put(early)
+        return early, *rest
+
+    monkeypatch.setattr(AutomaticWeight, "choose", choose_too_early)
+    model, light = cls().fit(X, Y, sensitive_features=G), cls(parity_weight=0.1).fit(X, Y, sensitive_features=G)
+    assert model.parity_weight_ == model.path_["weight"][2] > 0.1 == model.path_["weight"][1]
+    assert model.before_after_["rank_disparity"][1] < light.before_after_["rank_disparity"][1]
 
 
 @both

@@ -26,6 +26,7 @@ FLEXIBLE_ROWS = 20  # for each column; with fewer, metrics of the training rows 
 CHECKED_ROWS = 200  # for each column; with fewer, the chosen model is compared with the plain one out of fold
 N_FOLDS = 3  # of that cross-fitting
 HEAVY, RIVAL_ITERATIONS = 4.0, 15  # weight at which a second start is tried, and the iterations it may take at least
+FINAL_FITS = 2  # at most: a second, with more weight, where the first has clearly more disparity than its coarse fit
 PATH_KNOTS = 129  # of the spread maps that a path stores, one array for all
 
 # L-BFGS.

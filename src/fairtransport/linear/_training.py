@@ -19,6 +19,7 @@ from fairtransport.groups import Groups
 from fairtransport.linear._constants import (
     CONTINUOUS_BATCH,
     DISCRETE_BATCH,
+    FINAL_FITS,
     HEAVY,
     LEAST_DECREASE,
     N_FOLDS,
@@ -300,16 +301,19 @@ class _PathRun:
         )
         chosen, reason, reached = rule.choose(path, differs=differs)
         final = chosen
-        if chosen.weight > 0.0:
-            result = self._solver.run(chosen.weight, chosen.result.parameters)
+        for point in path.points[path.points.index(chosen) :][: FINAL_FITS if chosen.weight > 0.0 else 0]:
+            result = self._solver.run(point.weight, point.result.parameters)
             fine, coarse = (
-                problem.evaluator.evaluate(problem.loss.scores(one.parameters)) for one in (result, chosen.result)
+                problem.evaluator.evaluate(problem.loss.scores(one.parameters)) for one in (result, point.result)
             )
             # Near a limit, the last iterations may cross it; the coarse fit is kept then.
-            if rule.accepts(fine, coarse):
-                final = PathPoint(chosen.weight, result, chosen.metrics if problem.is_flexible else fine)
-                if not reached and rule.is_reached(final):
-                    reason, reached = rule.goal, True
+            if not rule.accepts(fine, coarse) or (final is not chosen and fine.excess >= final.metrics.excess):
+                break
+            final = PathPoint(point.weight, result, point.metrics if problem.is_flexible else fine)
+            if problem.is_flexible or not rule.is_worse(fine, coarse):
+                break  # or the next weight is tried: the rows of the coarse fit promised too much
+        if final is not chosen and not reached and rule.is_reached(final):
+            reason, reached = rule.goal, True
         path.put(final)
         return _Trained(final, path, reason, reached)
 

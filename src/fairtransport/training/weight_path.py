@@ -145,6 +145,10 @@ class AutomaticWeight:
             return metrics.disparity <= max(self.max_disparity, before.disparity)
         return metrics.information_kept >= min(MIN_INFORMATION, before.information_kept)
 
+    def is_worse(self, metrics: ScoreMetrics, before: ScoreMetrics) -> bool:
+        """Return whether a model, where there is no limit, is above the noise floor and clearly above another one."""
+        return self.max_disparity is None and metrics.excess > max(_NOISE_FLOOR, (1.0 + _MIN_DECREASE) * before.excess)
+
     @property
     def goal(self) -> str:
         """The aim, in words."""
