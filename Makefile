@@ -138,5 +138,5 @@ $(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
 
 $(FUZZ)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(FUZZ)
-	$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[serve,signing,tables]' atheris lightgbm xgboost-cpu
+	$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[app,signing]' atheris lightgbm xgboost-cpu
 	touch $@

@@ -179,7 +179,8 @@ def page(rows: list[tuple[str, str, str, str]]) -> str:
     minutes = round(sum(one["seconds"] for one in content["targets"].values()) / 60)
     return f"""# Trust, in figures
 
-Written by `make trust`; fuzz cases are those of the last `make fuzz` ({minutes} minutes of atheris in total).
+Written by `make trust`; fuzz cases are those of the last `make fuzz` ({minutes} minutes of atheris in total; where
+`docs/trust/fuzz.json` says `coverage_guided: false`, of random changes of the seeds).
 
 {table(rows)}
 

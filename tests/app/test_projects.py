@@ -81,7 +81,9 @@ def test_labels_of_many_numbers_are_for_training_only(tmp_path):
     project.look = {"columns": [{"name": "y", "kind": "number", "distinct": 90, "values": []}]}
     project.settings |= {"label": "y", "score": "s", "sensitive": ["g"], "action": "train"}
     assert _check(project, "choose") == {}
-    project.settings["action"] = "repair"
+    project.settings["criterion"] = "equal_opportunity"  # of people with the positive label, which numbers do not have
+    assert [*_check(project, "choose")] == [*_check(project, "audit")] == ["criterion"]
+    project.settings |= {"action": "repair", "criterion": "demographic_parity"}
     assert [*_check(project, "choose")] == ["action"]
 
 
