@@ -226,32 +226,35 @@ def draw_frontiers(cells, path):
 
 
 def draw_ranks(cells, path):
-    """Mean ranks by hypervolume over data sets; bars join methods that differ by less than the critical difference."""
+    """Mean ranks by hypervolume over data sets, linear models; a line is as long as the critical difference."""
     import matplotlib as mpl  # noqa: PLC0415
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
-    figure_, axes = plt.subplots(2, 1, figsize=(8.5, 6.2), layout="constrained")
-    for axis, regime in zip(axes, ("blind", "aware"), strict=True):
-        axis.axis("off")
-        kept = [(c, volumes(p, "rank")) for c, p in cells.items()
-                if c == methods.Cell(c.data, regime, "linear", methods.PARITY) and not c.regression]  # fmt: skip
+    panels = []
+    for regime, measure in ((r, m) for r in ("blind", "aware") for m in ("rank", "parity_difference")):
+        own = {c: p for c, p in cells.items() if c == methods.Cell(c.data, regime, "linear", methods.PARITY)}
+        kept = [(cell, volumes(points, measure)) for cell, points in own.items() if not cell.regression]
         names = sorted(set.intersection(*(set(values) for _, values in kept))) if len(kept) > 1 else []
-        if len(names) < 2:
-            axis.set_title(f"{regime}: fewer than two data sets have run", fontsize=9)
-            continue
+        if len(names) > 2:
+            panels.append((regime, measure, kept, names))
+    heights = [len(names) + 1 for *_, names in panels] or [1]
+    figure_, axes = plt.subplots(
+        len(heights), 1, figsize=(7.5, 0.32 * sum(heights) + 0.6), squeeze=False, height_ratios=heights,
+        layout="constrained",
+    )  # fmt: skip
+    for axis, (regime, measure, kept, names) in zip(axes[:, 0], panels, strict=False):
         ranks, difference, p_value = critical_difference([[v[n].mean() for n in names] for _, v in kept])
+        text = f"{regime}, {len(kept)} data sets, by {MEASURES[measure]}"
+        axis.set_title(f"{text}: critical difference {difference:.1f}, Friedman p = {p_value:.2f}", fontsize=9)
         order = np.argsort(ranks)
-        text = f"{regime}, linear, parity: mean rank by hypervolume, {len(kept)} data sets"
-        axis.set_title(f"{text}; critical difference {difference:.1f}, Friedman p = {p_value:.3f}", fontsize=9)
         for height, number in enumerate(order):
-            ours = is_ours(kept[0][0], names[number])
-            color = "#2171b5" if ours else "#d95f02"
-            axis.plot([ranks[number], ranks[number] + difference], [-height, -height], color=color, alpha=0.25)
+            color = PALETTE[is_ours(kept[0][0], names[number])][0]
+            axis.plot([ranks[number], ranks[number] + difference], [-height, -height], color=color, alpha=0.3)
             axis.plot(ranks[number], -height, "o", color=color)
-            axis.text(0.6, -height, names[number], ha="right", va="center", fontsize=8, color=color)
-            axis.text(ranks[number], -height + 0.28, f"{ranks[number]:.1f}", ha="center", fontsize=7)
-        axis.set_xlim(-2.0, len(names) + 1)
+        axis.set_yticks(-np.arange(len(names)), [names[number] for number in order], fontsize=8)
+        axis.set(xlim=(0.8, len(names) + 0.5), ylim=(0.7 - len(names), 0.7))
+        axis.tick_params(axis="x", labelsize=8)
     figure_.savefig(path, dpi=100)
     plt.close(figure_)
