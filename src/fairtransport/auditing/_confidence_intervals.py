@@ -182,7 +182,7 @@ class _Component:
     directions: tuple[Floats, Floats]
 
     def total(self, curves: Floats) -> Floats:
-        return self.stratum.weight * self.norm.total(curves, self.widths)
+        return self.stratum.weight * self.norm.total(curves, self.widths.astype(curves.dtype))
 
     def noise(self, drawn: Floats, source: Floats) -> Floats:
         """Return the deviations of replicates from their source."""
