@@ -312,10 +312,7 @@ def _measure(
 def _solve(
     terms: Sequence[_Component], directions: Sequence[Floats], noise: Sequence[Floats], chance: Floats, observed: float
 ) -> Floats:
-    r"""Return the true disparity at the largest root :math:`\lambda \ge 0` of each replicate; 0 without one.
-
-    ``chance`` is the disparity of the noise alone.
-    """
+    r"""Return the true disparity at the largest root :math:`\lambda \ge 0` of each replicate; ``chance`` is at 0."""
     scale = sum(float(term.total(direction)[0]) for term, direction in zip(terms, directions, strict=True))
     if not scale > 0:
         return np.zeros(chance.size)

@@ -433,10 +433,7 @@ class CoarseHistograms:
 def coarsen(
     histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: float = 1.0, everyone: Floats | None = None
 ) -> CoarseHistograms:
-    """Merge the bins of histograms into at most ``max_nodes``, which do not depend on group membership.
-
-    They are chosen by the masses of all rows, or by ``everyone``, so that several histograms have the same.
-    """
+    """Merge bins into at most ``max_nodes``, chosen by the masses of all rows, or by those of ``everyone``."""
     pooled = histograms.everyone if everyone is None else everyone
     occupied = np.flatnonzero(pooled)
     if occupied.size > max_nodes:
