@@ -56,12 +56,8 @@ _TOL = 1e-3  # relative to the observed norm; far below the spread of the replic
 def largest_roots(
     measure: Callable[[Floats, Ints], Floats], observed: float, start: Floats, slope: float, n_entries: int
 ) -> Floats:
-    """Return where convex functions take a value for the last time, right of 0, by secants; 0 where they do not.
-
-    ``measure`` returns the values of some of the functions, at a point each, from ``n_entries`` numbers for each.
-    """
-    # Few functions at a time: arrays that fit into the processor's cache are several times faster.
-    step = max(1, _CACHE_ENTRIES // n_entries)
+    """Return where convex functions take a value for the last time, right of 0, by secants; 0 where they do not."""
+    step = max(1, _CACHE_ENTRIES // n_entries)  # arrays that fit into the cache are several times faster
 
     def excess_of(at: Floats, index: Ints) -> Floats:
         parts = (slice(first, first + step) for first in range(0, index.size, step))
@@ -320,8 +316,8 @@ def _solve(
     def measure(multiples: Floats, index: Ints) -> Floats:
         return _measure(terms, directions, [one[:, index] for one in noise], multiples)
 
-    start = (observed + chance) / scale  # right of the root: triangle inequality
-    return scale * largest_roots(measure, observed, start, scale, sum(one[:, 0].size for one in noise))
+    start, n_entries = (observed + chance) / scale, sum(one[:, 0].size for one in noise)  # right of the root
+    return scale * largest_roots(measure, observed, start, scale, n_entries)
 
 
 # The disparities as norms of curves, evaluated for thousands of resampled histograms at once.

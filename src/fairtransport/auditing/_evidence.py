@@ -405,12 +405,6 @@ class CoarseHistograms:
         smallest = np.minimum(sizes.min(axis=0), totals.sum())
         return np.divide(totals, smallest, out=np.zeros_like(totals), where=smallest > 0)
 
-    def noise(self, rng: np.random.Generator, size: int) -> Floats:
-        """Return the deviations of bootstrap replicates from their source."""
-        drawn, source = self.bootstrap(rng, size)
-        drawn -= source
-        return drawn
-
     def _studentise(self, drawn: Floats, source: Floats, rng: np.random.Generator) -> Floats:
         """Scale the deviations of each group's replicates, so that normal noise has Student's t distribution."""
         factors, degrees = self.precision
@@ -427,7 +421,8 @@ class CoarseHistograms:
         """
         if self.can_permute:
             return self.curves(shuffle_cells(self.masses, rng, size))
-        return self.noise(rng, size) + self.curves()[-1:]
+        drawn, source = self.bootstrap(rng, size)
+        return drawn - source + self.curves()[-1:]
 
 
 def coarsen(

@@ -10,6 +10,7 @@ import math
 
 # The distance (docs/boosting.md has the errors at equal disparity).
 PROBABILITY_DUALS, REAL_DUALS = (3.2, 0.02), (0.1, 0.1)  # strength and kernel variance
+CONTINUOUS_SLICES, FEW_GROUPS = 64, 8  # of a sample; half as many for more groups, whose pairs cost more than trees
 CURVATURE_SHARE = 0.2  # of the penalty's bound: rows of a leaf move together, the full one would make steps too short
 PREDICTION_REACH = 16.0  # standard deviations from the mean beyond which real predictions count as if they were there
 
@@ -40,7 +41,7 @@ LEAF_ROWS = 20  # of equally frequent labels, as LightGBM has; more of rare ones
 FEW_COLUMNS, COLUMN_SHARE = 8, 0.5  # up to so many columns each tree sees all, and this share of more
 
 # Models of the groups (``smooth_groups``).
-GROUP_FOLDS = 2  # as good as 3 on Adult, at half of the time
+GROUP_FOLDS = 3
 GROUP_ROUNDS, GROUP_LEARNING_RATE = 24, 0.25  # on Adult as good as 60 rounds at 0.1
 GROUP_LEAVES, ROWS_OF_GROUP_LEAVES = 15, 17  # at most, and a leaf for each of so many rows of a group, under the root
 GROUP_BINS = 63  # of a column, in LightGBM

@@ -25,6 +25,7 @@ from fairtransport.boosting._objective import (
     Loss,
     TransportObjective,
     learner_distance,
+    make_penalty,
     measure_unit,
     moments,
     prediction_divisor,
@@ -90,7 +91,7 @@ class PenaltySettings:
         predictions = loss.predictions(margins)
         divisor = prediction_divisor(loss, predictions, rows.weights)
         targets = compared.fixed_targets(self.target, predictions, divisor)
-        penalty = self._distance(rows, loss).penalty(self.scale)
+        penalty = make_penalty(self._distance(rows, loss), self.scale, len(rows.groups))
         pairs = compared.comparisons(targets)
         factor, weighed = measure_unit(penalty, loss, rows.labels, margins, pairs, divisor=divisor)
         return PlainReference(factor, divisor, weighed, compared, targets)

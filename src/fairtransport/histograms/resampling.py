@@ -23,9 +23,9 @@ def resample_masses(
     Notes
     -----
     With unit weights and fixed sizes the rows of each cell are drawn with replacement: a multinomial draw, in which
-    nodes of 20 rows and more have normal numbers of the same mean and covariance. Otherwise
-    every row is drawn a Poisson(1) number of times. The rows of a node are drawn together: with W the sum of their
-    weights and Q the sum of the squared weights,
+    nodes of 20 rows and more have normal numbers of the same mean and covariance. Otherwise every row is drawn a
+    Poisson(1) number of times. The rows of a node are drawn together: with W the sum of their weights and Q the sum of
+    the squared weights,
 
     .. math:: \frac{Q}{W} \operatorname{Poisson}\!\left(\frac{W^2}{Q}\right),
 
@@ -54,11 +54,7 @@ def resample_masses(
 
 
 def shuffle_cells(counts: Floats, rng: np.random.Generator, size: int) -> Floats:
-    """Return histograms in which every row keeps its score and the cells of the rows are permuted.
-
-    The rows of each cell are divided between the lower and the upper half of the nodes by hypergeometric draws, then
-    those in each half between its halves, and so on.
-    """
+    """Return histograms in which every row keeps its score and the cells of the rows are permuted."""
     whole = np.rint(counts).astype(np.int64)
     if whole.sum() >= MOST_SHUFFLED:
         raise ValueError(f"{whole.sum()} rows are too many to permute; at most {MOST_SHUFFLED - 1} are allowed.")
@@ -67,7 +63,7 @@ def shuffle_cells(counts: Floats, rng: np.random.Generator, size: int) -> Floats
     everyone = np.zeros(1 << n_levels, dtype=np.int64)
     everyone[:n_nodes] = whole.sum(axis=0)
     drawn = np.tile(whole.sum(axis=1)[:, None, None], (1, size, 1))  # by cell, replicate and part of the nodes
-    for level in range(n_levels):
+    for level in range(n_levels):  # the rows of each cell are divided between the lower and the upper half of each part
         parts = everyone.reshape(2 << level, -1).sum(axis=1)
         missing, further = np.tile(parts[::2], (size, 1)), np.tile(parts[::2] + parts[1::2], (size, 1))
         lower = np.empty_like(drawn)

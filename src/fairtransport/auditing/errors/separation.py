@@ -120,8 +120,8 @@ def _largest_norms(norm: Norm, direction: Floats, noise: Floats, chance: Floats,
     def measure(multiples: Floats, index: Ints) -> Floats:
         return norm(multiples.astype(noise.dtype)[:, None] * path + noise[index])
 
-    start = (observed + chance) / scale  # right of the root, by the triangle inequality
-    return scale * largest_roots(measure, observed, start, scale, noise.shape[1])
+    # By the triangle inequality, this is right of the root.
+    return scale * largest_roots(measure, observed, (observed + chance) / scale, scale, noise.shape[1])
 
 
 _MAX_ENTRIES = 1 << 10  # groups and labels times nodes
@@ -299,8 +299,7 @@ class _Curves:
         thresholds: Floats,
     ) -> _Curves:
         full, places = {}, {}
-        observed: list[Floats] = []
-        errors: list[Any] = []
+        observed, errors = list[Floats](), list[Any]()
         for label, stratum in strata.items():
             cumulative = np.cumsum(histograms.by_class[label, list(stratum.groups or ())], axis=1)
             full[label] = cumulative / cumulative[:, -1:]
@@ -311,10 +310,9 @@ class _Curves:
             noise = (drawn - source)[:-1] * np.sqrt(sizes / (sizes - 3))[:, None, None]
             errors.append(noise.swapaxes(0, 1).astype(np.float32))
             observed.append(stratum.histograms.curves()[:-1, 0])
-        widths = next(iter(strata.values())).histograms.widths
-        noise, unit_widths = np.concatenate(errors, axis=1), histograms.grid.unit_widths
-        confidence = options.inference.confidence
-        return cls(full, widths, places, np.concatenate(observed), noise, thresholds, unit_widths, confidence)
+        widths, unit_widths = stratum.histograms.widths, histograms.grid.unit_widths  # the same for both labels
+        curves = np.concatenate(observed), np.concatenate(errors, axis=1)
+        return cls(full, widths, places, *curves, thresholds, unit_widths, options.inference.confidence)
 
     def differences(self, labels: list[int]) -> ThresholdDifferences:
         spreads = np.max([np.ptp(self.full[label], axis=0) for label in labels], axis=0)
