@@ -2,10 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import fairtransport as ft
-from fairtransport.linear import table_training
+from fairtransport.linear import _partitions, table_training
 from fairtransport.tabular import TableEncoder, TableModel
 from fairtransport.tabular.column_plans import ColumnRules, tally_column
 
@@ -182,3 +183,47 @@ def test_an_encoder_of_tallies_encodes_as_the_one_of_rows(table):
     parts = TableEncoder().fit_tallies({n: tally_column(n, rows[n], rules, categorical=False) for n in rows})
     order = [parts.get_feature_names_out().tolist().index(name) for name in whole.get_feature_names_out()]
     assert parts.transform(rows)[:, order] == pytest.approx(whole.transform(rows), abs=1e-8)
+
+
+# Parts as workers have them: some are empty, or without any value of a column.
+
+
+class Parts(table_training.RawParts):
+    """Pandas tables, converted one by one, as partitions of Dask are."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    @property
+    def names(self):
+        return tuple(self.parts[0].columns)
+
+    def _mapped(self, work, names):
+        return [work(pa.Table.from_pandas(part[list(names)], preserve_index=False)) for part in self.parts]
+
+    def summaries(self, work, names):
+        return self._mapped(work, names)
+
+    def encoded(self, work, names):
+        return _partitions.PartsInMemory(self._mapped(work, names))
+
+
+def test_parts_without_rows_values_labels_or_a_group(table):
+    table = table.sort_values(["job", "sex"], ignore_index=True)  # no group, and no missing job, in most parts
+    unlabelled = table[900:4_000].assign(hired=None)
+    parts = [table[:900], table[:0], unlabelled, table[4_000:7_850], table[7_850:]]
+    found, whole = model().fit_table(Parts(*parts)), model().fit(table.drop(unlabelled.index))
+    known = table.drop(unlabelled.index).dropna(subset="sex")
+    assert np.abs(found.score_rows(known).scores - whole.score_rows(known).scores).max() < 1e-3
+    assert found.set_aside_ == {**whole.set_aside_, "no label": whole.set_aside_.get("no label", 0) + 3_100}
+    assert found.estimator_.group_sizes_.tolist() == whole.estimator_.group_sizes_.tolist()
+
+
+def test_parts_of_other_types_or_without_any_label_are_refused(table):
+    drift = Parts(table[:4000], table[4000:].assign(hours="many"))
+    with pytest.raises(ValueError, match="'hours' contains numbers in one part and text in another"):
+        model().fit_table(drift)
+    with pytest.raises(ValueError, match="None of the rows has a label and a group: 8,000 have no label"):
+        model().fit_table(Parts(table.assign(hired=None)))
+    with pytest.raises(ValueError, match="'hired' has 3 different labels"):
+        model().fit_table(Parts(table[:4000], table[4000:].assign(hired="perhaps")))

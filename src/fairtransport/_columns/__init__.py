@@ -81,6 +81,8 @@ def _factorize(column: Any) -> Coded:
     if hasattr(column, "dictionary_encode"):  # pyarrow
         encoded = column.dictionary_encode()
         chunks = encoded.unify_dictionaries().chunks if hasattr(encoded, "chunks") else [encoded]
+        if not chunks:
+            return [], np.zeros(0, dtype=np.int32)
         parts = [_arrow_codes(chunk.indices) for chunk in chunks]
         return chunks[0].dictionary.to_pylist(), parts[0] if len(parts) == 1 else np.concatenate(parts)
     if isinstance(column, np.ndarray):
