@@ -313,6 +313,8 @@ def test_the_plain_model_of_a_large_file_is_that_of_rows_in_memory(run, many, on
     [
         (("--engine", "dask://127.0.0.1:1"), "No Dask scheduler answers at 127.0.0.1:1"),
         (("--engine", "ray"), "--engine must be dask://HOST:PORT or spark"),
+        (("--engine", "spark", "--null", "?"), "--engine cannot be combined with --null"),
+        (("--engine", "spark", "--format", "jsonl"), "--engine takes CSV and Parquet files"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -348,4 +350,52 @@ def test_an_interrupted_training_of_a_file_continues_from_its_checkpoint(run, ma
     repeated = passes[before:]
     passes[:] = [None] * 12  # no further interruption
     summary_of(call(run, *options, "--force", **many))
-    assert len(repeated) == len(passes) - 12 - 11  # those before the interruption were read from the file
+    assert len(repeated) == len(passes) - 12 - 10  # those before the interruption were read from the file
+
+
+def test_a_file_that_is_no_checkpoint_is_refused_and_kept(run, many, on_disk):
+    content = Path("many.parquet").read_bytes()
+    for name, message in {"many.parquet": "not a checkpoint", "nowhere/steps": "no such folder"}.items():
+        result = call(run, "--parity-weight", "0.3", "--checkpoint", name, **many)
+        assert result.exit_code
+        assert message in result.output
+    assert Path("many.parquet").read_bytes() == content
+    assert not Path("model.ft").exists()
+
+
+def test_a_table_that_has_changed_is_trained_on_from_the_beginning(run, many, on_disk, monkeypatch):
+    from fairtransport.linear import _partitions  # noqa: PLC0415
+
+    options = ("--json", "--parity-weight", "0.3", "--checkpoint", "steps")
+    right = pl.read_parquet("many.parquet")
+    name = next(name for name, kind in right.schema.items() if kind == pl.Float64)
+    right.with_columns(pl.col(name).shuffle(seed=0)).write_parquet("many.parquet")
+    total, passes = _partitions.DiskCache.total, []
+
+    def interrupted(self, work, *shared):
+        passes.append(work)
+        if len(passes) == 12:
+            raise KeyboardInterrupt
+        return total(self, work, *shared)
+
+    monkeypatch.setattr(_partitions.DiskCache, "total", interrupted)
+    assert call(run, *options, **many).exit_code
+    right.write_parquet("many.parquet")
+    found = ft.load(summary_of(call(run, *options, **many))["written"]).estimator_.coef_
+    summary_of(call(run, *options, "--force", **many))
+    np.testing.assert_array_equal(found, ft.load("model.ft").estimator_.coef_)
+
+
+def test_text_among_the_numbers_of_a_large_csv_is_what_it_is_in_memory(run, many, on_disk, monkeypatch):
+    rows = pl.read_parquet("many.parquet")
+    name = next(name for name, kind in rows.schema.items() if kind == pl.Float64)
+    late = pl.when(pl.int_range(len(rows)) > 8_990).then(pl.lit("?")).otherwise(pl.col(name).cast(pl.String))
+    rows.with_columns(late.alias(name)).write_csv("many.csv")
+    many = {**many, "files": ["many.csv"]}
+    found = [summary_of(call(run, "--json", "--test-share", "0.9", "--force", **many))]
+    monkeypatch.setattr(ft.linear.table_training, "MOST_IN_MEMORY", 50_000_000)
+    found.append(summary_of(call(run, "--json", "--force", **many)))
+    assert [one["rows_in"] for one in found] == ["files", "memory"]
+    assert found[0]["rows"] > 4_000
+    assert found[0]["left_out"] == found[1]["left_out"]
+    assert sorted(found[0]["needed_to_score"]) == sorted(found[1]["needed_to_score"])

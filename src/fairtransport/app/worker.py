@@ -204,7 +204,10 @@ class HeldOut:
 
     def floor(self, scores: Floats) -> float:
         """Return the disparity that chance shows for groups of these sizes."""
-        return [*self._rows.floors(scores, n_shuffles=20).values()][-1]
+        name, figure = [*self._rows.disparities(scores).items()][-1]
+        if figure is None:
+            raise ValueError("On held-out rows, nowhere can two groups be compared: choose other groups or strata.")
+        return self._rows.floors(scores, n_shuffles=20)[name]
 
     def _rates(self, scores: Floats, rows: Bools) -> dict[str, Any]:
         rates: dict[str, Any] = {"rows": int(np.count_nonzero(rows)), "mean": float(scores[rows].mean())}
@@ -231,13 +234,14 @@ def tradeoff(job: dict[str, Any], report: Report) -> dict[str, Any]:
     held, curves, notes = _repair_points(job, report) if repairs else _train_points(job, report)
     report.stage("job_measure", 0.9, 1.0)
     plain, points = next(iter(curves.values()))[0], []
+    floor = held.floor(plain)
     for method, scores in curves.items():
         # Where the library keeps the plain model, because full parity does not help, amounts make no difference.
         step = len(scores) - 1 if np.array_equal(scores[0], scores[-1]) else 1
         for amount, one in zip(AMOUNTS[::step], scores[::step], strict=True):
             points.append({"method": method, "amount": amount, **held.measure(one, plain)})
             report.reach(len(points) / len(AMOUNTS) / len(curves))
-    about = {"groups": list(held.groups.names), "floor": held.floor(plain), "rows": int(plain.size), "notes": notes}
+    about = {"groups": list(held.groups.names), "floor": floor, "rows": int(plain.size), "notes": notes}
     labelled = held.labels is not None and held.range is None
     about |= {"labelled": labelled, "regression": held.regression, "range": held.range}
     return {"points": points, **about, "models": [] if repairs else [*curves]}

@@ -445,12 +445,20 @@ def _source(files: list[str], engine: str | None, reading: shared.ReadingOptions
         with reading.open(files) as table:
             yield table
         return
-    is_csv = (reading.file_format or Path(files[0]).name.partition(".")[2]).startswith("csv")
-    options = {"sep": shared.as_delimiter(reading.delimiter or ",")}
+    from fairtransport.tables.files.paths import FORMATS, split_suffixes  # noqa: PLC0415
+
+    if reading.null or reading.sheet is not None or reading.encoding != "utf-8":
+        raise misuse("--engine cannot be combined with --null, --sheet or --encoding: the cluster reads the files")
+    suffix = split_suffixes(Path(files[0]))[0]
+    kind = reading.file_format or FORMATS.get(suffix)
+    if kind not in {"csv", "parquet"}:
+        raise misuse(f"--engine takes CSV and Parquet files; got {suffix or 'no extension'} (see --format)")
+    is_csv, delimiter = kind == "csv", reading.delimiter or ("tab" if suffix == ".tsv" else ",")
+    options = {"sep": shared.as_delimiter(delimiter)}  # cells are text, as where files are read here
     if engine == "spark":
         session = load_extra("pyspark.sql").SparkSession.builder.getOrCreate()
         yield (
-            session.read.csv(files, header=True, inferSchema=True, **options)
+            session.read.csv(files, header=True, escape='"', enforceSchema=False, **options)
             if is_csv
             else session.read.parquet(*files)
         )
@@ -464,7 +472,7 @@ def _source(files: list[str], engine: str | None, reading: shared.ReadingOptions
         raise ValueError(f"No Dask scheduler answers at {address}: check --engine and that it runs.") from None
     frames = load_extra("dask.dataframe")
     with client:
-        yield frames.read_csv(files, **options) if is_csv else frames.read_parquet(files)
+        yield frames.read_csv(files, dtype=str, **options) if is_csv else frames.read_parquet(files)
 
 
 def _fit_parts(
@@ -483,13 +491,13 @@ def _fit_parts(
 
     if not options.can_stay_in_parts:
         raise misuse(f"--engine cannot be combined with --method {options.method}; use cot or dot")
-    with opened(table) as source:
+    with opened(table, raw=True) as source:
         if settings["label"] not in source.names:
             raise ValueError(f"The table has no column {settings['label']!r}.")
         words, n_rows = read_label(source, settings["label"])
         task = infer_task(words, settings["label"], settings["decimal"]) if task is None else task
         options.check(task)
-        step = max(round(1.0 / share), -(-n_rows // _MOST_TEST_ROWS)) if share > 0.0 else 0
+        step = max(2, round(1.0 / share), -(-n_rows // _MOST_TEST_ROWS)) if share > 0.0 else 0
         parts = TrainingParts(source, step)
         model = ft.tabular.TableModel(
             make_estimator(options, settings["groups"], task=task, verbose=stderr_is_terminal()),

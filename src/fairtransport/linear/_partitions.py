@@ -7,6 +7,7 @@ No result depends on the order of rows, or on how they are divided, but for the 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -232,6 +233,11 @@ def thinned(part: EncodedRows, rates: Floats) -> EncodedRows:
     return part.select(part.hashes().astype(np.float64) < rates[part.cells] * 2.0**64)
 
 
+def content_sums(part: EncodedRows) -> Sums:
+    """Return a number that depends on the content of the rows, and not on their order."""
+    return (part.hashes().sum(dtype=np.uint64, keepdims=True),)
+
+
 def add(one: Sums, other: Sums) -> Sums:
     """Return the sum of two results of passes."""
     return tuple(a + b for a, b in zip(one, other, strict=True))
@@ -291,8 +297,8 @@ def n_threads() -> int:
 class FileParts(RawParts):
     """Files that `fairtransport.tables.open_files` has opened, in the batches in which they are read."""
 
-    def __init__(self, table: Any) -> None:
-        self._table = table
+    def __init__(self, table: Any, *, raw: bool = False) -> None:
+        self._table, self._raw = table, raw
 
     @property
     def names(self) -> Sequence[str]:
@@ -301,7 +307,7 @@ class FileParts(RawParts):
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield the rows of some columns, in their order."""
-        for rows, _ in self._table.scan(names):
+        for rows, _ in self._table.scan(names, raw=self._raw):
             yield rows
 
     def summaries(self, work: Callable[[Any], T], names: Sequence[str]) -> Iterator[T]:
@@ -418,19 +424,35 @@ def _total(results: Iterable[Sums]) -> Sums:
 
 # Results of passes on disk, from which an interrupted training continues.
 
+_JOURNAL = b"fairtransport training 1\n"
+
 
 class Journal:
     """A file of the results of passes over a table, in their order.
 
     Training is deterministic: repeated from the beginning, it asks for the same passes. As far as the file has them,
     for the same table and the same parameters, results are read instead of computed. Each record has the hash of all
-    requests up to its own; at the first that differs, or that was not written in full, the file is cut.
+    requests up to its own; at the first that differs, or that was not written in full, the file is cut. A file that is
+    something else is refused.
     """
 
-    def __init__(self, path: str | os.PathLike[str], table: bytes) -> None:
-        self._file = Path(path).open("a+b")  # noqa: SIM115 - until `close`
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        if not self._path.absolute().parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "There is no such folder for the checkpoint", str(self._path.parent))
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                if file.read(len(_JOURNAL)) not in {b"", _JOURNAL}:
+                    text = "This file is not a checkpoint of a training; choose another name"
+                    raise FileExistsError(errno.EEXIST, text, str(path))
+
+    def start(self, table: bytes) -> None:
+        """Open the file for the passes over a table."""
+        self._file = self._path.open("a+b")
+        if not self._file.tell():
+            self._file.write(_JOURNAL)
+        self._file.seek(len(_JOURNAL))
         self._digest, self._is_known = hashlib.sha256(table).digest(), True
-        self._file.seek(0)
 
     def result(self, request: bytes, compute: Callable[[], Sums]) -> Sums:
         """Return the result of a pass from the file, or compute and store it."""
@@ -452,6 +474,10 @@ class Journal:
     def close(self) -> None:
         """Close the file, which stays."""
         self._file.close()
+
+    def remove(self) -> None:
+        """Remove the file: the training has ended."""
+        self._path.unlink()
 
 
 def _to_bytes(sums: Sums) -> bytes:

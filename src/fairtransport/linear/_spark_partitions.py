@@ -81,6 +81,7 @@ class SparkPartitions(Partitions):
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame.persist(load_extra("pyspark").StorageLevel.MEMORY_AND_DISK)
+        self._samples: list[SparkPartitions] = []
 
     def _mapped(self, work: Callable[..., Any]) -> Any:
         return self._frame.mapInArrow(partial(_on_encoded, work=work), _SCHEMA)
@@ -96,10 +97,13 @@ class SparkPartitions(Partitions):
 
     def thinned(self, rates: Floats) -> Partitions:
         """Return a share of the rows, on the same executors."""
-        return SparkPartitions(self._mapped(partial(thinned, rates=rates)))
+        self._samples.append(SparkPartitions(self._mapped(partial(thinned, rates=rates))))
+        return self._samples[-1]
 
     def close(self) -> None:
-        """Let the executors forget the rows."""
+        """Let the executors forget the rows, and their samples."""
+        for sample in self._samples:
+            sample.close()
         self._frame.unpersist()
 
 

@@ -7,7 +7,6 @@ Bins are narrower than 1/500 of the standard deviation of the scores, where ther
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,6 +26,7 @@ from fairtransport.linear._partitions import (
     Partitions,
     RawParts,
     cell_weights,
+    content_sums,
     curvature_sums,
     feature_sums,
     gradient_sums,
@@ -278,7 +278,7 @@ def build_table_problem(
     response: type[Response],
     owner: str,
     *,
-    checkpoint: str | os.PathLike[str] | None = None,
+    journal: Journal | None = None,
 ) -> tuple[TableProblem, Partitions]:
     """Return the problem of a table, and its encoded rows, which the caller closes."""
     reading = read_cells(source, columns, options, response, owner)
@@ -289,10 +289,11 @@ def build_table_problem(
     stored = Scaling(np.where(indicators, scaling.origin, 0.0), np.where(indicators, scaling.unit, 1.0))
     numbers = {key: number for number, key in enumerate(cells.keys)}
     rows = source.encoded(RowEncoder(reading.keys, numbers, scaling, data.response), columns.names)
-    if checkpoint is not None:
-        table = repr((cells.keys, cells.sums.tolist(), scaling.origin.tolist(), scaling.unit.tolist()))
-        rows = JournaledPartitions(rows, Journal(checkpoint, table.encode()))
     try:
+        if journal is not None:
+            content = (scaling.origin.tolist(), scaling.unit.tolist(), rows.total(content_sums)[0].tolist())
+            journal.start(repr((columns.features, cells.keys, *content)).encode())
+            rows = JournaledPartitions(rows, journal)
         loss = TableLoss(
             parts=(),
             loss=data.response.loss,

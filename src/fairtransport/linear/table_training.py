@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -14,7 +13,7 @@ import numpy as np
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport._sklearn import few_threads
-from fairtransport.linear._partitions import EncodedRows, FileParts, Partitions, RawParts
+from fairtransport.linear._partitions import EncodedRows, FileParts, Journal, Partitions, RawParts
 from fairtransport.linear._table_problem import build_table_problem
 from fairtransport.linear._table_reading import TableColumns, check_columns, summarise, to_floats
 from fairtransport.linear._training import FitResult, train_lbfgs, train_problem, train_sgd
@@ -24,6 +23,7 @@ from fairtransport.training.responses import BinaryResponse, Response
 
 __all__ = [
     "EncodedRows",
+    "Journal",
     "Partitions",
     "RawParts",
     "TableColumns",
@@ -73,14 +73,15 @@ def train_parts(
     """Train on rows that stay where they are."""
     if options.sgd is not None:
         raise ValueError("solver='sgd' needs all rows in memory: this table stays where it is. Use fit.")
+    journal = None if checkpoint is None else Journal(checkpoint)
     with few_threads(None):
-        problem, parts = build_table_problem(source, columns, options, response, owner, checkpoint=checkpoint)
+        problem, parts = build_table_problem(source, columns, options, response, owner, journal=journal)
         try:
             result = train_problem(problem, problem.rows)
         finally:
             parts.close()
-    if checkpoint is not None:
-        Path(checkpoint).unlink()
+    if journal is not None:
+        journal.remove()
     result.attributes["path_"] = result.deferred.pop("path_")()
     cells = problem.coarse_loss.cells
     members = problem.rows.groups.select(cells.first).rows
@@ -89,15 +90,18 @@ def train_parts(
 
 
 @contextmanager
-def opened(table: Any) -> Iterator[Any]:
-    """Open a table: as an Arrow table where it is in memory, as raw parts where it is not."""
+def opened(table: Any, *, raw: bool = False) -> Iterator[Any]:
+    """Open a table: as an Arrow table where it is in memory, as raw parts where it is not.
+
+    With ``raw``, columns of files that do not store types are text.
+    """
     if isinstance(table, (FileTable, RawParts)):
-        yield table if isinstance(table, RawParts) else FileParts(table)
+        yield table if isinstance(table, RawParts) else FileParts(table, raw=raw)
         return
     paths = [table] if isinstance(table, (str, os.PathLike)) else table
     if isinstance(paths, (list, tuple)) and paths and all(isinstance(path, (str, os.PathLike)) for path in paths):
         with open_files(paths) as files:
-            yield FileParts(files)
+            yield FileParts(files, raw=raw)
         return
     try:
         frame = nw.from_native(table)
@@ -128,7 +132,7 @@ class _Relation:
     def __init__(self, relation: Any) -> None:
         self._relation, self.names = relation, relation.columns
 
-    def scan(self, names: Sequence[str]) -> Iterator[tuple[Any, None]]:
+    def scan(self, names: Sequence[str], *, raw: bool = False) -> Iterator[tuple[Any, None]]:  # noqa: ARG002
         """Yield batches of some columns."""
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
         for batch in self._relation.project(quoted).to_arrow_reader(1 << 17):

@@ -80,6 +80,8 @@ class ClassificationErrors:
     def measure(self, scores: Floats, weights: Floats | None) -> dict[str, float]:
         """Return error rate, log-loss and AUC, as scikit-learn defines them."""
         shares = np.full(scores.size, 1.0 / scores.size) if weights is None else weights / weights.sum()
+        if self.halves.all() or not self.halves.any():
+            raise ValueError("The held-out rows of a fold have one class only; use fewer folds.")
         likelihoods = np.where(self.halves, scores, 1.0 - scores)
         return {
             "error_rate": error_rate(self.halves, scores, self.threshold, sample_weight=weights),

@@ -300,10 +300,12 @@ class TableModel(BaseEstimator):
         checkpoint : path, optional
             As there.
         """
-        from fairtransport.linear.table_training import RawParts, opened, read_small  # noqa: PLC0415
+        from fairtransport.linear.table_training import Journal, RawParts, opened, read_small  # noqa: PLC0415
         from fairtransport.tabular.partitioned_training import fit_parts  # noqa: PLC0415 - engines take a while
 
-        with opened(table) as source:
+        if checkpoint is not None:
+            Journal(checkpoint)  # so that a wrong name is noticed before anything is read
+        with opened(table, raw=True) as source:
             rows = read_small(source, source.names) if isinstance(source, RawParts) else source
             if rows is not None:
                 return self.fit(rows)

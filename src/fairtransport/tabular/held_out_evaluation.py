@@ -165,10 +165,12 @@ class HeldOutRows:
     def disparities(self, scores: Floats) -> dict[str, float | None]:
         """Return the disparities of scores by name; None where no two groups have rows that are compared."""
         figures: dict[str, float | None] = {}
-        for name, (metric, _) in self._metrics.items():
+        for name, (metric, within) in self._metrics.items():
             try:
                 figures[name] = metric(scores[self.rows], sensitive_features=self.judged)
             except ValueError:
+                if within is None and len(self.judged) > 1:
+                    raise
                 figures[name] = None
         return figures
 

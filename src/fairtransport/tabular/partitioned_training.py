@@ -187,6 +187,8 @@ def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] |
             f"Training {kind} needs all rows in memory, and this table is too large or stays on workers: of such "
             "tables, TransportClassifier and TransportRegressor can be trained."
         )
+    if model.max_disparity is not None:
+        estimator.set_params(max_disparity=model.max_disparity)
     not_features = {model.label, *model.drop, *(() if model.aware else model.sensitive_features)}
     features = tuple(name for name in source.names if name not in not_features)
     if not features:
@@ -215,8 +217,6 @@ def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] |
     leaks = rows.summaries(partial(_leaking, model=model), (*used, model.label))
     found = [names for names in leaks if names is not None]
     model.set_leaking([name for name in encoder.names if found and all(name in names for names in found)])
-    if model.max_disparity is not None:
-        estimator.set_params(max_disparity=model.max_disparity)
     model.estimator_ = estimator.fit_parts(rows, columns, checkpoint)
 
 

@@ -299,12 +299,16 @@ def query_all(layouts: Sequence[Layout], columns: Columns | None, *, as_text: bo
     return "\nUNION ALL\n".join(parts)
 
 
-def query_some(layouts: Sequence[Layout], names: Sequence[str]) -> str:
-    """Return a query for some columns, as n0, n1, ..., with inferred types where files do not store them."""
+def query_some(layouts: Sequence[Layout], names: Sequence[str], *, raw: bool = False) -> str:
+    """Return a query for some columns, as n0, n1, ..., with inferred types where files do not store them.
+
+    With ``raw``, those columns are text.
+    """
     parts = []
     for layout in layouts:
         indices = [layout.names.index(name) for name in names]
-        types = {i: None if layout.typed else guessed_type(layouts, n) for i, n in zip(indices, names, strict=True)}
+        known = raw or layout.typed
+        types = {i: None if known else guessed_type(layouts, n) for i, n in zip(indices, names, strict=True)}
         chosen = [f"{quoted(layout.engine_names[index])} AS n{number}" for number, index in enumerate(indices)]
         parts.append(_select(chosen, layout.source(types)))
     return "\nUNION ALL\n".join(parts)
@@ -510,11 +514,11 @@ class FileTable:
             reader, self.names, list(columns or ()), guard, lambda: self._redacted_errors(OSError, RuntimeError)
         )
 
-    def scan(self, names: Sequence[str]) -> Batches:
-        """Return all rows in their order, in batches, with some of the columns."""
+    def scan(self, names: Sequence[str], *, raw: bool = False) -> Batches:
+        """Return all rows in their order, in batches, with some of the columns; with ``raw``, those of CSV are text."""
         check_used(self._layouts, names)
         with self._redacted_errors():
-            reader = self._engine.connection.sql(query_some(self._layouts, names)).to_arrow_reader(_BATCH)
+            reader = self._engine.connection.sql(query_some(self._layouts, names, raw=raw)).to_arrow_reader(_BATCH)
         guard = None if self._checked else DecompressionGuard(self._files, self._max_expansion)
         return Batches(reader, names, (), guard, lambda: self._redacted_errors(OSError, RuntimeError))
 
