@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
 from benchmarks._report import met
-from benchmarks.small_tables import adult, communities, compas, encoded, german
+from benchmarks.small_tables import adult, communities, encoded, german, shared
 
 CLAIM = (
     "No default call leaves error and mean rank disparity of test rows both worse by more than one standard error; at "
@@ -62,7 +62,7 @@ TABLES = {
     "Adult, race x sex": lambda: adult(None, crossed=True),
     "German, age": lambda: german(None),
     "Communities": lambda: communities(None),
-    "COMPAS": lambda: compas(None),
+    "COMPAS": lambda: shared("COMPAS, race")(None),
     "loans": partial(wooldridge, "loanapp", "approve", ("black",), drop=("reject", "action", "white", "hispan")),
     "recidivism": partial(wooldridge, "recid", "cens", ("black",), drop=("durat", "ldurat", "follow")),
     "happiness": partial(wooldridge, "happiness", "vhappy", ("black", "female"), drop=("happy", "blackfemale")),
