@@ -69,6 +69,8 @@ def spark(tmp_path_factory):
         pytest.fail("Spark needs Java 17: no `java` on PATH and no JAVA_HOME.", pytrace=False)
     from pyspark.sql import SparkSession  # noqa: PLC0415 - likewise
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise the first python3 of PATH
+
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.bindAddress", "127.0.0.1")

@@ -1,6 +1,8 @@
 """Training on real clusters: the model of rows in memory, whatever the partitions; a worker may die."""
 
 import os
+import subprocess
+import sys
 
 import dask.dataframe as dd
 import numpy as np
@@ -78,15 +80,18 @@ def test_bad_partitions_are_named(table):
     assert model.group_sizes_.tolist()[-1] == 3_000
 
 
-def test_dask_without_a_cluster_says_so(table):
-    if os.environ.get("DASK_SCHEDULER_ADDRESS"):
-        pytest.skip("there is a cluster")
-    from distributed.client import _global_clients  # noqa: PLC0415
-
-    if _global_clients:
-        pytest.skip("another test has started a cluster")
-    with pytest.raises(ValueError, match=r"make a distributed\.Client first"):
-        ft.TransportClassifier().fit_table(dd.from_pandas(table, npartitions=2), **COLUMNS)
+def test_dask_without_a_cluster_says_so():
+    """In a process of its own, where no other test has started a cluster."""
+    program = """
+import dask.dataframe as dd, pandas as pd, fairtransport as ft
+table = pd.DataFrame({"x": [0.0, 1.0], "y": [0, 1], "g": ["a", "b"]})
+ft.TransportClassifier().fit_table(dd.from_pandas(table, npartitions=2), label="y", sensitive_features="g")
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "DASK_SCHEDULER_ADDRESS"}
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False
+    )
+    assert "make a distributed.Client first" in ended.stderr
 
 
 def test_spark_gives_the_scores_of_rows_in_memory(spark, table, expected, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -456,6 +458,7 @@ def _source(files: list[str], engine: str | None, reading: shared.ReadingOptions
     is_csv, delimiter = kind == "csv", reading.delimiter or ("tab" if suffix == ".tsv" else ",")
     options = {"sep": shared.as_delimiter(delimiter)}  # cells are text, as where files are read here
     if engine == "spark":
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise the first python3 of PATH
         session = load_extra("pyspark.sql").SparkSession.builder.getOrCreate()
         yield (
             session.read.csv(files, header=True, escape='"', enforceSchema=False, **options)

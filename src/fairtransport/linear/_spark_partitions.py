@@ -44,11 +44,11 @@ def _results(frame: Any) -> Iterator[tuple[int, Any]]:
         for row in frame.toLocalIterator(prefetchPartitions=True):
             yield row["part"], pickle.loads(bytes(row["content"]))  # noqa: S301
     except Exception as error:  # of Spark, or of the gateway to it
-        if "No module named 'fairtransport'" not in str(error):
+        if "ModuleNotFoundError: No module named" not in str(error):
             raise
         raise ValueError(
-            "Spark's executors cannot import fairtransport: install it on each of them, or in the environment that "
-            "PYSPARK_PYTHON names."
+            "Spark's executors cannot import fairtransport and what it needs: install it on each of them, and set "
+            "PYSPARK_PYTHON to the Python that has it before the session is created."
         ) from None
 
 
