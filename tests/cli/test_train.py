@@ -325,12 +325,11 @@ def test_clusters_that_are_not_there(run, many, arguments, message):
     assert not Path("model.ft").exists()
 
 
-def test_an_interrupted_training_of_a_file_continues_from_its_checkpoint(run, many, on_disk, monkeypatch):
+@pytest.fixture
+def passes(monkeypatch):
+    """The passes over encoded rows; the twelfth is interrupted."""
     from fairtransport.linear import _partitions  # noqa: PLC0415
 
-    options = ("--json", "--parity-weight", "0.3", "--checkpoint", "steps")
-    expected = ft.load(summary_of(call(run, *options, out="whole.ft", **many))["written"])
-    assert not Path("steps").exists()
     total, passes = _partitions.DiskCache.total, []
 
     def interrupted(self, work, *shared):
@@ -340,16 +339,20 @@ def test_an_interrupted_training_of_a_file_continues_from_its_checkpoint(run, ma
         return total(self, work, *shared)
 
     monkeypatch.setattr(_partitions.DiskCache, "total", interrupted)
+    return passes
+
+
+def test_an_interrupted_training_of_a_file_continues_from_its_checkpoint(run, many, on_disk, passes):
+    options = ("--json", "--parity-weight", "0.3", "--checkpoint", "steps")
     assert call(run, *options, **many).exit_code
     assert not Path("model.ft").exists()
     assert Path("steps").exists()
-    before = len(passes)
     summary_of(call(run, *options, **many))
     assert not Path("steps").exists()
-    assert np.array_equal(ft.load("model.ft").estimator_.coef_, expected.estimator_.coef_)
-    repeated = passes[before:]
-    passes[:] = [None] * 12  # no further interruption
+    repeated, found = passes[12:], ft.load("model.ft").estimator_.coef_
+    passes[12:] = []
     summary_of(call(run, *options, "--force", **many))
+    np.testing.assert_array_equal(found, ft.load("model.ft").estimator_.coef_)
     assert len(repeated) == len(passes) - 12 - 10  # those before the interruption were read from the file
 
 
@@ -363,23 +366,13 @@ def test_a_file_that_is_no_checkpoint_is_refused_and_kept(run, many, on_disk):
     assert not Path("model.ft").exists()
 
 
-def test_a_table_that_has_changed_is_trained_on_from_the_beginning(run, many, on_disk, monkeypatch):
-    from fairtransport.linear import _partitions  # noqa: PLC0415
-
+def test_a_table_that_has_changed_is_trained_on_from_the_beginning(run, many, on_disk, passes):
     options = ("--json", "--parity-weight", "0.3", "--checkpoint", "steps")
     right = pl.read_parquet("many.parquet")
     name = next(name for name, kind in right.schema.items() if kind == pl.Float64)
     right.with_columns(pl.col(name).shuffle(seed=0)).write_parquet("many.parquet")
-    total, passes = _partitions.DiskCache.total, []
-
-    def interrupted(self, work, *shared):
-        passes.append(work)
-        if len(passes) == 12:
-            raise KeyboardInterrupt
-        return total(self, work, *shared)
-
-    monkeypatch.setattr(_partitions.DiskCache, "total", interrupted)
     assert call(run, *options, **many).exit_code
+    assert len(passes) == 12
     right.write_parquet("many.parquet")
     found = ft.load(summary_of(call(run, *options, **many))["written"]).estimator_.coef_
     summary_of(call(run, *options, "--force", **many))
