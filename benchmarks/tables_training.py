@@ -23,6 +23,7 @@ CLAIM = (
     "0.2 million rows; on Dask, two workers at least 1.6 times as fast as one."
 )
 SIZES, CHUNK, N_COLUMNS, MOST_GIB = (200_000, 2_000_000, 20_000_000), 1_000_000, 60, 4
+ON_DASK = 6_000_000
 NAMES = [f"x{number}" for number in range(N_COLUMNS)]
 
 
@@ -96,7 +97,7 @@ def train_dask(folder, n_workers):
     with LocalCluster(n_workers=n_workers, **options) as cluster, Client(cluster):
         table = dd.read_parquet(folder)
         ft.TransportClassifier(parity_weight=0.1).fit_table(table, label="y", sensitive_features="group")
-    print(json.dumps({"passes": spent}))
+    print(json.dumps({"passes": [seconds for seconds in spent if seconds > max(spent) / 3]}))  # the others are samples
 
 
 def child(*arguments):
@@ -118,18 +119,15 @@ def run(report):
             if str(size) not in known:
                 make(scratch / str(size), size)
                 known[str(size)] = child("files", scratch / str(size))
-                if size == SIZES[min(1, len(sizes) - 1)]:
-                    workers = {n: child("dask", scratch / str(size), n)["passes"] for n in (1, 2)}
-                    report.data["dask"] = {str(n): passes for n, passes in workers.items()}
                 shutil.rmtree(scratch / str(size))
                 report.save()
             describe(report, size, known[str(size)])
+        make(scratch / "dask", SIZES[0] if report.quick else ON_DASK)
+        one, two = (child("dask", scratch / "dask", n)["passes"] for n in (1, 2))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    if "dask" in report.data:
-        one, two = (report.data["dask"][n] for n in ("1", "2"))
-        bar = {} if report.quick else {"at_least": 1.6}
-        report.add(_report.compare("a pass on Dask, two workers", two, "one worker", one, **bar))
+    bar = {} if report.quick else {"at_least": 1.6}
+    report.add(_report.compare(f"a pass on Dask, {ON_DASK:,} rows, two workers", two, "one worker", one, **bar))
 
 
 def describe(report, size, found):

@@ -21,7 +21,7 @@ from numba.core import caching, config
 
 import fairtransport
 from fairtransport import _columns
-from fairtransport._columns import compilation
+from fairtransport._columns import code_cache
 from fairtransport.transport import kernels
 
 STRANGER = 12345  # no user of this machine
@@ -51,15 +51,15 @@ def loops(tmp_path, monkeypatch, caplog):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(caching.InTreeCacheLocator, "ensure_cache_path", refuse)
-    monkeypatch.setattr(compilation, "_notified", [])
-    monkeypatch.setattr(compilation._patience, "_left_s", 0.0)  # whatever was compiled before
+    monkeypatch.setattr(code_cache, "_notified", [])
+    monkeypatch.setattr(code_cache._patience, "_left_s", 0.0)  # whatever was compiled before
     monkeypatch.setattr(config, "CACHE_DIR", "")
     for name, folder in (("HOME", "home"), ("TMPDIR", "temporary")):
         monkeypatch.setenv(name, str(tmp_path / folder))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     (tmp_path / "home").write_text("")  # no folder can be made in it
     (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(compilation.tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(code_cache.tempfile, "tempdir", str(tmp_path / "temporary"))
     caplog.set_level(logging.WARNING, "fairtransport")
 
     def load():
@@ -102,8 +102,8 @@ def test_private_folder_is_made_used_and_announced_once(loops, tmp_path, caplog)
 
 
 def test_a_long_compilation_says_so_once(loops, monkeypatch, caplog):
-    monkeypatch.setattr(compilation, "_notified", ["said before"])
-    monkeypatch.setattr(compilation._patience, "_left_s", 1e-6)
+    monkeypatch.setattr(code_cache, "_notified", ["said before"])
+    monkeypatch.setattr(code_cache._patience, "_left_s", 1e-6)
     module = loops()
     assert (module.double(21), module.double(2.5)) == (42, 5.0)
     assert len(caplog.messages) == 1
@@ -218,7 +218,7 @@ def test_every_compiled_function_of_the_package_is_cached_safely():
     """`numba.njit(cache=True)` itself is nowhere: it raises where nothing is writable."""
     package = Path(fairtransport.__file__).parent
     calls = [path.name for path in package.rglob("*.py") if "njit(cache=" in path.read_text(encoding="utf-8")]
-    assert calls == ["compilation.py"]  # its docstring
+    assert calls == ["code_cache.py"]  # its docstring
 
 
 # Every mount becomes read-only but the volume. What remains of root's rights is to read: the interpreter may lie in a

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from fairtransport._arrays import Floats, Ints
@@ -289,7 +288,7 @@ class Cells(NamedTuple):
     buckets: NDArray[np.uint16]
 
 
-@njit(inline="always", error_model="numpy")
+@cached_njit(inline="always", error_model="numpy")
 def _bucket_of(value, code, cells):
     at = np.uint64(code)
     cell, last = (value - cells.lows[at]) * cells.scales[at], cells.firsts[at + _ONE] - cells.firsts[at] - 1
