@@ -382,9 +382,11 @@ def _report(
             audit.to_html(html, **({} if effects is None else {"effects": effects}))
     if markdown is not None:
         audit.to_markdown(markdown)
-    text = audit.to_json(indent=2)
-    if output.write_json(text if effects is None else {**json.loads(text), "effects": effects.to_dict()}):
-        return
+    if output.json_path is not None:
+        text = audit.to_json(indent=2)
+        output.write_json(text if effects is None else {**json.loads(text), "effects": effects.to_dict()})
+        if output.is_json:
+            return
     typer.echo(str(audit))
     if effects is not None:
         typer.echo(f"\n{effects}")
