@@ -57,29 +57,15 @@ class Method:
 
 
 def cells():
-    """Yield cells, the most telling first."""
-    small, large, both = CLASSES[:3], CLASSES[3:], ("blind", "aware")
-    for names in (small, large[:1]):
-        yield from (Cell(name, regime, "linear", PARITY) for name in names for regime in both)
-    yield from (Cell(name, regime, "linear", PARITY) for name in NUMBERS[:1] for regime in both)
-    yield from (Cell(name, regime, "trees", PARITY) for name in small[:1] for regime in both)
-    yield from (Cell(name, regime, "linear", ODDS) for name in small[:1] for regime in both)
+    """Yield cells, the most telling first: parity before equalized odds, linear models before trees and networks."""
+    both = ("blind", "aware")
+    yield from (Cell(name, regime, "linear", PARITY) for name in CLASSES for regime in both)
     yield Cell(ANCHORS, "aware", "network", PARITY)
-    yield from (Cell(name, regime, "linear", PARITY) for name in (*large[1:], *NUMBERS[1:]) for regime in both)
-    yield from (Cell(name, regime, "linear", ODDS) for name in CLASSES[1:] for regime in both)
-    for base in ("trees", "network"):
-        names = CLASSES if base == "network" else (*CLASSES[1:], *NUMBERS)
-        yield from (Cell(name, regime, base, PARITY) for name in names for regime in both)
+    yield from (Cell(name, regime, "linear", PARITY) for name in NUMBERS for regime in both)
+    yield from (Cell(name, regime, "trees", PARITY) for name in (*CLASSES, *NUMBERS) for regime in both)
+    yield from (Cell(name, regime, "network", PARITY) for name in CLASSES for regime in both)
+    for base in ("linear", "trees", "network"):
         yield from (Cell(name, regime, base, ODDS) for name in CLASSES for regime in both)
-
-
-def rounds(every=1):
-    """Yield cells with a filter of methods: post-processing of linear models, which takes seconds, then all."""
-    chosen = list(cells())[::every]
-    linear = [cell for cell in chosen if cell.base == "linear"]
-    yield [cell for cell in linear if cell.aware], lambda method: bool(method.needs)
-    yield [cell for cell in linear if not cell.aware], lambda method: bool(method.needs)
-    yield chosen, None
 
 
 def recommended(cell):
@@ -137,6 +123,7 @@ def _repairs(cell, odds):
 
 def _linear(cell, odds):
     yield Method("COT", partial(ours.weights, **odds), WEIGHTS, ours=True)
+    yield Method("DOT", partial(ours.weights, distance="discrete", **odds), WEIGHTS, ours=True)
     yield Method("COT, amount", partial(ours.amounts, **odds), AMOUNTS, ours=True)
     yield Method("DOT, amount", partial(ours.amounts, distance="discrete", **odds), AMOUNTS, ours=True)
     if cell.aware:
@@ -148,7 +135,7 @@ def _linear(cell, odds):
     elif not cell.regression:
         yield Method("fairret", peers.fairret, FEW_PENALTIES)
         yield Method("Jiang et al.", peers.jiang, PENALTIES)
-        if cell.aware and cell.data in ("German, age", "COMPAS, race"):  # minutes for each of more columns or rows
+        if cell.aware and cell.data == "German, age":  # minutes for each of more rows
             yield Method("AIF360, prejudice remover", peers.prejudice_remover, (1.0, 5.0, 25.0, 100.0))
 
 
@@ -157,8 +144,11 @@ def _of_decisions(cell, folder):
     if cell.criterion == PARITY and cell.base != "network":
         yield Method("reweighing", peers.reweighing, (0.25, 0.5, 0.75, 1.0, 1.5, 2.0))
     if cell.aware:
-        run = partial(peers.threshold_optimizer, **criterion)
-        yield Method("fairlearn, threshold optimizer", run, (0.0, *BOUNDS[:4]), needs=("scores",))
+        run, tolerances = (
+            partial(peers.threshold_optimizer, **criterion),
+            BOUNDS[:4] if cell.criterion == PARITY else (),
+        )
+        yield Method("fairlearn, threshold optimizer", run, (0.0, *tolerances), needs=("scores",))
     needs = ("scores", "shares", "joint")
     yield Method("LinearPost", partial(peers.linear_post, folder=folder, **criterion), BOUNDS, needs=needs)
     if "race x sex" not in cell.data:  # its search grows by a factor of 30 with each group

@@ -24,7 +24,7 @@ MAX_LOSSES = 14
 def write(records, report):
     """Store the notes of the run; with the stored results, write the tables and pictures of the page."""
     records = list(records)
-    cells = by_cell(records)
+    cells = comparable(records)
     if not cells:
         return
     judged = judge(cells)
@@ -36,6 +36,11 @@ def write(records, report):
         PAGE.write_text(f"{before}{START}\n\n{tables(cells, judged)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
         draw_frontiers(cells, IMAGES / "field_frontiers.png")
         draw_ranks(cells, IMAGES / "field_ranks.png")
+
+
+def comparable(records):
+    """Cells with the points of their methods, where two splits or more have run: one has no standard error."""
+    return {cell: own for cell, own in by_cell(records).items() if len(own[BASE].figures["error"]) > 1}
 
 
 def judge(cells):
@@ -83,6 +88,10 @@ def figure(value, digits=3):
     return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
 
 
+def name_of(cell):
+    return str(cell).replace("demographic parity", "parity")
+
+
 def tables(cells, judged):
     parts = {"What has run": counts(cells, judged), "Where a peer is better": losses(judged)}
     parts |= {"Hypervolume and cost": hypervolumes(cells), "Published figures": anchors(cells)}
@@ -94,7 +103,7 @@ def counts(cells, judged):
     columns = [name for name in MEASURES if any(own == name for _, own in judged)]
     rows = []
     for cell, points in cells.items():
-        row = [str(cell).replace("demographic parity", "parity"), str(len(points[BASE].figures["error"]))]
+        row = [name_of(cell), str(len(points[BASE].figures["error"]))]
         for measure in columns:
             best, first = judged.get((cell, measure), ((), ()))
             held = [sum(not gap.is_loss for gap in found) for found in (best, first)]
@@ -104,32 +113,38 @@ def counts(cells, judged):
 
 
 def losses(judged):
-    """The worst point of each peer in each cell and measure, the clearest first."""
+    """The worst point of each peer in each cell and measure: clear ones first, then the largest."""
     worst = {}
     for (cell, measure), (best, _) in judged.items():
         for gap in best:
             key = cell, measure, gap.peer
-            if gap.is_loss and (key not in worst or _clear(gap) > _clear(worst[key])):
+            if gap.is_loss and (key not in worst or _order(gap) > _order(worst[key])):
                 worst[key] = gap
-    ordered = sorted(worst.values(), key=_clear, reverse=True)
+    by_rank = {(gap.cell, gap.peer, gap.setting) for (_, measure), (best, _) in judged.items() if measure == "rank"
+               for gap in best if gap.is_loss}  # fmt: skip
+    ordered = sorted(worst.values(), key=_order, reverse=True)
     rows = [
-        [str(gap.cell).replace("demographic parity", "parity"), gap.peer, MEASURES[gap.measure],
-         f"{figure(gap.peer_error)} at {figure(gap.disparity)}",
-         f"{figure(gap.peer_error + gap.excess)} ({gap.ours})" if gap.reached else f"not reached ({gap.ours})",
-         f"{figure(gap.excess, 4)} ± {figure(gap.standard_error, 4)}"]
+        [name_of(gap.cell), gap.peer, MEASURES[gap.measure], f"{figure(gap.peer_error)} at {figure(gap.disparity)}",
+         f"{figure(gap.peer_error + gap.excess)} ({gap.ours})",
+         f"{figure(gap.excess, 4)} ± {figure(gap.standard_error, 4)}", ", ".join(_remarks(gap, by_rank))]
         for gap in ordered[:MAX_LOSSES]
     ]  # fmt: skip
-    if not judged:
-        return "No cell with a peer has run.\n"
     if not rows:
         return "Nowhere by more than one standard error, in the cells that have run.\n"
-    text = table(["cell", "peer", "by", "peer's error", "ours there", "difference"], rows)
+    text = table(["cell", "peer", "by", "peer's error", "ours there", "difference", "remark"], rows)
     left = len(ordered) - len(rows)
     return text + (f"\n{left} more pairs of cell and peer, less clear than these, are left out.\n" if left > 0 else "")
 
 
-def _clear(gap):
-    return gap.excess / max(gap.standard_error, 1e-4) if gap.reached else gap.excess / max(gap.standard_error, 1e-4) + 1
+def _order(gap):
+    return gap.is_clear, gap.excess
+
+
+def _remarks(gap, by_rank):
+    if gap.measure == "spdd" and (gap.cell, gap.peer, gap.setting) not in by_rank:
+        yield "level by ranks"
+    if not gap.is_clear:
+        yield "within noise"
 
 
 def hypervolumes(cells):
@@ -173,34 +188,33 @@ def anchors(cells):
 
 
 PALETTE = {
-    True: ("#08306b", "#2171b5", "#6baed6", "#9ecae1", "#4292c6", "#c6dbef"),
-    False: ("#d95f02", "#1b9e77", "#e7298a", "#66a61e", "#a6761d", "#666666", "#7570b3"),
+    True: ("#08306b", "#2171b5", "#6baed6", "#41b6c4", "#6a51a3", "#9e9ac8", "#3f007d", "#000000", "#02818a"),
+    False: ("#d95f02", "#1b9e77", "#e7298a", "#66a61e", "#a6761d", "#666666", "#7570b3", "#e6ab02", "#e31a1c"),
 }
 
 
 def band(points, measure, n=60):
-    """Disparities, mean error and its standard error along a method's curve."""
-    place = points.curve(measure).disparities
-    x = np.linspace(place[0], place[-1], n) if len(place) > 1 else np.array([place[0]])
-    each = [points.curve(measure, split).at(x, below=None) for split in range(len(points.figures["error"]))]
-    return x, points.curve(measure).at(x), np.std(each, axis=0, ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0 * x
+    """Disparities, mean error and its standard error along a method's curve, without the constant."""
+    curve = points.curve(measure)
+    ends = curve.disparities[[1, -1]] if len(curve.disparities) > 1 else []
+    x = np.linspace(*ends, n if ends[0] < ends[1] else 1) if len(ends) else curve.disparities[1:]
+    each = [points.curve(measure, split).at(x) for split in range(len(points.figures["error"]))]
+    return x, curve.at(x), np.std(each, axis=0, ddof=1) / np.sqrt(len(each))
 
 
 def draw_frontiers(cells, path):
-    """Linear models and parity: a column for each data set, a row for each regime and measure; ours are solid."""
-    import matplotlib as mpl  # noqa: PLC0415
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
+    """Linear models and parity: a row for each data set, a column for each regime and measure; ours are solid."""
+    from matplotlib.figure import Figure  # noqa: PLC0415
 
     chosen = {c: p for c, p in cells.items() if c.base == "linear" and c.criterion == methods.PARITY}
     names = list(dict.fromkeys(cell.data for cell in chosen))
     regimes = [regime for regime in ("blind", "aware") if any(cell.regime == regime for cell in chosen)]
-    rows = [(regime, measure) for regime in regimes for measure in ("rank", "parity_difference")]
-    size = (max(3.2 * len(names), 6.0), 2.6 * len(rows))
-    figure_, axes = plt.subplots(len(rows), len(names), figsize=size, squeeze=False, layout="constrained")
+    columns = [(regime, measure) for regime in regimes for measure in ("rank", "parity_difference")]
+    size = (3.2 * len(columns), 2.4 * len(names) + 0.8)
+    figure_ = Figure(size, layout="constrained")
+    axes = figure_.subplots(len(names), len(columns), squeeze=False)
     colors, handles = {}, {}
-    for axis, ((regime, measure), data) in zip(axes.ravel(), ((r, n) for r in rows for n in names), strict=True):
+    for axis, (data, (regime, measure)) in zip(axes.ravel(), ((n, c) for n in names for c in columns), strict=True):
         cell = methods.Cell(data, regime, "linear", methods.PARITY)
         known = {name: own for name, own in chosen.get(cell, {}).items() if measure in own.figures}
         axis.set_visible(bool(known))
@@ -218,19 +232,15 @@ def draw_frontiers(cells, path):
             x, y, error = band(own, measure)
             style = {"linewidth": 2.0 if ours else 1.2, "linestyle": "-" if ours else "--", "color": color}
             handles[name] = axis.plot(x, y, marker="o" if len(x) == 1 else None, markersize=3, **style)[0]
-            axis.fill_between(x, y - error, y + error, color=color, alpha=0.12, linewidth=0)
-    options = {"loc": "outside lower center", "ncols": min(5, len(names) + 2), "fontsize": 7, "frameon": False}
+            axis.fill_between(x, y - error, y + error, color=color, alpha=0.07, linewidth=0)
+    options = {"loc": "outside lower center", "ncols": 5, "fontsize": 7, "frameon": False}
     figure_.legend(list(handles.values()), list(handles), **options)
-    figure_.savefig(path, dpi=110)
-    plt.close(figure_)
+    figure_.savefig(path, dpi=80)
 
 
 def draw_ranks(cells, path):
     """Mean ranks by hypervolume over data sets, linear models; a line is as long as the critical difference."""
-    import matplotlib as mpl  # noqa: PLC0415
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
 
     panels = []
     for regime, measure in ((r, m) for r in ("blind", "aware") for m in ("rank", "parity_difference")):
@@ -240,10 +250,8 @@ def draw_ranks(cells, path):
         if len(names) > 2:
             panels.append((regime, measure, kept, names))
     heights = [len(names) + 1 for *_, names in panels] or [1]
-    figure_, axes = plt.subplots(
-        len(heights), 1, figsize=(7.5, 0.32 * sum(heights) + 0.6), squeeze=False, height_ratios=heights,
-        layout="constrained",
-    )  # fmt: skip
+    figure_ = Figure((7.5, 0.32 * sum(heights) + 0.6), layout="constrained")
+    axes = figure_.subplots(len(heights), 1, squeeze=False, height_ratios=heights)
     for axis, (regime, measure, kept, names) in zip(axes[:, 0], panels, strict=False):
         ranks, difference, p_value = critical_difference([[v[n].mean() for n in names] for _, v in kept])
         text = f"{regime}, {len(kept)} data sets, by {MEASURES[measure]}"
@@ -257,4 +265,3 @@ def draw_ranks(cells, path):
         axis.set(xlim=(0.8, len(names) + 0.5), ylim=(0.7 - len(names), 0.7))
         axis.tick_params(axis="x", labelsize=8)
     figure_.savefig(path, dpi=100)
-    plt.close(figure_)

@@ -199,11 +199,10 @@ def warm_up(cell, chosen, done):
                 measure(task, *scores)
 
 
-def run_cell(cell, cache, *, only=None, warmed=None, folder=None, quick=False, deadline=np.inf, n_splits=N_SPLITS):
+def run_cell(cell, cache, *, warmed=None, folder=None, quick=False, deadline=np.inf, n_splits=N_SPLITS):
     """Run the missing settings of a cell, split by split; False where the time is over."""
-    for split in range(1 if quick else n_splits):
-        chosen = [method for method in methods.methods(cell, folder) if only is None or only(method)]
-        left = [(method, settings_left(cache, cell, split, method)) for method in chosen]
+    for split in range(n_splits):
+        left = [(method, settings_left(cache, cell, split, method)) for method in methods.methods(cell, folder)]
         left = [(method, grid[:2] if quick else grid) for method, grid in left if grid]
         if not left:
             continue

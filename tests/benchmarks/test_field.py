@@ -171,7 +171,21 @@ def test_every_cell_comes_once_and_names_what_we_recommend():
 def test_a_curve_is_read_where_it_reaches():
     curve = load("analysis").Curve.through([0.1, 0.3, 0.2], [0.3, 0.2, 0.4])  # the last point is dominated
     np.testing.assert_allclose(curve.at([0.05, 0.2, 0.5]), [np.nan, 0.25, 0.2])
-    assert curve.at(0.05, below=None) == 0.3
+
+
+def test_curves_begin_at_the_constant_prediction():
+    """Mixing a model at random with a constant has the error and SPDD of the line between the two."""
+    task, scores = make_task(20_000)
+    measure, rng = load("runner").measure, np.random.default_rng(0)
+    majority = float(task.y_test.mean() > 0.5)
+    ends = [measure(task, scores), measure(task, np.full(scores.size, majority))]
+    assert (ends[1]["error"], ends[1]["spdd"], ends[1]["rank"]) == pytest.approx((ends[0]["constant"], 0.0, 0.0))
+    mixed = measure(task, np.where(rng.random(scores.size) < 0.5, scores, majority))
+    for name in ("error", "spdd", "parity_difference"):
+        assert mixed[name] == pytest.approx(0.5 * ends[0][name] + 0.5 * ends[1][name], abs=0.015)
+    figures = {name: np.array([[ends[0][name]]]) for name in ("spdd", "error", "constant")}
+    curve = load("analysis").Points(("0",), figures).curve("spdd")
+    assert curve.at(mixed["spdd"]) == pytest.approx(mixed["error"], abs=0.015)
 
 
 def test_hypervolume_is_the_area_that_points_dominate():
@@ -209,7 +223,7 @@ def test_a_split_that_is_under_way_is_left_out():
 
 
 def points_of(disparities, errors):
-    arrays = {"rank": np.array(disparities), "error": np.array(errors)}
+    arrays = {"rank": np.array(disparities), "error": np.array(errors), "constant": np.full_like(errors, 0.5)}
     return load("analysis").Points(tuple(map(str, range(arrays["rank"].shape[1]))), arrays)
 
 
@@ -218,14 +232,13 @@ def test_gaps_are_differences_of_curves_with_their_standard_error():
     peer = points_of([[0.2, 0.05], [0.2, 0.05]], [[0.24, 0.30], [0.22, 0.30]])
     first, second = load("analysis").compare(ours, peer, "rank")
     # Ours at .2 is .25 and .27; the peer has .24 and .22.
-    assert first[1:5] == pytest.approx((0.2, 0.23, 0.03, np.std([0.01, 0.05], ddof=1) / np.sqrt(2)))
-    assert first[5] is True
-    assert second[5] is False
+    assert first[1:] == pytest.approx((0.2, 0.23, 0.03, np.std([0.01, 0.05], ddof=1) / np.sqrt(2), 2))
+    # At .05 ours is half way to the constant: .40 and .41.
+    assert second[1:] == pytest.approx((0.05, 0.30, 0.105, 0.005, 2))
 
 
 def test_volumes_of_the_base_model_and_of_a_perfect_one():
     base = points_of([[0.2], [0.4]], [[0.3], [0.2]])
-    base.figures["constant"] = np.array([[0.5], [0.5]])
     perfect = points_of([[0.0], [0.0]], [[0.3], [0.2]])
     useless = points_of([[0.2], [0.4]], [[0.5], [0.5]])
     found = load("analysis").volumes({"base model": base, "perfect": perfect, "useless": useless}, "rank")
@@ -272,6 +285,6 @@ def test_an_adversary_learns_what_scores_tell_of_groups():
 def test_the_stored_page_is_that_of_the_stored_results():
     page, runner = load("page"), load("runner")
     records = runner.Cache(ROOT / "benchmarks" / "results" / "field").records.values()
-    cells = load("analysis").by_cell(records)
+    cells = page.comparable(records)
     text = page.PAGE.read_text(encoding="utf-8")
     assert text.partition(page.START)[2].partition(page.END)[0].strip() == page.tables(cells, page.judge(cells)).strip()
