@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import uvicorn
 
-from fairtransport.app import Workbench
+from fairtransport.app.server import Workbench
 
 
 def people(n=1500, seed=0):

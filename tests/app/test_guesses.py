@@ -7,13 +7,14 @@ from sklearn.metrics import roc_auc_score
 from tests.workbench import people
 
 import fairtransport as ft
-from fairtransport.app.guesses import describe_columns, find_warnings, guess_roles, tell_apart
+from fairtransport.app.guesses import find_warnings, guess_roles
+from fairtransport.tabular.proxies import describe_columns, tell_apart
 
 
 def test_roles_and_warnings_of_a_table_of_applicants():
     table = people().to_arrow()
     columns = describe_columns(table)
-    roles, why = guess_roles(columns, table)
+    roles, why = guess_roles(columns)
     assert (roles["score"], roles["label"], roles["pos_label"]) == ("score", "hired", "yes")
     assert roles["sensitive"] == ["sex"]
     assert roles["drop"] == ["person"]
@@ -66,4 +67,4 @@ def test_an_empty_column_and_a_table_without_features_are_described():
     table = people(60).select("person").to_arrow().append_column("empty", [[None] * 60])
     columns = describe_columns(table)
     assert [one["missing"] for one in columns] == [0, 60]
-    assert guess_roles(columns, table)[0]["score"] == ""
+    assert guess_roles(columns)[0]["score"] == ""

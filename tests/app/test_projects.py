@@ -13,7 +13,7 @@ import anyio
 import pytest
 from tests.workbench import people
 
-from fairtransport.app.projects import Project, Projects
+from fairtransport.app.projects import Project, Projects, new_folder
 from fairtransport.app.server import Workbench, _check
 
 
@@ -38,7 +38,8 @@ def test_no_module_of_the_folder_of_data_is_run(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "", prepend=":")  # an empty entry is the current folder
     projects = Projects(tmp_path.relative_to(tmp_path) / "home")
     try:
-        project = ended(projects, projects.create("people", {"path": str(tmp_path / "people.csv")}))
+        with new_folder(projects.home, "people") as folder:
+            project = ended(projects, projects.create(folder, "people", {"path": str(tmp_path / "people.csv")}))
         assert (project.job.error, project.look["rows"]) == ("", 60)
     finally:
         projects.close()

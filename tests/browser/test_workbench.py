@@ -151,7 +151,7 @@ def test_from_upload_to_download(bench, open_bench, table):
         page.fill("#thresholds", "0.5, top 10%")
         press(page, "Audit")
         finished(page)
-        assert page.locator("main .verdict h3").inner_text().startswith("Verdict: Groups are scored differently")
+        assert page.locator("main .verdict").inner_text().startswith("Verdict\n\nThe two groups are scored differently")
         frame = page.frame_locator("iframe")
         frame.locator("h1").wait_for(timeout=LONG)
         picture(page, "audit")

@@ -12,7 +12,7 @@ import polars as pl
 
 from fairtransport.app import worker
 from fairtransport.app.projects import STEPS
-from fairtransport.app.server import copy_name
+from fairtransport.app.recipes import extension
 from fairtransport.tables.files._file_table import FileTable
 from fairtransport.tables.files._formats import CsvOptions
 from fairtransport.tables.files.paths import find_files
@@ -86,9 +86,9 @@ def quotable(data: bytes) -> bytes:
 
 def case(data: bytes) -> None:
     """Copy the case as the name that the first byte selects would be, and do what the workbench does with it."""
-    name = copy_name(_NAMES[(data[0] if data else 0) % len(_NAMES)])
+    name = "data" + extension(_NAMES[(data[0] if data else 0) % len(_NAMES)])
     path = FOLDER / name
-    if path.parent != FOLDER or not name.startswith("data."):
+    if path.parent != FOLDER or not name.startswith("data"):
         raise RuntimeError("The copy is not in the folder of the project.")
     path.write_bytes(data[1:])
 

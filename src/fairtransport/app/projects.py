@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from fairtransport.app import TEXTS
 from fairtransport.app.recipes import METHODS, audit_command
-from fairtransport.app.texts import TEXTS
 from fairtransport.storage import write_atomically
 
 #: Settings by step, with those of a new project.
@@ -26,6 +26,7 @@ STEPS: dict[str, dict[str, Any]] = {
     "choose": {"action": "", "situation": "aware"},
     "take": {},
 }
+USUAL: dict[str, Any] = {name: value for fields in STEPS.values() for name, value in fields.items()}
 _FILE = "project.json"
 
 
@@ -90,8 +91,7 @@ class Project:
     def __init__(self, folder: Path, state: dict[str, Any] | None = None) -> None:
         read = json.loads((folder / _FILE).read_text(encoding="utf-8")) if state is None else state
         self.state: dict[str, Any] = {"settings": None, "results": {}, "chosen": None, **read}
-        defaults = {name: value for fields in STEPS.values() for name, value in fields.items()}
-        self.settings: dict[str, Any] = {**defaults, **(self.state["settings"] or {})}
+        self.settings: dict[str, Any] = {**USUAL, **(self.state["settings"] or {})}
         self.results: dict[str, Any] = self.state["results"]
         self.folder, self.look, self.job = folder, dict[str, Any](), Job()
 
@@ -100,12 +100,13 @@ class Project:
         """The data file; a relative one is in the folder of the project."""
         return str(self.folder / self.state["data"]["path"])
 
-    @property
-    def changed(self) -> bool:
-        """Whether the data file is not the one that results were made from."""
-        return bool(self.results) and self.state["data"].get("stamp") != self._stamp()
+    def column(self, name: str) -> dict[str, Any]:
+        """Return what is known about a column."""
+        return next((one for one in self.look.get("columns", ()) if one["name"] == name), {"distinct": 0})
 
-    def _stamp(self) -> list[int] | None:
+    @property
+    def stamp(self) -> list[int] | None:
+        """Size and time of the data file, by which it is seen that it has changed."""
         with contextlib.suppress(OSError):
             known = Path(self.path).stat()
             return [known.st_size, known.st_mtime_ns]
@@ -121,6 +122,8 @@ class Project:
     ) -> None:
         """Start a job with the settings of now, or with those of the curve that a point was chosen from."""
         settings = {**self.settings, "thresholds": split_thresholds(self.settings["thresholds"])}
+        if self.column(settings["label"])["distinct"] not in {1, 2}:
+            settings["pos_label"] = ""  # numbers have none
         settings = {**curve["settings"]} if kind == "take" else settings
         situation = settings["action"] if settings["action"] == "repair" else settings["situation"]
         settings["methods"] = [name for name, about in METHODS.items() if about[1] == situation]
@@ -140,7 +143,7 @@ class Project:
                 for method in result.pop("models", ()):  # until now, those of the result before
                     (self.folder / f"{method}.new.ft").replace(self.folder / f"{method}.ft")
                 self.results[name] = {**result, "settings": settings}
-                self.state["data"]["stamp"] = self._stamp()
+                self.state["data"]["stamp"] = self.stamp
             self.save()
 
         threading.Thread(target=job.follow, args=(request, finish, then), daemon=True).start()
@@ -159,13 +162,10 @@ class Projects:
         found = self.home.glob(f"*/{_FILE}") if self.home.is_dir() else ()
         return [file.parent for file in sorted(found, key=lambda one: -one.stat().st_mtime)]
 
-    def create(self, name: str, data: dict[str, Any], folder: Path | None = None) -> str:
+    def create(self, folder: Path, name: str, data: dict[str, Any]) -> str:
         """Make a project of a data file, and begin to read it."""
-        if folder is None:
-            with new_folder(self.home, name) as made:
-                return self.create(name, data, made)
         project = Project(folder, {"version": 1, "name": name, "data": data})
-        write_atomically(project.folder / _FILE, json.dumps(project.state).encode())
+        write_atomically(folder / _FILE, json.dumps(project.state).encode())
         return self._add(project)
 
     def load(self, folder: Path) -> str:
@@ -174,20 +174,18 @@ class Projects:
             raise ValueError(TEXTS["error_folder"])
         try:
             project = Project(folder.resolve())
-            whole = isinstance(project.state["name"], str) and bool(project.path)
-            usual = Project(folder, {"data": {}}).settings
-            whole = whole and all(isinstance(project.settings[name], type(value)) for name, value in usual.items())
+            whole = isinstance(project.state["name"], str) and bool(project.path) and isinstance(project.results, dict)
+            whole = whole and all(isinstance(project.settings[name], type(value)) for name, value in USUAL.items())
         except (ValueError, LookupError, TypeError, AttributeError):  # truncated, or written by something else
             whole = False
-        if not whole or not isinstance(project.results, dict):
+        if not whole:
             raise ValueError(TEXTS["error_project"])
         return self._add(project)
 
     def find(self, name: str) -> Project | None:
-        """Return an open project, or open the one of this name; None if there is none, or a damaged one."""
+        """Return an open project, or open the one of this name; None if there is none."""
         if name not in self.open and re.fullmatch(r"[a-z0-9-]+", name) and (self.home / name / _FILE).is_file():
-            with contextlib.suppress(OSError, ValueError):
-                self.load(self.home / name)
+            self.load(self.home / name)
         return self.open.get(name)
 
     def _add(self, project: Project) -> str:
@@ -200,8 +198,8 @@ class Projects:
         return name
 
     def start(self, project: Project, kind: str, chosen: Any = None, curve: Any = None) -> None:
-        """Start a job in the waiting process; when it has ended, another one waits for the next job."""
-        process, self._spare = self._spare or self._spawn(), None
+        """Start a job in the waiting process; when it has ended, or while a file is opened, prepare the next one."""
+        process, self._spare = self._spare or self._spawn(), self._spawn() if kind == "look" else None
         project.start(kind, process, chosen, curve or {}, self._refill)
 
     def _refill(self) -> None:

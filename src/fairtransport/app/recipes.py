@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
+
+from fairtransport.tables.files.paths import COMPRESSIONS, FORMATS
 
 #: The methods of the workbench: their names on the command line, and the situation that they are for.
 METHODS = {
@@ -13,39 +16,45 @@ METHODS = {
     "blind-repair": ("blind-repair", "blind"),
     "repair": ("repair", "repair"),
 }
-_WRITTEN = (".parquet", ".feather", ".csv", ".jsonl", ".csv.gz", ".csv.zst")
+_USUAL = {"criterion": "demographic_parity", "favourable": "high", "small": "keep", "min_size": "30"}
+_FLAGS = {"pos_label": "pos-label", "thresholds": "threshold", "small": "small-groups", "min_size": "min-group-size"}
+_ROLES, _COMPARED = ("sensitive", "label", "pos_label"), ("strata", "criterion", "small", "min_size")
+
+
+def extension(name: str) -> str:
+    """Return the end of a name that says the format of a file, such as ``.csv.gz``."""
+    return "".join(end for end in Path(name.lower()).suffixes[-2:] if end in {**FORMATS, **COMPRESSIONS})
 
 
 def output_name(path: str, stem: str) -> str:
-    """Return the name of an output file in the format of the input, or in CSV where that cannot be written."""
-    return stem + next((end for end in _WRITTEN[::-1] if path.lower().endswith(end)), ".csv")
+    """Return the name of an output file in the format of the input, or in CSV in place of Excel."""
+    end = extension(path)
+    return stem + (".csv" if FORMATS.get(end) == "excel" else end)
 
 
 def audit_command(path: str, settings: dict[str, Any]) -> str:
     """Return the command that makes the audit."""
-    words = ["fairtransport", "audit", path, "--score", settings["score"], *_columns(settings)]
-    words += [part for text in settings["thresholds"] for part in ("--threshold", text)]
-    words += ["--by", settings["by"]] if settings["by"] else []
-    words += [] if settings["favourable"] == "high" else ["--favourable", settings["favourable"]]
-    written = ["--html", "audit.html", *([] if settings["by"] else ["--markdown", "audit.md"]), "--json", "audit.json"]
-    return shlex.join([*words, *_judged(settings, by=settings["by"]), *written])
+    named = _options(settings, "score", *_ROLES, "thresholds", "favourable", "by", *_COMPARED)
+    markdown = [] if settings["by"] else ["--markdown", "audit.md"]
+    written = ["--html", "audit.html", *markdown, "--json", "audit.json"]
+    return shlex.join(["fairtransport", "audit", path, *named, *written])
 
 
 def take_commands(path: str, settings: dict[str, Any], chosen: dict[str, Any], bounds: Any = None) -> str:
     """Return the commands that make the model or the repair, and the new scores."""
     amount = [] if chosen["amount"] == 1.0 else ["--amount", f"{chosen['amount']:g}"]
     if chosen["method"] == "repair":
-        words = ["fairtransport", "repair", path, "--score", settings["score"], *amount, *_judged(settings)]
-        words += _columns(settings, labelled=settings["criterion"] != "demographic_parity")
+        roles = _ROLES[: 1 if settings["criterion"] == "demographic_parity" else None]
+        words = ["fairtransport", "repair", path, *_options(settings, "score", *roles, *_COMPARED), *amount]
         words += ["--range", f"{bounds[0]!r},{bounds[1]!r}"] if bounds else []
         return shlex.join([*words, "--out", output_name(path, "repaired")])
     named, method = model_columns(settings, chosen["method"], regression=False), METHODS[chosen["method"]][0]
-    words = ["fairtransport", "train", path, "--method", method, *_columns(settings), *amount]
+    words = ["fairtransport", "train", path, "--method", method, *_options(settings, *_ROLES, *_COMPARED), *amount]
     words += ["--aware"] if named["aware"] else []
     words += ["--base", "linear"] if method == "blind-repair" else []
     words += [part for name in named["drop"] for part in ("--drop", name)]
     scored = ["fairtransport", "score", "model.ft", path, "--column", "fair_score"]
-    lines = [[*words, *_judged(settings), "--out", "model.ft"], [*scored, "--out", output_name(path, "scored")]]
+    lines = [[*words, "--out", "model.ft"], [*scored, "--out", output_name(path, "scored")]]
     return "\n".join(map(shlex.join, lines))
 
 
@@ -57,27 +66,22 @@ def model_columns(settings: dict[str, Any], method: str, *, regression: bool) ->
     return {**columns, "strata": settings["strata"], "drop": drop, "aware": METHODS[method][1] == "aware"}
 
 
-def _columns(settings: dict[str, Any], *, labelled: bool = True) -> list[str]:
-    words = [part for name in settings["sensitive"] for part in ("--sensitive", name)]
-    if settings["label"] and labelled:
-        words += ["--label", settings["label"]]
-        words += ["--pos-label", settings["pos_label"]] if settings["pos_label"] else []
+def _options(settings: dict[str, Any], *names: str) -> list[str]:
+    """Return the options of settings that are not the usual ones; one for each value of a list."""
+    words = []
+    for name in names:
+        values = settings[name] if isinstance(settings[name], list) else [settings[name]]
+        words += [
+            part for value in values if value != _USUAL.get(name, "") for part in (f"--{_FLAGS.get(name, name)}", value)
+        ]
     return words
-
-
-def _judged(settings: dict[str, Any], *, by: str = "") -> list[str]:
-    words = [] if by else [part for name in settings["strata"] for part in ("--strata", name)]
-    words += [] if settings["criterion"] == "demographic_parity" else ["--criterion", settings["criterion"]]
-    words += [] if settings["small"] == "keep" else ["--small-groups", settings["small"]]
-    return words + ([] if int(settings["min_size"]) == 30 else ["--min-group-size", str(settings["min_size"])])
 
 
 _READ = """\
 import fairtransport as ft
 from fairtransport.tabular.file_scoring import collect_file
 
-with ft.tables.open_files([{path!r}]) as file:
-    table = collect_file(file, guess={guess})
+table = collect_file({path!r}, guess={guess})
 groups = ft.GroupPolicy(missing="set_aside", small={small!r}, min_size={min_size})
 compared = {{"criterion": {criterion!r}, "groups": groups}}
 """

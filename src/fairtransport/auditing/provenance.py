@@ -70,6 +70,15 @@ class Provenance:
         date = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(**{"date": date, "versions": software_versions(), **values})
 
+    @classmethod
+    def of_files(
+        cls, paths: Iterable[Any], columns: Any, on_progress: Callable[[float], None] | None = None, **values: Any
+    ) -> Provenance:
+        """Return a provenance of now, with hashes of files and names of columns by role (`fairtransport.tables`)."""
+        named = {role: name for role, name in vars(columns).items() if name}
+        roles = {role: (name,) if isinstance(name, str) else tuple(name) for role, name in named.items()}
+        return cls.now(files=describe_files(paths, on_progress), columns=roles, **values)
+
     @property
     def label_text(self) -> str:
         """The end of a headline that names the positive label; empty without one."""

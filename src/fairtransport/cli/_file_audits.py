@@ -52,19 +52,10 @@ class AuditPlan:
         return counts, self.provenance(counts, columns, paths)
 
     def provenance(self, counts: TableCounts, columns: Columns, paths: Sequence[Any]) -> Provenance:
-        from fairtransport.auditing.provenance import Provenance, describe_files  # noqa: PLC0415 - loaded by now
-
+        seed = self.drawing["inference"].random_state
+        known = {"rows": counts.rows, "positive": counts.positive_name, "strata_cuts": counts.cuts, "seed": seed}
         with progress_bar("Hashing the files") as tell:
-            files = describe_files(paths, tell)
-        named = {role: name for role, name in vars(columns).items() if name}
-        return Provenance.now(
-            files=files,
-            rows=counts.rows,
-            columns={role: (name,) if isinstance(name, str) else tuple(name) for role, name in named.items()},
-            positive=counts.positive_name,
-            seed=self.drawing["inference"].random_state,
-            strata_cuts=counts.cuts,
-        )
+            return ft.auditing.Provenance.of_files(paths, columns, tell, **known)
 
     def audit(self, counts: TableCounts, provenance: Provenance, *, by: str | None = None) -> Any:
         """Return the audit of counts or, with a column ``by``, the series of audits."""

@@ -155,24 +155,20 @@ def make_estimator(options: MethodOptions, groups: GroupPolicy, *, task: str, ve
     if options.method == "auto":
         tried = _candidates(replace(options, max_disparity=None)).items()
         return {name: make_estimator(one, groups, task=task, verbose=False) for name, one in tried}
-    kind = "Regressor" if task == "regression" else "Classifier"
-    compared: dict[str, Any] = {"criterion": options.criterion, "groups": groups}
-    amount = 1.0 if options.amount is None else options.amount
-    if options.repaired is not None:
-        base = _make_base(options.repaired, kind, options.seed)
-        if options.method == "dpp":
-            quantile = ft.QuantileRepair(options.target or "barycenter_w2", **compared)
-            return getattr(ft, f"QuantileRepair{kind}")(base, quantile, amount=amount)
-        blind = ft.repair.BlindRepair(max_disparity=options.max_disparity, random_state=options.seed, **compared)
-        return getattr(ft, f"BlindRepair{kind}")(base, repair=blind, amount=amount)
-    trained = {"target": options.target or "each_other", "amount": amount, **options.weight, **compared}
-    if options.method == "trees":
-        return getattr(ft, f"TransportBoosting{kind}")(random_state=options.seed, **trained)
-    return getattr(ft, f"Transport{kind}")(
-        distance="continuous" if options.method == "cot" else "discrete",
-        group_specific=bool(options.aware),
+    from fairtransport.tabular import methods  # noqa: PLC0415
+
+    shared = {"criterion": options.criterion, "groups": groups, **options.weight}
+    shared |= {} if options.amount is None else {"amount": options.amount}
+    return methods.make_estimator(
+        options.method,
+        task,
+        base=options.repaired or "linear",
+        aware=bool(options.aware),
+        target=options.target,
+        max_disparity=options.max_disparity,
+        random_state=options.seed,
         verbose=verbose,
-        **trained,
+        **shared,
     )
 
 
@@ -183,19 +179,6 @@ def _candidates(options: MethodOptions) -> dict[str, MethodOptions]:
         f"{repair} ({base})": replace(options, method=repair, base=base)
         for base in ([options.base] if options.base else ["linear", "trees"])
     }
-
-
-def _make_base(base: str, kind: str, seed: int) -> Any:
-    """Return a model without parity: linear, or scikit-learn's gradient boosting with early stopping."""
-    from sklearn.linear_model import LogisticRegression, Ridge  # noqa: PLC0415
-
-    if base == "linear":
-        return Ridge() if kind == "Regressor" else LogisticRegression(max_iter=1000)
-    from fairtransport.repair.blind import group_model as dense_boosting  # noqa: PLC0415
-
-    return getattr(dense_boosting, f"DenseBoosting{kind}")(
-        max_iter=300, max_leaf_nodes=15, max_features=0.5, early_stopping=True, n_iter_no_change=20, random_state=seed
-    )
 
 
 # What ``fairtransport train`` reports: the model, and its figures on held-out rows.
@@ -538,11 +521,12 @@ def _fit(
     train: Any, options: MethodOptions, settings: dict[str, Any], *, task: str, compared: bool
 ) -> tuple[TableModel, TableModel | None]:
     """Return the model, and logistic or linear regression on the same columns to compare it with."""
+    from fairtransport.tabular.methods import plain_estimator  # noqa: PLC0415
+
     before = None
     if compared or options.method == "lr":
         with spinner("Logistic regression" if task == "classification" else "Linear regression"):
-            plain = _make_base("linear", "Regressor" if task == "regression" else "Classifier", options.seed)
-            before = ft.tabular.TableModel(plain, **settings).fit(train)
+            before = ft.tabular.TableModel(plain_estimator("linear", task), **settings).fit(train)
     if options.method == "lr" and before is not None:
         return before, before
     show = stderr_is_terminal()

@@ -30,7 +30,7 @@ def run_app(file: str | None = None, *, port: int = 0, projects: Path | None = N
     """  # noqa: D301 - \b keeps the lines of the example
     for library in ("uvicorn", "starlette", "jinja2", "duckdb"):
         load_extra(library)
-    from fairtransport.app import serve_app  # noqa: PLC0415 - takes a while
+    from fairtransport.app.server import serve_app  # noqa: PLC0415 - takes a while
 
     if file is not None and not Path(file).is_file():
         raise FileNotFoundError(2, "There is no such file", file)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hmac
+import html
+import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from fairtransport._validation import check_choice, check_count, check_real
 
@@ -79,7 +82,7 @@ class ServerSettings:
             raise ValueError("The token must be a text of printable ASCII characters, and not empty.")
 
 
-# Access control: host names of this machine, and a bearer token.
+# Access control: host names of this machine, a bearer token, and a token that works once.
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -168,3 +171,40 @@ class BearerToken:
             return False
         scheme, _, token = given[0].partition(b" ")
         return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token)
+
+
+class OneTimeToken:
+    """Middleware that admits one browser of this machine, the first with the token, which is exchanged for a cookie.
+
+    Requests for other hosts, from other pages or without the cookie are refused.
+    """
+
+    def __init__(self, app: ASGIApp, port: int, token: str) -> None:
+        self._app, self._hosts, self._token = app, local_names(port), token
+        self._name, self._cookie = f"fairtransport-{port}", secrets.token_urlsafe(32)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] == "http":
+            await (self._answer(Request(scope)) or self._app)(scope, receive, send)
+
+    def _answer(self, request: Request) -> Response | None:
+        """Return a refusal, or the answer that sets the cookie; None for a request that is admitted."""
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        site, token = request.headers.get("sec-fetch-site", "none"), request.query_params.get("token", "")
+        foreign = host not in self._hosts or origin not in {None, f"http://{host}"}
+        if request.method != "GET":
+            foreign = foreign or origin is None or site not in {"none", "same-origin"}
+        if foreign or (site in {"cross-site", "same-site"} and not token):
+            return PlainTextResponse("Requests from other pages are refused.", 403)
+        if self._token and hmac.compare_digest(token.encode(), self._token.encode()):
+            self._token = ""
+            # Not a redirect: the first request after one from another site would have no strict cookie.
+            path = html.escape("/" + request.url.path.lstrip("/"))
+            answer = HTMLResponse(f'<meta http-equiv="refresh" content="0;url={path}">')
+            answer.set_cookie(self._name, self._cookie, httponly=True, samesite="strict")
+            return answer
+        if hmac.compare_digest(request.cookies.get(self._name, "").encode(), self._cookie.encode()):
+            return None
+        advice = "Use the address that the program printed when it started; it works once."
+        return PlainTextResponse(f"This address has no valid token. {advice}", 403)

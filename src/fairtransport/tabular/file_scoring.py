@@ -13,18 +13,25 @@ from typing import Any
 import numpy as np
 
 from fairtransport._validation import check_real
-from fairtransport.tables import FileTable
+from fairtransport.tables import FileTable, open_files
 from fairtransport.tabular._row_scorer import RowScorer
 from fairtransport.tabular.rows import by_kind
 
 
 def collect_file(
-    table: FileTable, *, guess: bool = False, most: float = math.inf, on_progress: Callable[[float], None] | None = None
+    table: FileTable | str,
+    *,
+    guess: bool = False,
+    most: float = math.inf,
+    on_progress: Callable[[float], None] | None = None,
 ) -> Any:
-    """Read all rows of files into memory; ``guess`` which columns of text files are numbers.
+    """Read all rows of files, or of the file of a path, into memory; ``guess`` which columns of text are numbers.
 
     None where there are more than ``most`` cells (rows times columns).
     """
+    if isinstance(table, str):
+        with open_files([table]) as file:
+            return collect_file(file, guess=guess, most=most, on_progress=on_progress)
     arrow: Any = import_module("pyarrow")
     batches, rows, n_cells = table.batches(guess=guess), [], 0
     for batch in _report_progress(batches, table, on_progress):

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.metrics import d2_log_loss_score, r2_score, roc_auc_score
 
-from fairtransport._arrays import Floats, Ints
+from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._sklearn import take_rows
 from fairtransport._validation import check_real
 from fairtransport.criteria.criterion import criterion_of
@@ -31,6 +31,7 @@ from fairtransport.tabular.column_plans import encode_text, read_table
 
 TOO_SMALL = "of groups too small to be compared"
 _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12
+_INSIDE = (1e-6, 1 - 1e-6)  # probabilities whose logarithm is taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ class HeldOutRows:
 
     Groups of fewer than ``min_size`` rows are left out where two are larger. The disparities are
     ``pairwise_disparity``, ``rank_disparity`` and that of the criterion, unless it is demographic parity without
-    strata; with ``in_units``, distances are in units of the scores.
+    strata; with ``in_units``, distances are in units of the scores, which are not compared with labels.
     """
 
     groups: Groups
@@ -184,6 +185,38 @@ class HeldOutRows:
             name: noise_floor(metric, scores[self.rows], within=within, **options).mean
             for name, (metric, within) in metrics.items()
         }
+
+    def measure(self, scores: Floats, plain: Floats) -> dict[str, Any]:
+        """Return error, share of the information of plain scores that is kept, disparities, and rates of each group.
+
+        Without labels, the error is the mean change of a score.
+        """
+        everyone, kept = self._rates(scores, np.ones(scores.size, dtype=bool)), None
+        if "error" in everyone:
+            explained, bounds = (r2_score, (-np.inf, np.inf)) if self.regression else (d2_log_loss_score, _INSIDE)
+            after, before = (explained(self.labels, np.clip(one, *bounds)) for one in (scores, plain))
+            kept = float(after / before) if before > 0 else None
+        disparities = self.disparities(scores)
+        shown = {"disparity": [*disparities.values()][-1], "rank_disparity": disparities["rank_disparity"]}
+        groups = [self._rates(scores, self.groups.codes == code) for code in range(len(self.groups))]
+        error = everyone.get("error", float(np.abs(scores - plain).mean()))
+        return {**shown, "error": error, "kept": kept, "groups": groups}
+
+    def _rates(self, scores: Floats, rows: Bools) -> dict[str, Any]:
+        chosen: Floats = scores[rows]
+        labels: Any = None if self.labels is None else np.asarray(self.labels)[rows]
+        rates: dict[str, Any] = {"rows": chosen.size, "mean": float(chosen.mean())}
+        if self.in_units:
+            return rates
+        if self.regression:
+            return {**rates, "error": float(np.sqrt(np.mean((chosen - labels) ** 2)))}
+        above = chosen > 0.5
+        rates["selected"] = float(above.mean())
+        if labels is not None:
+            rates["error"] = float(np.mean(above != labels))
+            for name, wrong in (("missed", ~above[labels == 1]), ("false_alarm", above[labels == 0])):
+                rates[name] = float(wrong.mean()) if wrong.size else None
+        return rates
 
 
 def _errors(scores: Floats, labels: NDArray[Any], *, regression: bool) -> dict[str, float | None]:

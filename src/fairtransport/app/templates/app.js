@@ -8,7 +8,7 @@ if (job) {
     if (!now.running) { location.reload(); return; }
     if (now.text && text.textContent !== now.text) text.textContent = now.text;
     if (now.share !== undefined) bar.value = now.share;
-    setTimeout(ask, 300);
+    setTimeout(ask, 100);
   };
   ask();
 }
@@ -24,8 +24,7 @@ for (const form of document.querySelectorAll("form.settings")) {
   });
   show();
 }
-const invalid = document.querySelector("[aria-invalid]");
-if (invalid) invalid.focus();
+document.querySelector("[aria-invalid]")?.focus();
 for (const button of document.querySelectorAll("button.copy")) {
   button.addEventListener("click", async () => {
     const code = button.previousElementSibling;

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata, resources
 from typing import Any
 
@@ -46,7 +47,13 @@ def template_environment(package: str = _PAGES) -> Any:
 
     Templates of other packages may extend those of the report's pages. All know the colours, the date and the software.
     """
-    jinja2 = load_extra("jinja2")
+    environment = _make_environment(load_extra("jinja2"), package)
+    environment.globals["written"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M %Z")
+    return environment
+
+
+@cache  # with the templates that it has compiled
+def _make_environment(jinja2: Any, package: str) -> Any:
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in dict.fromkeys((package, _PAGES))]),
         autoescape=True,  # names come from the user's data
@@ -60,7 +67,6 @@ def template_environment(package: str = _PAGES) -> Any:
         "colours": load_extra("markupsafe").Markup(color_scheme()),
         "software": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "version": __version__,
-        "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M %Z"),
     }
     return environment
 
