@@ -68,3 +68,19 @@ def test_an_empty_column_and_a_table_without_features_are_described():
     columns = describe_columns(table)
     assert [one["missing"] for one in columns] == [0, 60]
     assert guess_roles(columns)[0]["score"] == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["sex", "personal_status_sex", "age_group"], ["sex", "age_group"]),  # names that say it and nothing else
+        (["Sex, at birth", "hours worked", "sexton"], ["Sex, at birth"]),
+        (["applicant_gender", "trace"], ["applicant_gender"]),
+        (["town", "shift"], []),
+    ],
+)
+def test_sensitive_columns_are_guessed_from_names_that_contain_the_word_where_none_is_the_word(names, expected):
+    columns = describe_columns(pa.table({name: ["a", "b", "c"] * 20 for name in names}))
+    roles, why = guess_roles(columns)
+    assert roles["sensitive"] == expected
+    assert why["sensitive"].startswith("Guess") == bool(expected)

@@ -13,6 +13,7 @@ import anyio
 import pytest
 from tests.workbench import people
 
+from fairtransport.app import TEXTS, say_error
 from fairtransport.app.projects import Project, Projects, new_folder
 from fairtransport.app.server import Workbench, _check
 
@@ -109,6 +110,34 @@ def post(tmp_path):
 
     yield send
     workbench.projects.close()
+
+
+@pytest.mark.parametrize("name", ["people.json", "people", "people.csv.zip"])
+def test_a_file_of_another_kind_is_refused_next_to_its_field_and_nothing_typed_is_lost(post, tmp_path, name):
+    (tmp_path / name).write_text("a,b\n")
+    status, page = post("/open", urlencode({"path": tmp_path / name, "copy": "on"}).encode())
+    assert (status, "no extension that says what it is" in page) == (422, True)
+    assert f'value="{tmp_path / name}"' in page
+    assert 'name="copy" checked' in page
+    assert post(f"/upload?name={name}", b"a,b\n")[0] == 422
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_next_process_is_prepared_while_a_file_is_opened(projects, tmp_path):
+    people(60).write_csv(tmp_path / "people.csv")
+    with new_folder(projects.home, "people") as folder:
+        name = projects.create(folder, "people", {"path": str(tmp_path / "people.csv")})
+    ready = projects._spare
+    assert ready is not projects.open[name].job._process
+    ended(projects, name)
+    assert projects._spare is ready
+
+
+def test_a_full_disk_and_too_little_memory_are_said_in_words():
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert say_error(full) == say_error(OSError(errno.EDQUOT, "quota")) == TEXTS["error_disk"]
+    assert say_error(MemoryError()) == TEXTS["error_memory"]
+    assert say_error(PermissionError(errno.EACCES, "Permission denied", "x")) == "Permission denied: x"
 
 
 def test_an_upload_that_breaks_off_leaves_no_rows(post, tmp_path):

@@ -72,3 +72,11 @@ def test_nodes_of_many_and_of_few_rows_have_the_moments_of_a_multinomial_draw():
     assert drawn.mean(axis=0) == pytest.approx(counts[0], abs=5 * np.sqrt(cov.max() / 40_000))
     assert np.cov(drawn, rowvar=False) == pytest.approx(cov, abs=0.03 * cov.max())
     assert np.all(drawn[:, [0, 2, 4]] == np.rint(drawn[:, [0, 2, 4]]))  # few rows are counted
+
+
+def test_shares_of_fractional_counts_do_not_exceed_one_by_rounding():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        counts = np.where(rng.random(5000) < 0.5, rng.uniform(20, 400, 5000), 0.0)  # sums depend on where zeros are
+        drawn = resample_masses(counts[None], None, rng, 3)
+        assert drawn.sum(axis=(1, 2)) == pytest.approx(counts.sum())

@@ -10,10 +10,9 @@ from fairtransport.tabular.proxies import find_proxies
 
 _SCORES = re.compile(r"(?i)score|prob|risk|pred|rating|y_?hat|logit")
 _LABELS = re.compile("(?i)label|target|outcome|class|hired|default|approved|income|admit|good_|high_|^y$|recid|repaid")
-_GROUPS = re.compile(
-    r"(?i)^(sex|gender|race|ethnic\w*|age_?(group|band|class)|religion|nationality|disab\w*|origin|colou?r|black|white|"
-    r"asian|hispanic)$|_(sex|gender|race)$"
-)
+_GROUPS = r"sex|gender|race|ethnic[a-z]*|religion|nationality|disab[a-z]*|age_?(?:group|band|class)"
+_EXACT = re.compile(rf"(?i)({_GROUPS}|origin|colou?r|black|white|asian|hispanic)")
+_WITHIN = re.compile(rf"(?i)(^|[^a-z])({_GROUPS})([^a-z]|$)")
 _MOST_GROUPS = 20  # values of a column that is proposed as a sensitive one
 # Areas under the ROC curve of one column: from 0.8 on, discrimination is called excellent (Hosmer and Lemeshow,
 # "Applied Logistic Regression", section 5.2.4). Features that are known before the outcome hardly ever reach 0.98.
@@ -32,7 +31,7 @@ def guess_roles(columns: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str
         roles["score"] = (named or units)[-1]["name"]
         why["score"] = TEXTS["why_score_name" if named else "why_score_unit"]
     few = [one["name"] for one in columns if 2 <= one["distinct"] <= _MOST_GROUPS]
-    roles["sensitive"] = [name for name in few if _GROUPS.search(name)]
+    roles["sensitive"] = [*filter(_EXACT.fullmatch, few)] or [*filter(_WITHIN.search, few)]
     why["sensitive"] = TEXTS["why_sensitive" if roles["sensitive"] else "why_none"]
     pairs = [one for one in columns if one["distinct"] == 2 and one["name"] not in roles["sensitive"]]
     named = [one for one in pairs if _LABELS.search(one["name"])]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fairtransport.app import TEXTS
+from fairtransport.app import TEXTS, say_error
 from fairtransport.app.recipes import METHODS, audit_command
 from fairtransport.storage import write_atomically
 
@@ -71,8 +71,8 @@ class Job:
         if result is not None and not self.cancelled:
             try:
                 finish(result)
-            except OSError:
-                self.error = TEXTS["error_disk"]
+            except OSError as error:
+                self.error = say_error(error)
         elif not self.cancelled:
             self.error = self.error or TEXTS["error_killed"]
         self.running = False
@@ -159,8 +159,7 @@ class Projects:
 
     def known(self) -> list[Path]:
         """Return the folders of projects, the latest first."""
-        found = self.home.glob(f"*/{_FILE}") if self.home.is_dir() else ()
-        return [file.parent for file in sorted(found, key=lambda one: -one.stat().st_mtime)]
+        return [one.parent for one in sorted(self.home.glob(f"*/{_FILE}"), key=lambda one: -one.stat().st_mtime)]
 
     def create(self, folder: Path, name: str, data: dict[str, Any]) -> str:
         """Make a project of a data file, and begin to read it."""

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from fairtransport.tables.files.paths import COMPRESSIONS, FORMATS
+from fairtransport.tables.files.paths import FORMATS, split_suffixes
 
 #: The methods of the workbench: their names on the command line, and the situation that they are for.
 METHODS = {
@@ -23,7 +23,8 @@ _ROLES, _COMPARED = ("sensitive", "label", "pos_label"), ("strata", "criterion",
 
 def extension(name: str) -> str:
     """Return the end of a name that says the format of a file, such as ``.csv.gz``."""
-    return "".join(end for end in Path(name.lower()).suffixes[-2:] if end in {**FORMATS, **COMPRESSIONS})
+    known, packed = split_suffixes(Path(name.lower()))
+    return known + (Path(name.lower()).suffix if packed else "") if known in FORMATS else ""
 
 
 def output_name(path: str, stem: str) -> str:

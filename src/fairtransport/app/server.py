@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import secrets
@@ -27,7 +26,7 @@ from starlette.routing import Route
 
 import fairtransport as ft
 from fairtransport._labels import positive_label
-from fairtransport.app import TEXTS
+from fairtransport.app import TEXTS, say_error
 from fairtransport.app.projects import STEPS, Project, Projects, new_folder, split_thresholds
 from fairtransport.app.recipes import audit_command, extension, take_code, take_commands
 from fairtransport.report.style.web_pages import base_style, template_environment
@@ -94,7 +93,7 @@ class Workbench:
         try:
             name = await to_thread.run_sync(self.open, field, typed)
         except (OSError, ValueError) as error:
-            return self._start({field: _say(error)}, typed)
+            return self._start({field: say_error(error)}, typed)
         return RedirectResponse(f"/p/{name}/data", 303)
 
     def open(self, field: str, typed: dict[str, str]) -> str:
@@ -103,16 +102,17 @@ class Workbench:
         path = Path(os.path.expanduser(text))  # noqa: PTH111 - that of somebody who is not known here stays as it is
         if field == "folder":
             return self.projects.load(path)
-        name, data = path.name, {"path": str(path.resolve())}
-        if field == "shipped" and text in {one.name for one in ft.datasets.list_datasets()}:
-            data = {"path": f"{text}.parquet", "shipped": text}
-        elif not text or not path.is_file():
-            raise ValueError(TEXTS["error_path"])
-        with new_folder(self.projects.home, name) as folder:
+        data = {"path": f"{text}.parquet", "shipped": text}
+        if field != "shipped" or text not in {one.name for one in ft.datasets.list_datasets()}:
+            if not text or not path.is_file():
+                raise ValueError(TEXTS["error_path"])
+            if not extension(path.name):
+                raise ValueError(TEXTS["error_upload"])
+            data = {"path": f"data{extension(path.name)}" if "copy" in typed else str(path.resolve())}
+        with new_folder(self.projects.home, path.name) as folder:
             if "copy" in typed:
-                data = {"path": f"data{extension(name)}"}
                 shutil.copyfile(path, folder / data["path"])
-            return self.projects.create(folder, name, data)
+            return self.projects.create(folder, path.name, data)
 
     async def upload(self, request: Request) -> Response:
         """Copy a file from the browser into a new project."""
@@ -130,7 +130,7 @@ class Workbench:
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
         except OSError as error:
-            return JSONResponse({"error": _say(error)}, 507)
+            return JSONResponse({"error": say_error(error)}, 507)
         return JSONResponse({"go": f"/p/{made}/data"})
 
     async def step(self, request: Request) -> Response:
@@ -146,7 +146,7 @@ class Workbench:
         try:
             await to_thread.run_sync(_keep, project, step, form)
         except OSError as error:
-            return _show(request, project, step, {"": _say(error)})
+            return _show(request, project, step, {"": say_error(error)})
         if "save" in form:
             return Response(status_code=204)
         if "curve" in form:  # a point was chosen
@@ -192,12 +192,6 @@ def _keep(project: Project, step: str, form: dict[str, list[str]]) -> None:
     if "curve" in form and form["index"][-1].isdecimal():
         project.state["chosen"] = {"curve": form["curve"][-1], "index": int(form["index"][-1])}
     project.save()
-
-
-def _say(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return TEXTS["error_disk" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "error_write"]
-    return str(error)
 
 
 def _check(project: Project, step: str) -> dict[str, str]:

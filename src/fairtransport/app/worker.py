@@ -24,8 +24,7 @@ import numpy as np
 import fairtransport as ft
 from fairtransport._arrays import Floats
 from fairtransport._labels import find_positive
-from fairtransport._validation import describe_error
-from fairtransport.app import TEXTS
+from fairtransport.app import TEXTS, say_error
 from fairtransport.app.guesses import find_warnings, guess_roles
 from fairtransport.app.recipes import METHODS, model_columns, output_name
 from fairtransport.storage import write_atomically
@@ -321,7 +320,7 @@ def main() -> None:
     try:
         report.send({"done": _JOBS[job["kind"]](job, report)})
     except Exception as error:  # noqa: BLE001 - said in the page, without values
-        report.send({"error": TEXTS["error_memory"] if isinstance(error, MemoryError) else describe_error(error)})
+        report.send({"error": say_error(error)})
     os._exit(0)  # at once: libraries take a while to end
 
 

@@ -34,10 +34,11 @@ def resample_masses(
     if squares is None and fixed_sizes:
         drawn = np.zeros((size, *masses.shape))
         for cell, counts in enumerate(masses):
-            total, many = counts.sum(), counts >= _MANY_ROWS
+            many = counts >= _MANY_ROWS
+            rest = counts[many].sum()
+            total = counts[~many].sum() + rest  # in this order, so that rounding makes no share exceed 1
             if not total > 0:
                 continue
-            rest = counts[many].sum()
             some = rng.multinomial(round(total), np.append(counts[~many], rest) / total, size=size)
             drawn[:, cell, ~many] = some[:, :-1]
             if rest > 0:
