@@ -60,7 +60,7 @@ def test_a_leak_of_a_number_is_one_that_tells_who_is_above_the_middle():
     table = pa.table({"pay": pay, "net": pay * 0.7, "hours": pay / 100 + rng.normal(0, 5, 2000)})
     roles = {"score": "", "label": "pay", "sensitive": [], "drop": []}
     (text,) = find_warnings(describe_columns(table), table, roles)
-    assert text.startswith("net alone tells people with pay: up to ")
+    assert text.startswith("net alone tells people with “pay: up to ")
 
 
 def test_an_empty_column_and_a_table_without_features_are_described():

@@ -135,7 +135,6 @@ class Project:
 
         def finish(result: dict[str, Any]) -> None:
             if kind == "look":
-                self.look = result
                 self.settings |= {} if self.state["settings"] else result["guess"]
                 self.state["data"]["shipped"] = None
             else:
@@ -145,6 +144,7 @@ class Project:
                 self.results[name] = {**result, "settings": settings}
                 self.state["data"]["stamp"] = self.stamp
             self.save()
+            self.look = result if kind == "look" else self.look  # last: then the form is shown
 
         threading.Thread(target=job.follow, args=(request, finish, then), daemon=True).start()
 
