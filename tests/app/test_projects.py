@@ -89,6 +89,18 @@ def test_labels_of_many_numbers_are_for_training_only(tmp_path):
     assert [*_check(project, "choose")] == ["action"]
 
 
+def test_strata_of_many_numbers_are_refused_for_repairs_before_anything_is_made(tmp_path):
+    project = Project(tmp_path, {"name": "x", "data": {"path": "x.csv"}})
+    kinds = {"months": ("number", 33), "year": ("number", 12), "town": ("words", 33)}
+    project.look = {
+        "columns": [{"name": name, "kind": k, "distinct": n, "values": {}} for name, (k, n) in kinds.items()]
+    }
+    for strata, wrong in ((["months", "town"], ["strata"]), (["year", "town"], [])):
+        project.settings |= {"score": "s", "sensitive": ["g"], "action": "repair", "strata": strata}
+        assert [*_check(project, "choose")] == wrong
+        assert _check(project, "audit") == {}  # whose numbers are cut at quantiles
+
+
 @pytest.fixture
 def post(tmp_path):
     """Post to a workbench without its gate; a body of None is one that the browser does not finish."""

@@ -122,8 +122,7 @@ class Project:
     ) -> None:
         """Start a job with the settings of now, or with those of the curve that a point was chosen from."""
         settings = {**self.settings, "thresholds": split_thresholds(self.settings["thresholds"])}
-        if self.column(settings["label"])["distinct"] not in {1, 2}:
-            settings["pos_label"] = ""  # numbers have none
+        settings |= {} if self.column(settings["label"])["distinct"] in {1, 2} else {"pos_label": ""}  # of numbers
         settings = {**curve["settings"]} if kind == "take" else settings
         situation = settings["action"] if settings["action"] == "repair" else settings["situation"]
         settings["methods"] = [name for name, about in METHODS.items() if about[1] == situation]
@@ -198,7 +197,8 @@ class Projects:
 
     def start(self, project: Project, kind: str, chosen: Any = None, curve: Any = None) -> None:
         """Start a job in the waiting process; when it has ended, or while a file is opened, prepare the next one."""
-        process, self._spare = self._spare or self._spawn(), self._spawn() if kind == "look" else None
+        with self._lock:
+            process, self._spare = self._spare or self._spawn(), self._spawn() if kind == "look" else None
         project.start(kind, process, chosen, curve or {}, self._refill)
 
     def _refill(self) -> None:

@@ -31,6 +31,7 @@ from fairtransport.app.projects import STEPS, Project, Projects, new_folder, spl
 from fairtransport.app.recipes import audit_command, extension, take_code, take_commands
 from fairtransport.report.style.web_pages import base_style, template_environment
 from fairtransport.serving.settings import OneTimeToken, SecurityHeaders
+from fairtransport.strata import MOST_VALUES
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src "
@@ -46,7 +47,6 @@ _RESULT_POLICY = (
 _THRESHOLD = re.compile(r"-?\d*\.?\d+(e-?\d+)?|top \d*\.?\d+ ?%", re.IGNORECASE)
 _TEMPLATES = template_environment("fairtransport.app")
 _TEMPLATES.globals |= {"t": TEXTS, "steps": [*STEPS]}
-_CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")
 
 
 def _page(template: str, /, errors: dict[str, str], **context: Any) -> Response:
@@ -200,6 +200,7 @@ def _check(project: Project, step: str) -> dict[str, str]:
     roles = [name for name in (settings["score"], settings["label"], *settings["sensitive"]) if name]
     twice = next((name for name in roles if roles.count(name) > 1), None)
     wrong = [text for text in split_thresholds(settings["thresholds"]) if not _THRESHOLD.fullmatch(text)]
+    strata = [one for one in map(project.column, settings["strata"]) if one["distinct"] > MOST_VALUES]
     label, size, criterion = project.column(settings["label"]), settings["min_size"], settings["criterion"]
     found = {
         "sensitive": "error_twice" if twice else "" if settings["sensitive"] else "error_sensitive",
@@ -211,6 +212,7 @@ def _check(project: Project, step: str) -> dict[str, str]:
             "thresholds": "error_threshold" if wrong else "",
             "min_size": "" if size.isdecimal() and int(size) else "error_min_size",
             "criterion": "error_opportunity" if numbers else "" if parity or settings["label"] else "error_label",
+            "strata": "error_strata" if repairs and any(one["kind"] == "number" for one in strata) else "",
             "by": "error_by" if step == "audit" and settings["by"] and (settings["strata"] or not parity) else "",
         }
     if label["distinct"] > 2 and (repairs or label["kind"] != "number"):
@@ -236,7 +238,7 @@ def _show(request: Request, project: Project, step: str, errors: dict[str, str])
         "result": result,
         "chosen": chosen,
         "few": [(one["name"], one["name"]) for one in columns if 2 <= one["distinct"] <= 100],
-        "criteria": [(name, TEXTS[f"criterion_{name}"]) for name in _CRITERIA],
+        "criteria": [(name[10:], text) for name, text in TEXTS.items() if name.startswith("criterion_")],
         "actions": [(name, TEXTS[f"action_{name}"]) for name, column in named.items() if column],
         "pictures": _pictures(project, request.query_params) if step == "choose" else {},
     }
@@ -274,9 +276,9 @@ def _pictures(project: Project, query: Any) -> dict[str, Any]:
         chosen = min(points, key=lambda point: (point["amount"] < 1, point["error"]))
         if query.get("curve") == name and query.get("point", "").isdecimal():
             chosen = points[min(int(query["point"]), len(points) - 1)]
-        pictures[name] = {"points": points, "point": chosen, "floor": across(result["floor"]), "result": result}
-        pictures[name] |= {"methods": [*dict.fromkeys(point["method"] for point in points)]}
-        pictures[name] |= {"x_ticks": x_ticks, "y_ticks": y_ticks}
+        methods = [*dict.fromkeys(point["method"] for point in points)]
+        shown = {"points": points, "point": chosen, "floor": across(result["floor"]), "result": result}
+        pictures[name] = {**shown, "methods": methods, "x_ticks": x_ticks, "y_ticks": y_ticks}
     return pictures
 
 

@@ -33,8 +33,7 @@ from fairtransport.tabular.methods import make_estimator
 from fairtransport.tabular.proxies import describe_columns
 
 AMOUNTS = tuple(k / 10 for k in range(11))
-_TEST_SHARE = 0.25  # as in `fairtransport train`
-_SHOWN_ROWS = 5
+_TEST_SHARE, _SHOWN_ROWS = 0.25, 5  # the share is that of `fairtransport train`
 _BAR = re.compile(r": (\d+)%")
 
 
