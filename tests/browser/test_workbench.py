@@ -310,7 +310,7 @@ def test_two_million_rows_are_audited_and_repaired_where_they_are_in_bounded_mem
 
 
 def test_training_survives_a_reload_is_seen_by_two_tabs_and_can_be_cancelled(open_bench, tmp_path):
-    people(60_000).drop("score", "salary").write_parquet(tmp_path / "many.parquet")
+    people(400_000).drop("score", "salary").write_parquet(tmp_path / "many.parquet")  # takes longer than the clicks
     with open_bench() as page:
         page.fill("#path", str(tmp_path / "many.parquet"))
         press(page, "Open")
