@@ -243,6 +243,18 @@ def test_a_small_error_of_the_disparity_moves_the_weight_little():
     assert 0.9 <= chosen(0.01) / chosen(-0.01) <= 1.25
 
 
+def test_no_weight_is_taken_where_a_smaller_one_is_better_in_both():
+    """Training for much parity may end in a poor optimum, with less information and more disparity."""
+    curve = {0.0: 9.0, 0.1: 8.0, 0.3: 6.0, 1.0: 4.0, 4.0: 2.0, 15.0: 3.0, 60.0: 4.0}
+    known = np.array(list(curve)), np.array(list(curve.values()))
+    path = made_path(lambda weight: float(np.interp(weight, *known)), kept=lambda w: 1.0 - w / 50.0)
+    chosen, reason, is_reached = AutomaticWeight().choose(path)
+    assert 1.0 < chosen.weight <= 4.0
+    assert chosen.metrics.excess < 2.5  # at the largest weight that keeps half of the information it is above 3
+    assert "more weight no longer lowers the disparity" in reason
+    assert not is_reached
+
+
 @both
 def test_figures_of_before_and_after(cls):
     model = cls(parity_weight=1.0).fit(X, Y, sensitive_features=G)

@@ -86,8 +86,7 @@ class WeightPath:
 
     def put(self, point: PathPoint) -> None:
         """Add a point, in place of one with its weight."""
-        others = [other for other in self.points if other.weight != point.weight]
-        self.points = sorted((*others, point), key=lambda one: one.weight)
+        self.points = sorted([point, *(p for p in self.points if p.weight != point.weight)], key=lambda p: p.weight)
 
     def table(self) -> dict[str, Floats]:
         """Return the weights and metrics as columns."""
@@ -126,15 +125,17 @@ class AutomaticWeight:
                 largest = self._largest_informative(path, last, point)
                 if self.is_reached(largest):
                     return self._bisect(path, last, largest), self.goal, True
-                return largest, TOO_LITTLE_LEFT, False
+                lowest = min(self._disparity(p) for p in path.points if p.weight <= largest.weight)
+                if self._disparity(largest) <= (1.0 + _MIN_DECREASE) * lowest:
+                    return largest, TOO_LITTLE_LEFT, False
+                break  # a smaller weight is better in both
             if self.is_reached(point):
                 return self._bisect(path, last, point), self.goal, True
             if self._has_stalled(path):
                 break
             last = point
-        allowed = [
-            p for p in path.points if self.max_disparity is not None or p.metrics.information_kept >= MIN_INFORMATION
-        ]
+        has_limit = self.max_disparity is not None
+        allowed = [p for p in path.points if has_limit or p.metrics.information_kept >= MIN_INFORMATION]
         allowed = allowed or path.points[:1]  # weights for each group may lose half before any parity
         chosen = self._nearly_lowest(path, allowed)
         return chosen, "more weight no longer lowers the disparity: these features allow no more", False
@@ -178,10 +179,9 @@ class AutomaticWeight:
         """
         enough = (1.0 + _MIN_DECREASE) * min(map(self._disparity, allowed))
         index = next(i for i, point in enumerate(allowed) if self._disparity(point) <= enough)
-        high = allowed[index]
+        low, high = allowed[max(index - 1, 0)], allowed[index]
         if not index:
             return high
-        low = allowed[index - 1]
         part = (self._disparity(low) - enough) / (self._disparity(low) - self._disparity(high))
         smallest = max(low.weight, 0.1 * high.weight)
         return path.at(float(f"{smallest * (high.weight / smallest) ** part:.3g}"))
