@@ -42,7 +42,8 @@ class Cell:
         return SOURCES[self.data].regression
 
     def __str__(self):
-        return f"{self.data}, {self.regime}, {self.base}, {self.criterion.replace('_', ' ')}"
+        criterion = "parity" if self.criterion == PARITY else "equalized odds"
+        return f"{self.data}, {self.regime}, {self.base}, {criterion}"
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def methods(cell, folder=None):
         yield Method("EquiPy", peers.equipy, grid, needs=("scores",))
         if cell.base != "network":
             yield Method("fairlearn, correlation remover", peers.correlation_remover, (0.3, 0.6, 0.8, 0.9, 1.0))
-    if not cell.regression:
+    if not cell.regression and cell.data != ANCHORS:  # decisions have no such figures
         yield from _of_decisions(cell, folder)
 
 

@@ -39,15 +39,16 @@ def write(records, report):
 
 
 def comparable(records):
-    """Cells with the points of their methods, where two splits or more have run: one has no standard error."""
-    return {cell: own for cell, own in by_cell(records).items() if len(own[BASE].figures["error"]) > 1}
+    """Cells of two splits or more, which have standard errors, and that of published figures, which have none."""
+    found = by_cell(records).items()
+    return {cell: own for cell, own in found if len(own[BASE].figures["error"]) > 1 or cell.data == methods.ANCHORS}
 
 
 def judge(cells):
     """Return {(cell, measure): (gaps of the best of ours, gaps of the recommended one)}."""
     found = {}
     for cell, points in cells.items():
-        for measure in JUDGED[cell.criterion]:
+        for measure in JUDGED[cell.criterion] if len(points[BASE].figures["error"]) > 1 else ():
             best = gaps(cell, points, measure)
             if best:
                 found[cell, measure] = best, gaps(cell, points, measure, {methods.recommended(cell)})
@@ -88,10 +89,6 @@ def figure(value, digits=3):
     return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
 
 
-def name_of(cell):
-    return str(cell).replace("demographic parity", "parity")
-
-
 def tables(cells, judged):
     parts = {"What has run": counts(cells, judged), "Where a peer is better": losses(judged)}
     parts |= {"Hypervolume and cost": hypervolumes(cells), "Published figures": anchors(cells)}
@@ -103,7 +100,7 @@ def counts(cells, judged):
     columns = [name for name in MEASURES if any(own == name for _, own in judged)]
     rows = []
     for cell, points in cells.items():
-        row = [name_of(cell), str(len(points[BASE].figures["error"]))]
+        row = [str(cell), str(len(points[BASE].figures["error"]))]
         for measure in columns:
             best, first = judged.get((cell, measure), ((), ()))
             held = [sum(not gap.is_loss for gap in found) for found in (best, first)]
@@ -124,7 +121,7 @@ def losses(judged):
                for gap in best if gap.is_loss}  # fmt: skip
     ordered = sorted(worst.values(), key=_order, reverse=True)
     rows = [
-        [name_of(gap.cell), gap.peer, MEASURES[gap.measure], f"{figure(gap.peer_error)} at {figure(gap.disparity)}",
+        [str(gap.cell), gap.peer, MEASURES[gap.measure], f"{figure(gap.peer_error)} at {figure(gap.disparity)}",
          f"{figure(gap.peer_error + gap.excess)} ({gap.ours})",
          f"{figure(gap.excess, 4)} ± {figure(gap.standard_error, 4)}", ", ".join(_remarks(gap, by_rank))]
         for gap in ordered[:MAX_LOSSES]
