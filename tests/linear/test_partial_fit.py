@@ -53,14 +53,22 @@ def assert_same_model(one, other):
         np.testing.assert_array_equal(getattr(one.adjusting_, name), getattr(other.adjusting_, name))
 
 
-def test_memory_and_path_are_made_when_asked_for_from_the_rows_of_fit():
+def test_memory_path_and_maps_are_made_when_asked_for_from_the_rows_of_fit():
     X, y, group = people()
-    model, eager = (ft.TransportClassifier().fit(X.copy(), y, sensitive_features=group) for _ in range(2))
-    eager.path_, eager.adjusting_  # noqa: B018
+    weights = np.linspace(0.5, 1.5, len(y))
+    model, eager = (
+        ft.TransportClassifier().fit(X.copy(), y, sensitive_features=group, sample_weight=weights.copy())
+        for _ in range(2)
+    )
+    later = ("path_", "adjusting_", "target_", "spread_", "duals_")
+    made = {name: getattr(eager, name) for name in later}
     given = X.copy()
-    model.fit(given, y, sensitive_features=group)
-    assert not {"path_", "adjusting_"} & set(vars(model))
-    given[:] = 0.0  # the buffer of the next batch
+    model.fit(given, y, sensitive_features=group, sample_weight=weights)
+    assert not {*later} & set(vars(model))
+    given[:], weights[:] = 0.0, 1.0  # the buffers of the next batch
+    for name in ("target_", "spread_"):
+        np.testing.assert_equal(getattr(model, name), made[name])
+    np.testing.assert_array_equal(model.duals_.group_weights, made["duals_"].group_weights)
     assert "_deferred" not in vars(copy.copy(model))  # which refers to the rows
     assert_same_model(model, eager)
     np.testing.assert_array_equal(model.path_["spread"], eager.path_["spread"])

@@ -537,10 +537,8 @@ class Duals:
         return self.features((np.asarray(points, dtype=np.float64) - self.center) / self.unit)
 
 
-def duals_by_group(penalty: TransportPenalty, comparisons: Comparisons, groups: Groups) -> Duals | None:
-    """Return the dual potentials that a penalty found last, summed over the pairs of each group; None if discrete."""
-    if not isinstance(penalty, ContinuousPenalty):
-        return None
+def duals_by_group(penalty: ContinuousPenalty, comparisons: Comparisons, groups: Groups) -> Duals:
+    """Return the dual potentials that a penalty found last, summed over the pairs of each group."""
     n_groups, width = len(groups), len(penalty.problem.features)
     group_weights, target_weights = np.zeros((n_groups, width)), np.zeros((n_groups, width))
     names = comparisons.names or tuple(range(n_groups))

@@ -171,15 +171,17 @@ class LinearProblem:
 
     def score_sum_derivatives(self, parameters: Floats, rows: Ints, weights: Floats, sums: Ints, n_sums: int) -> Floats:
         """Return the derivatives of weighted sums of scores: of which sum each of some rows is part."""
-        slopes = weights * self.loss.score_slopes(self.scores(parameters)[rows])
         ends = np.cumsum([part.shape[0] for part in self.parts])
         derivatives, owners = np.zeros((n_sums, *self.shape)), np.searchsorted(ends, rows, side="right")
         for model in np.unique(owners):
-            mine, part = np.flatnonzero(owners == model), self.parts[model]
-            matrix = sparse.csr_matrix((slopes[mine], (sums[mine], np.arange(mine.size))), (n_sums, mine.size))
-            product = matrix @ part[rows[mine] - (ends[model] - part.shape[0])]
+            mine, part, theta = np.flatnonzero(owners == model), self.parts[model], parameters[model]
+            features = part[rows[mine] - (ends[model] - part.shape[0])]
+            scores = self.loss.scores(_times(features, theta[:-1]) + theta[-1])
+            slopes = weights[mine] * self.loss.score_slopes(scores)
+            matrix = sparse.csr_matrix((slopes, (sums[mine], np.arange(mine.size))), (n_sums, mine.size))
+            product = matrix @ features
             derivatives[:, model, :-1] = product.toarray() if sparse.issparse(product) else product
-            derivatives[:, model, -1] = np.bincount(sums[mine], slopes[mine], n_sums)
+            derivatives[:, model, -1] = np.bincount(sums[mine], slopes, n_sums)
         return derivatives
 
     def feature_sums(self, comparisons: Comparisons) -> Floats:

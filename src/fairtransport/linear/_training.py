@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,15 @@ from sklearn.utils import check_random_state
 
 from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._progress import progress
+from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.distance import ContinuousDistance
-from fairtransport.criteria.penalty import DiscretePenalty, Duals, duals_by_group
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty, Duals, duals_by_group
 from fairtransport.groups import Groups
 from fairtransport.linear._constants import (
     CONTINUOUS_BATCH,
     DISCRETE_BATCH,
     FINAL_FITS,
     HEAVY,
-    LEAST_DECREASE,
     N_FOLDS,
     PATH_DECREASE,
     PATH_KNOTS,
@@ -143,13 +144,12 @@ class FitResult:
 
 
 def start_attributes(
-    response: Response, initial: InitialModel, target: Floats, groups: Groups, strata: Strata | None
+    response: Response, initial: InitialModel, groups: Groups, strata: Strata | None
 ) -> dict[str, Any]:
     """Return the fitted attributes that are known before training; none of them contains a row."""
     return {
         **response.attributes,
         "initial_estimator_": initial.model,
-        "target_": response.scores_as_given(target),
         "groups_": Groups.from_spec(groups.to_spec()),
         "group_sizes_": groups.counts,
         "strata_": None if strata is None else Strata.from_spec(strata.to_spec()),
@@ -171,36 +171,39 @@ def _make_result(
     options: TrainingOptions,
     initial: InitialModel,
     *,
-    target: Floats,
+    target: Callable[[], Floats],
     theta: Floats,
     common: Floats,
     scores: Floats,
     initial_scores: Floats,
     factors: tuple[float, float],
-    duals: Duals | None,
+    duals: Callable[[], Duals] | None,
     outcome: Notice,
     path: Callable[[], dict[str, Floats]],
     **attributes: Any,
 ) -> FitResult:
     """Return what an estimator stores; ``data``, of which the rest is made later, belongs to it alone."""
     response, weights = data.response, data.weights
-    spread = spread_points(scores, initial_scores, data.groups.rows, weights, response.loss.bounds)
+    rows, bounds = data.groups.rows, response.loss.bounds
+    deferred: dict[str, Callable[[], Any]] = {
+        "path_": path,
+        "target_": lambda: response.scores_as_given(target()),
+        "spread_": lambda: response.scores_as_given(spread_points(scores, initial_scores, rows, weights, bounds)),
+    }
     if duals is not None:
-        attributes["duals_"] = response.duals_as_given(duals)
+        deferred["duals_"] = lambda: response.duals_as_given(duals())
     codes = None if data.strata is None else data.strata.codes
-    deferred: dict[str, Callable[[], Any]] = {"path_": path}
     if data.X is not None:  # of a table that stays where it is, the first batch of a stream makes the memory
         batch = Batch(data.X, data.groups, row_masses(weights, data.X.shape[0]), data.outcomes, codes)
-        deferred["adjusting_"] = partial(
-            make_memory, batch, theta, initial_scores,
-            target=target, weights=weights, strata=data.strata, group_sizes=data.groups.counts, factors=factors,
+        deferred["adjusting_"] = lambda: make_memory(
+            batch, theta, initial_scores,
+            target=target(), weights=weights, strata=data.strata, group_sizes=data.groups.counts, factors=factors,
             has_intercept=initial.has_intercept, options=options, response=response,
         )  # fmt: skip
     return FitResult(
         {
-            **start_attributes(response, initial, target, data.groups, data.strata),
+            **start_attributes(response, initial, data.groups, data.strata),
             **weight_attributes(response.to_given(theta), response.to_given(common)),
-            "spread_": response.scores_as_given(spread),
             **attributes,
         },
         deferred,
@@ -283,10 +286,10 @@ class _PathRun:
         return _Trained(self._final_fit(path, weight, start), path)
 
     def fit_path(self, weights: Sequence[float]) -> list[_Trained]:
-        """Train with each of several ascending weights; the last fit is a final one, those before it end earlier."""
+        """Train with each of several ascending weights."""
         path, start, points = WeightPath(self._coarse_fit, self._problem.evaluator), self._problem.start, []
+        self._solver.least_decrease = PATH_DECREASE
         for weight in weights:
-            self._solver.least_decrease = LEAST_DECREASE if weight == weights[-1] else PATH_DECREASE
             points.append(self._final_fit(path, weight, start))
             start = points[-1].result.parameters
         return [_Trained(point, path) for point in points]
@@ -391,25 +394,24 @@ class _PathRun:
 
 def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> FitResult:
     """Return what an estimator stores of a training by L-BFGS."""
-    options, point, comparisons = problem.options, trained.point, problem.comparisons.penalised
-    run = point.result
+    options, point, run = problem.options, trained.point, trained.point.result
     ordered_scores = problem.loss.scores(run.parameters)
     initial_scores = problem.in_given_order(problem.evaluator.initial_scores)
     theta, common = problem.weights(run.parameters)
     figures = metrics_before_and_after(problem.evaluator, ordered_scores)
     models = np.array([np.vstack(problem.weights(one.result.parameters)) for one in trained.path.points])
     scores = [problem.loss.scores(one.result.parameters) for one in trained.path.points] if data.X is None else None
-    problem.penalty.value_and_gradient(ordered_scores, comparisons)  # whose duals are read below
     records = np.array(run.records, dtype=np.float64).reshape(-1, 2)
     return _make_result(
         data, options, problem.initial,
-        target=stored_target(options, initial_scores, data.groups, data.weights, response=data.response),
+        target=partial(stored_target, options, initial_scores, data.groups, data.weights, response=data.response),
         theta=theta,
         common=common,
         scores=problem.in_given_order(ordered_scores),
         initial_scores=initial_scores,
         factors=(_stream_parity(trained, problem), 1.0),
-        duals=duals_by_group(problem.penalty, comparisons, Groups.from_spec(data.groups.to_spec())),
+        duals=partial(_duals_at, ordered_scores, problem.penalty, problem.comparisons.penalised, data.groups)
+        if isinstance(problem.penalty, ContinuousPenalty) else None,
         outcome=describe_criterion(_outcome(trained, problem, figures), options.criterion, problem.comparisons.strata),
         path=partial(_path_table, trained.path.table(), models, initial_scores, data, scores),
         parity_weight_=point.weight,
@@ -419,6 +421,13 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
         before_after_=figures,
         history_={"update": np.arange(1.0, len(records) + 1.0), "disparity": records[:, 0], "loss": records[:, 1]},
     )  # fmt: skip
+
+
+def _duals_at(scores: Floats, penalty: ContinuousPenalty, comparisons: Comparisons, groups: Groups) -> Duals:
+    """Return the dual potentials of the groups at some scores."""
+    penalty = deepcopy(penalty)  # which models of one path share
+    penalty.value_and_gradient(scores, comparisons)
+    return duals_by_group(penalty, comparisons, Groups.from_spec(groups.to_spec()))
 
 
 def _stream_parity(trained: _Trained, problem: ParityProblem) -> float:
@@ -567,16 +576,16 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
     else:
         change = evaluated_change(evaluator, scores, is_full=False, rows=TRAINED_ON, min_size=options.groups.min_size)
         outcome, kept = describe_change(outcome, change, "Training for parity", ""), change.information_kept
-    groups = Groups.from_spec(data.groups.to_spec())
+    groups, target = Groups.from_spec(data.groups.to_spec()), prepared.target
     return _make_result(
         data, options, prepared.initial,
-        target=prepared.target,
+        target=lambda: target,
         theta=run.theta,
         common=common,
         scores=scores,
         initial_scores=initial_scores,
         factors=(parity, trainer.objective.anchor),
-        duals=None if trainer.objective.dual is None else Duals(run.features, run.duals, run.target_duals, groups),
+        duals=partial(Duals, run.features, run.duals, run.target_duals, groups) if trainer.objective.dual else None,
         outcome=describe_criterion(outcome, options.criterion, prepared.comparisons.strata),
         path=partial(empty_path, response),
         parity_weight_=weight,

@@ -83,7 +83,7 @@ class TransportModel(RowScoring, BaseEstimator):
     _deferred: dict[str, Callable[[], Any]]
 
     def __getattr__(self, name: str) -> Any:
-        """Make ``path_`` and ``adjusting_``, which ``fit`` leaves for when they are first asked for."""
+        """Make what ``fit`` leaves for when it is first asked for, such as ``path_``."""
         make = vars(self).get("_deferred", {}).get(name)
         if make is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
@@ -254,7 +254,8 @@ class TransportModel(RowScoring, BaseEstimator):
         )
         prepared = prepare_trainer(data, options, options.sgd)
         self.__dict__.update(
-            start_attributes(data.response, prepared.initial, prepared.target, data.groups, data.strata)
+            start_attributes(data.response, prepared.initial, data.groups, data.strata),
+            target_=data.response.scores_as_given(prepared.target),
         )
         return prepared.trainer
 
@@ -298,8 +299,7 @@ class TransportModel(RowScoring, BaseEstimator):
         model.spread_ = self.path_["spread"][index]
         model.outcome_ = f"weight {model.parity_weight_:g} of the path"
         for name in ("adjusting_", "before_after_"):
-            if hasattr(model, name):
-                delattr(model, name)
+            model.__dict__.pop(name, None)
         return model
 
     def _adjust(
@@ -353,7 +353,7 @@ class TransportModel(RowScoring, BaseEstimator):
         rule = UpdateRule(options.distance, options.scale, options.each_other, options.half_life, n_updates)
         common = np.append(self.common_coef_, self.common_intercept_)
         theta, common = (self._response.to_standard(weights) for weights in (self._theta, common))
-        duals = vars(self).get("duals_")
+        duals = getattr(self, "duals_", None)
         duals = None if duals is None else self._response.duals_of_given(duals)
         return OnlineState(rule, theta, common, self.groups_, getattr(self, "adjusting_", None), duals)
 
@@ -399,7 +399,8 @@ class TransportModel(RowScoring, BaseEstimator):
         points = spread_points(scores, scores, groups.rows, masses, response.loss.bounds)
         self.__dict__.update(
             {
-                **start_attributes(response, initial, target, groups, parts),
+                **start_attributes(response, initial, groups, parts),
+                "target_": response.scores_as_given(target),
                 **weight_attributes(response.to_given(theta), response.to_given(theta.mean(axis=0))),
                 "history_": {name: np.zeros(0) for name in ("update", "disparity", "loss")},
                 "outcome_": "started from the estimator as it was given, without labels",

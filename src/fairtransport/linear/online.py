@@ -12,7 +12,7 @@ from fairtransport._arrays import Floats, Ints
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import MAX_PAIRED_GROUPS, needs_labels, pairs_of_groups, resolve_criterion
 from fairtransport.criteria.distance import Distance
-from fairtransport.criteria.penalty import Duals, TransportPenalty, duals_by_group
+from fairtransport.criteria.penalty import ContinuousPenalty, Duals, TransportPenalty, duals_by_group
 from fairtransport.groups import Groups
 from fairtransport.linear._constants import (
     DEFAULT_WEIGHT,
@@ -349,7 +349,8 @@ class OnlineState:
                 memory, theta = _learn_labels(memory, theta, batch)
             penalty = rule.penalty()
             memory, theta = _descend(memory, theta, rule, penalty)
-            duals = duals_by_group(penalty, rule.comparisons(memory), state.groups)
+            if isinstance(penalty, ContinuousPenalty):
+                duals = duals_by_group(penalty, rule.comparisons(memory), state.groups)
         return replace(state, theta=theta, common=theta.mean(axis=0), memory=memory, duals=duals)
 
     def widened(self, groups: Groups) -> OnlineState:

@@ -82,7 +82,7 @@ def train_parts(
             parts.close()
     if journal is not None:
         journal.remove()
-    result.attributes["path_"] = result.deferred.pop("path_")()
+    result.attributes.update({name: result.deferred.pop(name)() for name in list(result.deferred)})
     cells = problem.coarse_loss.cells
     members = problem.rows.groups.select(cells.first).rows
     result.attributes["group_sizes_"] = np.array([int(cells.counts[rows].sum()) for rows in members])

@@ -86,7 +86,7 @@ class ClassificationErrors:
         return {
             "error_rate": error_rate(self.halves, scores, self.threshold, sample_weight=weights),
             "log_loss": float(-shares @ np.log(np.maximum(likelihoods, np.finfo(float).eps))),
-            "auc": ScoredClasses.quality(scores, self.halves.astype(np.float64), shares),
+            "auc": ScoredClasses.quality(scores, pooled_ranks(scores, weights), self.halves.astype(np.float64), shares),
         }
 
     def information_kept(self, records: dict[str, list[float]], weights: Floats | None) -> list[float]:

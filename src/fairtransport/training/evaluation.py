@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class ScoreMetrics:
     excess: float
     rank_distance: float
     loss: float
+    quality: float
     information_kept: float
 
 
@@ -105,6 +106,7 @@ class ScoreEvaluator:
             excess=self._excess(distances, ranks),
             rank_distance=float(np.average(distances, weights=self._reliable.weights / criterion.sampling_errors())),
             loss=self.response.loss_unit * loss,
+            quality=self.response.quality(scores, ranks, self.outcomes, self.shares),
             information_kept=share_kept(self._unexplained, 1.0 - self.explained(scores)),
         )
 
@@ -149,17 +151,13 @@ def metrics_before_and_after(evaluator: ScoreEvaluator, trained: Floats) -> dict
     """Return each metric of the initial and of the trained model."""
     response, both = evaluator.response, (evaluator.initial_scores, trained)
     before, after = (evaluator.evaluate(scores) for scores in both)
-
-    def pair(measure: Callable[[Floats], float]) -> tuple[float, float]:
-        return measure(both[0]), measure(both[1])
-
     return {
         response.loss_name: (before.loss, after.loss),
         "disparity": (before.disparity, after.disparity),
         **response.further_disparities((before.disparity, after.disparity)),
         "rank_disparity": (before.rank_disparity, after.rank_disparity),
-        response.quality_name: pair(partial(response.quality, outcomes=evaluator.outcomes, shares=evaluator.shares)),
-        "spread": pair(evaluator.spread),
+        response.quality_name: (before.quality, after.quality),
+        "spread": (evaluator.spread(both[0]), evaluator.spread(both[1])),
     }
 
 

@@ -208,7 +208,9 @@ def parity_evidence(
     exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
     ranks = pooled_ranks(scores, comparisons.row_weights)
     total = float(comparisons.weights.sum())
-    disparity, of_ranks = (exact.value_and_gradient(values, comparisons).value / total for values in (scores, ranks))
+    disparity = of_ranks = exact.value_and_gradient(scores, comparisons).value / total
+    if not np.array_equal(scores, ranks):
+        of_ranks = exact.value_and_gradient(ranks, comparisons).value / total
     noise, noise_of_ranks = _noise(_quantile_steps(scores, comparisons.row_weights), comparisons) / total
     varies = bool(np.ptp(scores) > 0.0)
     margin = FITTED_NOISE if fitted else 1.0
@@ -248,10 +250,11 @@ def _ranks(scores: Floats, comparisons: Comparisons) -> Floats:
 
 def _quantile_steps(scores: Floats, row_weights: Floats | None) -> Floats:
     """Return the differences between equidistant quantiles of all scores."""
-    order = np.argsort(scores)
-    mass = np.ones(scores.size) if row_weights is None else row_weights[order]
+    ascending, mass = np.sort(scores), np.ones(scores.size)
+    if row_weights is not None:
+        mass = row_weights[np.argsort(scores)]
     levels = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
-    return np.diff(np.interp(np.linspace(0.0, 1.0, _NOISE_SLICES + 1), levels, scores[order]))
+    return np.diff(np.interp(np.linspace(0.0, 1.0, _NOISE_SLICES + 1), levels, ascending))
 
 
 def _noise(widths: Floats, comparisons: Comparisons) -> Floats:

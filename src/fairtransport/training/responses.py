@@ -18,7 +18,6 @@ from fairtransport._labels import real_targets, two_classes
 from fairtransport._validation import check_length
 from fairtransport.criteria import Criterion, DemographicParity
 from fairtransport.criteria.penalty import Duals
-from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.strata import Strata, cross_strata, make_strata
 from fairtransport.transport.kernels.functions import logistic_loss
 from fairtransport.transport.line import FEW_SCORES
@@ -71,9 +70,9 @@ class ScoredResponse(ABC):
         variance = float(shares @ (outcomes - shares @ outcomes) ** 2)
         return 1.0 - float(shares @ (self.as_outcomes(scores) - outcomes) ** 2) / variance
 
-    @abstractmethod
-    def quality(self, scores: Floats, outcomes: Floats, shares: Floats) -> float:
-        """Return the measure of quality."""
+    def quality(self, scores: Floats, ranks: Floats, outcomes: Floats, shares: Floats) -> float:  # noqa: ARG002
+        """Return the measure of quality, of scores and their ranks."""
+        return self.explained(scores, outcomes, shares)
 
     def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:  # noqa: ARG002
         """Return a pair of disparities in other units, by name."""
@@ -89,10 +88,10 @@ class ScoredClasses(ScoredResponse):
     repair = "QuantileRepairClassifier"
 
     @staticmethod
-    def quality(scores: Floats, outcomes: Floats, shares: Floats) -> float:
+    def quality(scores: Floats, ranks: Floats, outcomes: Floats, shares: Floats) -> float:  # noqa: ARG004
         """Return the area under the ROC curve, from the mean rank of the positive rows."""
         rate = float(shares @ outcomes)
-        mean = float((shares * outcomes) @ pooled_ranks(scores, shares)) / rate
+        mean = float((shares * outcomes) @ ranks) / rate
         return (mean - 0.5 * rate) / (1.0 - rate)
 
 
@@ -103,7 +102,6 @@ class ScoredNumbers(ScoredResponse):
     quality_text = "R2"
     repair = "QuantileRepairRegressor"
     deviation: float
-    quality = ScoredResponse.explained
 
     def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:
         """Return a pair of disparities in standard deviations of y."""
