@@ -10,7 +10,6 @@ import math
 
 # The distance (docs/boosting.md has the errors at equal disparity).
 PROBABILITY_DUALS, REAL_DUALS = (3.2, 0.02), (0.1, 0.1)  # strength and kernel variance
-CONTINUOUS_SLICES, FEW_GROUPS = 64, 8  # of a sample; half as many for more groups, whose pairs cost more than trees
 CURVATURE_SHARE = 0.2  # of the penalty's bound: rows of a leaf move together, the full one would make steps too short
 PREDICTION_REACH = 16.0  # standard deviations from the mean beyond which real predictions count as if they were there
 
@@ -35,13 +34,14 @@ HELD_OUT_SLICES = 256  # of a sample of held-out rows
 
 # Settings of trees where the user chose none.
 ROUNDS = {"n_estimators": 200, "learning_rate": 0.1}
+COARSE_RATE, COARSE_ROUND = (2.0, 2.5)  # times the rate where rounds and weight are chosen; rounds that one stands for
 FEWEST_LEAVES, MOST_LEAVES = 4, 31  # for 500 rows and, as LightGBM has, from 35,000 on
 ROWS_OF_LEAVES = 36  # a tree has a leaf for each of this many rows, under the root
 LEAF_ROWS = 20  # of equally frequent labels, as LightGBM has; more of rare ones, until a leaf has as many of these
 FEW_COLUMNS, COLUMN_SHARE = 8, 0.5  # up to so many columns each tree sees all, and this share of more
 
 # Models of the groups (``smooth_groups``).
-GROUP_FOLDS = 3
+GROUP_FOLDS, GROUP_FOLDS_OF_LARGE = 3, 2
 GROUP_ROUNDS, GROUP_LEARNING_RATE = 24, 0.25  # on Adult as good as 60 rounds at 0.1
 GROUP_LEAVES, ROWS_OF_GROUP_LEAVES = 15, 17  # at most, and a leaf for each of so many rows of a group, under the root
 GROUP_BINS = 63  # of a column, in LightGBM

@@ -346,7 +346,8 @@ class TransportBoostingClassifier(GroupedClassifierMixin, TransportBoosting):
     n_iter_no_change : int, "auto" or None, default="auto"
         Stop when log-loss plus penalty on held-out rows has not improved for this many rounds, and train on all rows
         with the best number of rounds. Rounds before the penalty has its full weight do not count. ``"auto"`` is 2
-        divided by the learning rate, and None, all rounds, where ``estimator`` says how many.
+        divided by the learning rate, and None, all rounds, where ``estimator`` says how many. Where it does not,
+        rounds are chosen with twice the learning rate, and one stands for 2.5.
     validation_fraction : float, optional
         Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
         each row is held out once, in three folds; of more than 10,000 rows, a fifth. Where both are given, a model

@@ -23,6 +23,8 @@ from fairtransport._extras import load_extra
 from fairtransport._sklearn import MANY_NUMBERS, n_rows, take_rows
 from fairtransport._validation import check_real
 from fairtransport.boosting._constants import (
+    COARSE_RATE,
+    COARSE_ROUND,
     COLUMN_SHARE,
     FEW_COLUMNS,
     FEWEST_LEAVES,
@@ -76,7 +78,7 @@ class _Library:
     losses: ClassVar[Mapping[str | None, str]]
 
     def __init__(self, estimator: Any, task: str, patience: int | None = None) -> None:
-        self.estimator, self.task, self.patience = estimator, task, patience
+        self.estimator, self.task, self.patience, self.chooses_rounds = estimator, task, patience, False
         self.is_regression = task == "regression"
 
     @classmethod
@@ -176,11 +178,21 @@ class _Library:
         if not any(name in self.estimator.get_params() for name in self.reproducible_params):
             chosen |= self.reproducible_params
         sized = type(self)(clone(self.estimator).set_params(**chosen), self.task)
+        sized.chooses_rounds = "n_estimators" in chosen
         if isinstance(n_iter_no_change, int):
             sized.patience = n_iter_no_change
         elif n_iter_no_change is not None and (is_default or "n_estimators" in unset):
             sized.patience = math.ceil(PATIENCE / sized.learning_rate)
         return sized
+
+    def coarse(self) -> tuple[Self, float]:
+        """Return the library for a search, and how many final rounds one stands for: several, if they are open."""
+        if not self.chooses_rounds:
+            return self, 1.0
+        settings = {"n_estimators": math.ceil(self.n_rounds / COARSE_ROUND)}
+        estimator = clone(self.estimator).set_params(**settings, learning_rate=COARSE_RATE * self.learning_rate)
+        patience = None if self.patience is None else math.ceil(self.patience / COARSE_ROUND)
+        return type(self)(estimator, self.task, patience), COARSE_ROUND
 
     def settings_by_size(self, n_rows: int, n_columns: int, balance: float) -> dict[str, Any]:
         """Return settings of the trees for a table of this size: each sees half of the columns if there are enough.

@@ -112,7 +112,8 @@ class PartsEvaluator(ScoreEvaluator):
 class RoundSearch:
     """Boosters of all parts of a table, trained side by side and evaluated on the rows that they do not see.
 
-    Each part is binned once. Boosters with different weights have the same seeds and see the same parts.
+    Each part is binned once. Boosters with different weights have the same seeds and see the same parts. Where the
+    number of rounds is open, their learning rate is larger than the final one, and a round stands for several.
     """
 
     def __init__(
@@ -123,9 +124,10 @@ class RoundSearch:
         response: BoostedClasses | BoostedNumbers,
         group_models: GroupModels,
     ) -> None:
-        self._library, self._penalty, self._held_out, self._response = library, penalty, held_out, response
+        self._final, (self._library, self._times) = library, library.coarse()  # one round stands for so many final ones
+        self._penalty, self._held_out, self._response = penalty, held_out, response
         self._n_rows, self._group_models = len(held_out.part_of_rows), group_models
-        self._tables = [library.open_table(training, validation.X) for training, validation in held_out.parts]
+        self._tables = [self._library.open_table(training, validation.X) for training, validation in held_out.parts]
         self._train_plain()
 
     def _train_plain(self) -> None:
@@ -217,16 +219,14 @@ class RoundSearch:
         library = self._library
         if library.patience is None:
             return RoundSchedule.of(library.n_rounds, self._n_rows)
-        rate = library.learning_rate
-        fewest = min(library.n_rounds, int(np.ceil(FEWEST_STEPS / rate)))
-        return RoundSchedule.of(max(self.plain_rounds, fewest), self._n_rows)
+        fewest = min(self._final.n_rounds, np.ceil(FEWEST_STEPS / self._final.learning_rate)) / self._times
+        return RoundSchedule.of(max(self.plain_rounds, int(np.ceil(fewest))), self._n_rows)
 
     def _train(self, weight: float) -> tuple[FairRounds, Floats]:
         """Train with a weight; return the rounds, and the scores of the held-out rows."""
         library, schedule = self._library, self.schedule()
         if weight == 0.0:
-            rounds = FairRounds(schedule, self.plain_rounds, {})
-            return rounds, library.loss.predictions(self.plain_margins)
+            return self._rounds(schedule, self.plain_rounds, []), library.loss.predictions(self.plain_margins)
         runs = [start() for start in self._tables]
         objectives: list[Callable[..., Any]] = [
             self._penalty.objective(
@@ -248,12 +248,18 @@ class RoundSearch:
                 best.record(np.inf)
                 continue
             margins = _margins(runs)
-            records.append((float(number), *measure(margins)))
+            records.append((float(round(self._times * number)), *measure(margins)))
             if best.record(records[-1][2] + weight * factor * records[-1][1]):
                 chosen = margins
             if best.has_passed:
                 break
-        return FairRounds(schedule, best.number, _history(records)), library.loss.predictions(chosen)
+        return self._rounds(schedule, best.number, records), library.loss.predictions(chosen)
+
+    def _rounds(self, schedule: RoundSchedule, number: int, records: list[tuple[float, float, float]]) -> FairRounds:
+        """Return the rounds of a final training."""
+        history = dict(zip(("round", "disparity", "loss"), np.reshape(records, (-1, 3)).T, strict=True))
+        final = RoundSchedule.of(round(self._times * schedule.n_rounds), self._n_rows)
+        return FairRounds(final, round(self._times * number), history)
 
     def choose(self, parity_weight: float | None, max_disparity: float | None, min_size: int) -> Choice:
         """Train with a given weight, or with the one that a rule chooses on a path of weights, if it helps.
@@ -284,18 +290,13 @@ class RoundSearch:
             point, change = path.at(0.0), change.undone()
             reason, reached = UNDONE, False
         return Choice(
-            self.plain_rounds, point.weight, point.result, scores[point.weight], path, self.has_differences, reason,
-            reached, change,
+            round(self._times * self.plain_rounds), point.weight, point.result, scores[point.weight], path,
+            self.has_differences, reason, reached, change,
         )  # fmt: skip
 
 
 def _margins(runs: list[BoosterRun]) -> Floats:
     return np.concatenate([run.held_out_margins() for run in runs])
-
-
-def _history(records: list[tuple[float, float, float]]) -> dict[str, Floats]:
-    columns = np.array(records, dtype=np.float64).reshape(-1, 3).T
-    return dict(zip(("round", "disparity", "loss"), columns, strict=True))
 
 
 # Which rows are held out, so that rounds and weights are chosen on rows that no model was trained on.

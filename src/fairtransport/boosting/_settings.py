@@ -15,6 +15,7 @@ from fairtransport._sklearn import group_cells
 from fairtransport._validation import check_weights
 from fairtransport.boosting._constants import (
     GROUP_FOLDS,
+    GROUP_FOLDS_OF_LARGE,
     LARGE_TABLE,
     LARGE_TABLE_SHARES,
     LEAST_PROBABILITY,
@@ -25,7 +26,6 @@ from fairtransport.boosting._objective import (
     Loss,
     TransportObjective,
     learner_distance,
-    make_penalty,
     measure_unit,
     moments,
     prediction_divisor,
@@ -91,7 +91,7 @@ class PenaltySettings:
         predictions = loss.predictions(margins)
         divisor = prediction_divisor(loss, predictions, rows.weights)
         targets = compared.fixed_targets(self.target, predictions, divisor)
-        penalty = make_penalty(self._distance(rows, loss), self.scale, len(rows.groups))
+        penalty = self._distance(rows, loss).penalty(self.scale)
         pairs = compared.comparisons(targets)
         factor, weighed = measure_unit(penalty, loss, rows.labels, margins, pairs, divisor=divisor)
         return PlainReference(factor, divisor, weighed, compared, targets)
@@ -164,7 +164,8 @@ class GroupModels:
         rows, blocks, result = self._rows, self._held_out.copy(), []
         n_parts, everywhere = int(blocks.max()) + 1, np.arange(len(blocks))
         cells, rest = 2 * group_cells(rows.groups) + (rows.labels > np.mean(rows.labels)), np.flatnonzero(blocks < 0)
-        numbers = np.arange(n_parts) if n_parts > 1 else 1 + np.arange(GROUP_FOLDS)
+        n_blocks = GROUP_FOLDS_OF_LARGE if len(blocks) > LARGE_TABLE else GROUP_FOLDS
+        numbers = np.arange(n_parts) if n_parts > 1 else 1 + np.arange(n_blocks)
         blocks[rest] = numbers[deal(cells[rest], len(numbers))]
         compared = rows.compare(self._penalty.criterion).resolved.compared
         labels = sorted({part.label for part in compared if part.label is not None})
