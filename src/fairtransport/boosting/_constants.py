@@ -10,6 +10,7 @@ import math
 
 # The distance (docs/boosting.md has the errors at equal disparity).
 PROBABILITY_DUALS, REAL_DUALS = (3.2, 0.02), (0.1, 0.1)  # strength and kernel variance
+NUMBER_SLICES, FEW_GROUPS = 64, 8  # of a sample of numbers; half as many of probabilities, and for more groups
 CURVATURE_SHARE = 0.2  # of the penalty's bound: rows of a leaf move together, the full one would make steps too short
 PREDICTION_REACH = 16.0  # standard deviations from the mean beyond which real predictions count as if they were there
 

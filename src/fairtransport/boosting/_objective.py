@@ -14,7 +14,9 @@ from fairtransport._arrays import Floats
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport.boosting._constants import (
     CURVATURE_SHARE,
+    FEW_GROUPS,
     LOG_LINK_CURVATURE,
+    NUMBER_SLICES,
     PREDICTION_REACH,
     PROBABILITY_DUALS,
     REAL_DUALS,
@@ -249,6 +251,13 @@ def learner_distance(distance: Any, *, within: bool, is_logistic: bool) -> Dista
     return made.with_defaults(*(PROBABILITY_DUALS if is_logistic else REAL_DUALS))
 
 
+def make_penalty(distance: Distance, scale: str, *, n_groups: int, is_logistic: bool) -> TransportPenalty:
+    """Return the penalty of a distance; ``scale`` says whether predictions are standardized in each round."""
+    if is_logistic or n_groups > FEW_GROUPS or isinstance(distance, DiscreteDistance):
+        return distance.penalty(scale)
+    return distance.penalty(scale, n_slices=NUMBER_SLICES)
+
+
 def prediction_divisor(loss: Loss, predictions: Floats, weights: Floats | None) -> float:
     """Return what predictions are divided by, such that a distance means the same for probabilities and for prices."""
     if loss.is_logistic:
@@ -425,7 +434,9 @@ class TransportObjective:
             check_target(target, self.groups)
         within = needs_labels(self.criterion) or self.strata is not None
         self.distance = learner_distance(distance, within=within, is_logistic=self.loss.is_logistic)
-        self._distance = self.distance.penalty(self.scale)
+        self._distance = make_penalty(
+            self.distance, self.scale, n_groups=len(self.groups), is_logistic=self.loss.is_logistic
+        )
         self._probabilities = None
         if group_probabilities is not None:
             self._probabilities = _check_group_probabilities(group_probabilities, self.groups)

@@ -26,6 +26,7 @@ from fairtransport.boosting._objective import (
     Loss,
     TransportObjective,
     learner_distance,
+    make_penalty,
     measure_unit,
     moments,
     prediction_divisor,
@@ -91,7 +92,9 @@ class PenaltySettings:
         predictions = loss.predictions(margins)
         divisor = prediction_divisor(loss, predictions, rows.weights)
         targets = compared.fixed_targets(self.target, predictions, divisor)
-        penalty = self._distance(rows, loss).penalty(self.scale)
+        penalty = make_penalty(
+            self._distance(rows, loss), self.scale, n_groups=len(rows.groups), is_logistic=loss.is_logistic
+        )
         pairs = compared.comparisons(targets)
         factor, weighed = measure_unit(penalty, loss, rows.labels, margins, pairs, divisor=divisor)
         return PlainReference(factor, divisor, weighed, compared, targets)
