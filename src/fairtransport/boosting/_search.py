@@ -124,7 +124,9 @@ class RoundSearch:
         response: BoostedClasses | BoostedNumbers,
         group_models: GroupModels,
     ) -> None:
-        self._final, (self._library, self._times) = library, library.coarse()  # one round stands for so many final ones
+        self._final = library
+        self._library: Library
+        self._library, self._times = library.coarse()  # one round stands for so many final ones
         self._penalty, self._held_out, self._response = penalty, held_out, response
         self._n_rows, self._group_models = len(held_out.part_of_rows), group_models
         self._tables = [self._library.open_table(training, validation.X) for training, validation in held_out.parts]
