@@ -37,7 +37,8 @@ MIN_CURVED, CURVED_ROWS = 30, 5_000  # columns and rows; with fewer, L-BFGS lear
 MAX_CURVED = 500  # parameters; with more, eigenvectors cost more than they save
 MAX_WHITENED = 1000  # columns; with more, a matrix costs more than it saves
 LEAST_DECREASE = 1e-3  # the same of a final fit; with a tenth of it, errors and disparities differ by about .001
-PATH_DECREASE = 3e-2  # and of fits of a path, each near the one before: errors and disparities differ by .0005
+PATH_DECREASE = 1e-2  # and of the fits of a path but the last: errors and disparities of a curve differ by .0003
+CURVED_DECREASE = 3e-2  # and of all of them where the curvature is known: by .001
 CORRECTIONS, LINE_SEARCHES = 20, 40  # of scipy's solver
 
 # The stochastic algorithm.

@@ -20,9 +20,11 @@ from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty, D
 from fairtransport.groups import Groups
 from fairtransport.linear._constants import (
     CONTINUOUS_BATCH,
+    CURVED_DECREASE,
     DISCRETE_BATCH,
     FINAL_FITS,
     HEAVY,
+    LEAST_DECREASE,
     N_FOLDS,
     PATH_DECREASE,
     PATH_KNOTS,
@@ -288,8 +290,9 @@ class _PathRun:
     def fit_path(self, weights: Sequence[float]) -> list[_Trained]:
         """Train with each of several ascending weights."""
         path, start, points = WeightPath(self._coarse_fit, self._problem.evaluator), self._problem.start, []
-        self._solver.least_decrease = PATH_DECREASE
         for weight in weights:
+            final = LEAST_DECREASE if weight == weights[-1] else PATH_DECREASE
+            self._solver.least_decrease = CURVED_DECREASE if self._solver.is_curved else final
             points.append(self._final_fit(path, weight, start))
             start = points[-1].result.parameters
         return [_Trained(point, path) for point in points]
