@@ -7,9 +7,12 @@ import sys
 import dask.dataframe as dd
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from tests.linear.test_fit_table import COLUMNS, FEATURES, in_memory, rows
+from tests.tabular.test_blind_tables import applicants, fitted
 
 import fairtransport as ft
+from fairtransport.linear import table_training
 
 pytestmark = [
     pytest.mark.engines,
@@ -128,6 +131,28 @@ def test_adult_on_both_clusters(spark, dask_client, tmp_path):
     expected = model.fit(table).score_rows(table).scores
     for given in (dd.from_pandas(table, npartitions=3), spark.read.parquet(str(tmp_path)).repartition(2)):
         assert np.abs(model.fit_table(given).score_rows(table).scores - expected).max() < 1e-3
+
+
+def test_blind_repair_on_both_clusters(spark, dask_client, tmp_path, monkeypatch):
+    """The model of files, whatever the partitions; its scores are added lazily, also to a part without rows."""
+    table = applicants(1_200)
+    monkeypatch.setattr(table_training, "MOST_IN_MEMORY", 0)
+    estimator = ft.BlindRepairClassifier(LogisticRegression(), slack=0.02)
+    expected = fitted(table, tmp_path / "rows", estimator).score_rows(table).scores
+    model = ft.tabular.TableModel(estimator, label="y", sensitive_features=["g"], drop=["pay"])
+    on_dask = dd.from_pandas(table, npartitions=3)
+    on_spark = spark.read.parquet(str(tmp_path / "rows")).repartition(2)
+    for given in (on_dask, on_spark):
+        model.fit_table(given)
+        assert model.score_rows(table).scores == pytest.approx(expected, abs=1e-9)
+    scored = model.score_table(dd.concat([on_dask, on_dask.partitions[[0]].query("a > 1e9")]), output="repaired")
+    assert scored.compute()["repaired"].to_numpy() == pytest.approx(expected, abs=1e-9)
+    scored = model.score_table(on_spark, output="repaired").toArrow().to_pandas()
+    again = model.score_rows(scored[list(table.columns)]).scores
+    assert scored["repaired"].to_numpy() == pytest.approx(again, abs=1e-12)
+    assert len(scored) == len(table)
+    with pytest.raises(ValueError, match="no column 'b', which the model needs"):
+        model.score_table(on_spark.drop("b"))
 
 
 def test_a_worker_without_the_package_is_reported(table, dask_client, monkeypatch):

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import log_softmax, softmax
 
 from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport.linear._constants import SATURATED
@@ -136,10 +137,12 @@ class LossModel:
             every = np.column_stack([X.predictors(theta) for theta in self.thetas])
             predictors = every[np.arange(len(X)), self.cell_models[cells]]
         outcomes = self.cell_outcomes[cells] if part.outcomes is None else part.outcomes[rows]
-        weights = self.cell_factors[cells]
-        if part.weights is not None:
-            weights = weights * part.weights[rows]
-        return predictors, outcomes, weights, self.loss.scores(predictors)
+        return predictors, outcomes, self.weights(part, rows), self.loss.scores(predictors)
+
+    def weights(self, part: EncodedRows, rows: slice) -> Floats:
+        """Return the weights of some rows."""
+        factors = self.cell_factors[part.cells[rows]]
+        return factors if part.weights is None else factors * part.weights[rows]
 
     def by_model(self, values: Floats, cells: NDArray[np.int32]) -> Any:
         """Return the values of rows as a matrix with a row for each model."""
@@ -221,6 +224,42 @@ def moment_sums(part: EncodedRows, model: LossModel) -> Sums:
         _, _, weights, scores = model.terms(part, rows, X)
         sums += weights.sum(), weights @ scores, weights @ scores**2
     return (sums,)
+
+
+def class_sums(part: EncodedRows, model: LossModel, classes: Ints) -> Sums:
+    """Return the logarithmic loss of a model with weights for each class of cells, and its gradient."""
+    loss, gradient = np.zeros(1), np.zeros(model.thetas.shape)
+    for rows, X in part.blocks():
+        cells, index = part.cells[rows], np.arange(len(X))
+        weights = model.weights(part, rows) / model.total
+        logs = log_softmax(np.column_stack([X.predictors(theta) for theta in model.thetas]), axis=1)
+        loss -= weights @ logs[index, classes[cells]]
+        excess = np.exp(logs)
+        excess[index, classes[cells]] -= 1.0
+        gradient += X.weighted_sums((excess * weights[:, None]).T)
+    return loss, gradient
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """A few numbers of each of some rows, which follow one another where other results are added."""
+
+    table: Floats
+
+    def __add__(self, other: Stacked) -> Stacked:
+        return Stacked(np.vstack((self.table, other.table)))
+
+
+def predict_rows(part: EncodedRows, model: LossModel, of_classes: Floats) -> tuple[Stacked]:
+    """Return cell, weight, outcome, score and probabilities of classes of each row, by the model that its cell has."""
+    found = [np.zeros((0, 4 + of_classes.shape[1]))]
+    for rows, X in part.blocks():
+        cells = part.cells[rows]
+        _, outcomes, weights, scores = model.terms(part, rows, X)
+        logits = np.array([[X.predictors(theta) for theta in thetas] for thetas in of_classes])
+        shown = softmax(logits[model.cell_models[cells], :, np.arange(len(X))], axis=1)
+        found.append(np.column_stack((cells, weights, outcomes, scores, shown)))
+    return (Stacked(np.vstack(found)),)
 
 
 def cell_weights(part: EncodedRows, n_cells: int) -> Sums:

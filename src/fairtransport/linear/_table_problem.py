@@ -26,6 +26,7 @@ from fairtransport.linear._partitions import (
     Partitions,
     RawParts,
     cell_weights,
+    class_sums,
     content_sums,
     curvature_sums,
     feature_sums,
@@ -42,7 +43,7 @@ from fairtransport.linear._problem import (
     pose_problem,
     prepare_initial_model,
 )
-from fairtransport.linear._table_reading import Cells, RowEncoder, TableColumns, read_cells
+from fairtransport.linear._table_reading import Cells, RowEncoder, TableColumns, TableReading, read_cells
 from fairtransport.linear._training_data import TrainingData, TrainingOptions
 from fairtransport.training.evaluation import ScoreEvaluator
 from fairtransport.training.responses import Response
@@ -166,6 +167,11 @@ class TableLoss(LinearProblem):
         cells = [np.unique(rows // self.cells.n_slices) for rows in comparisons.cells]
         return np.array([sums[cell].sum(axis=0) for cell in cells])
 
+    def class_terms(self, thetas: Floats, classes: Ints) -> tuple[float, Floats]:
+        """Return the mean loss of a model with weights for each class of cells, and its gradient."""
+        loss, gradient = self.rows.total(class_sums, self.model(thetas), classes)
+        return float(loss[0]), self._scaled(gradient)
+
     def _shaped(self, gradient: Floats) -> Floats:
         gradient = self._scaled(gradient)[: self.shape[0]]
         if not self.has_intercept:
@@ -282,40 +288,16 @@ def build_table_problem(
 ) -> tuple[TableProblem, Partitions]:
     """Return the problem of a table, and its encoded rows, which the caller closes."""
     reading = read_cells(source, columns, options, response, owner)
-    cells, data, total = reading.cells, reading.data, float(reading.cells.weights.sum())
-    scaling = reading.scaling
-    n_numbers = columns.n_features if columns.encoder is None else columns.encoder.n_numbers
-    indicators = np.arange(columns.n_features) >= n_numbers
-    stored = Scaling(np.where(indicators, scaling.origin, 0.0), np.where(indicators, scaling.unit, 1.0))
-    numbers = {key: number for number, key in enumerate(cells.keys)}
-    rows = source.encoded(RowEncoder(reading.keys, numbers, scaling, data.response), columns.names)
+    cells, data, total, scaling = reading.cells, reading.data, float(reading.cells.weights.sum()), reading.scaling
+    loss = encode_loss(source, columns, reading, journal=journal)
+    rows = loss.rows
     try:
-        if journal is not None:
-            content = (scaling.origin.tolist(), scaling.unit.tolist(), rows.total(content_sums)[0].tolist())
-            journal.start(repr((columns.features, cells.keys, *content)).encode())
-            rows = JournaledPartitions(rows, journal)
-        loss = TableLoss(
-            parts=(),
-            loss=data.response.loss,
-            outcomes=data.outcomes,
-            shares=data.shares,
-            ridge=np.full(columns.n_features, 1.0 / total),
-            has_intercept=True,
-            n_rows=int(cells.counts.sum()),
-            rows=rows,
-            cells=cells,
-            cell_outcomes=data.outcomes[cells.first],
-            cell_factors=np.ones(len(numbers)),
-            cell_models=np.zeros(len(numbers), dtype=np.int64),
-            stored=stored,
-            n_bins=int(np.clip(_MOST_ENTRIES // len(numbers), min(512, N_BINS), N_BINS)),
-        )
         coarse = loss.thinned(data.groups.select(cells.first))
         loss = loss if coarse is loss else replace(loss, sample=coarse)
         if options.estimator is None:
             initial = _default_model(loss, coarse, scaling, data, total)
         else:
-            initial = _given_model(options.estimator, scaling, data, total)
+            initial = given_model(options.estimator, scaling, data, total)
             loss, coarse = (replace(one, ridge=initial.ridge / scaling.unit**2) for one in (loss, coarse))
         interval = _interval(loss, scaling.to_scaled(initial.theta)[None])
         rest: dict[str, Any] = {"has_intercept": initial.has_intercept, "interval": interval}
@@ -345,6 +327,41 @@ def build_table_problem(
     return problem, rows
 
 
+def encode_loss(
+    source: RawParts, columns: TableColumns, reading: TableReading, *, journal: Journal | None = None
+) -> TableLoss:
+    """Return the loss of a linear model of a table, with its encoded rows, which the caller closes."""
+    cells, data, scaling = reading.cells, reading.data, reading.scaling
+    n_numbers = columns.n_features if columns.encoder is None else columns.encoder.n_numbers
+    indicators = np.arange(columns.n_features) >= n_numbers
+    numbers = {key: number for number, key in enumerate(cells.keys)}
+    rows = source.encoded(RowEncoder(reading.keys, numbers, scaling, data.response), columns.names)
+    if journal is not None:
+        try:
+            content = (scaling.origin.tolist(), scaling.unit.tolist(), rows.total(content_sums)[0].tolist())
+            journal.start(repr((columns.features, cells.keys, *content)).encode())
+        except BaseException:
+            rows.close()
+            raise
+        rows = JournaledPartitions(rows, journal)
+    return TableLoss(
+        parts=(),
+        loss=data.response.loss,
+        outcomes=data.outcomes,
+        shares=data.shares,
+        ridge=np.full(columns.n_features, 1.0 / float(cells.weights.sum())),
+        has_intercept=True,
+        n_rows=int(cells.counts.sum()),
+        rows=rows,
+        cells=cells,
+        cell_outcomes=data.outcomes[cells.first],
+        cell_factors=np.ones(len(numbers)),
+        cell_models=np.zeros(len(numbers), dtype=np.int64),
+        stored=Scaling(np.where(indicators, scaling.origin, 0.0), np.where(indicators, scaling.unit, 1.0)),
+        n_bins=int(np.clip(_MOST_ENTRIES // len(numbers), min(512, N_BINS), N_BINS)),
+    )
+
+
 def _interval(loss: TableLoss, initial: Floats) -> tuple[float, float]:
     """Return where scores are counted: within eight standard deviations of those of the initial model."""
     weight, total, squares = loss.rows.total(moment_sums, loss.model(initial))[0]
@@ -370,7 +387,7 @@ def _default_model(
     return InitialModel(model, response.loss, theta, 1.0 / total, has_intercept=True)
 
 
-def _given_model(estimator: Any, scaling: Scaling, data: TrainingData, total: float) -> InitialModel:
+def given_model(estimator: Any, scaling: Scaling, data: TrainingData, total: float) -> InitialModel:
     """Return a fitted model, once it is known to be linear: by its predictions for made-up rows."""
     if not hasattr(estimator, "coef_"):
         raise ValueError("Of a table that is not in memory, estimator must be None or a fitted linear model.")

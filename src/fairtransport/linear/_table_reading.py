@@ -414,6 +414,7 @@ class TableReading:
     """A table after its first reading: what its columns contain, its cells, and their slices as rows of training."""
 
     scaling: Scaling
+    deviation: Floats  # of each feature, its unit where it is constant
     keys: CellKeys
     cells: Cells
     data: TrainingData
@@ -442,7 +443,9 @@ def read_cells(
     if summary.counted_weights:
         cells.sums[:, 3] = cells.weights  # weights that are counts of copies
     data = _slices_of(cells, keys, options, response, owner)
-    return TableReading(scaling, keys, cells, data)
+    deviation = np.sqrt(summary.squares / summary.weight)
+    deviation = np.where(deviation > 1e-7 * summary.peak, deviation, scaling.unit)
+    return TableReading(scaling, deviation, keys, cells, data)
 
 
 def _find_cuts(source: RawParts, columns: TableColumns, summary: Summary, by_label: bool) -> CellKeys:

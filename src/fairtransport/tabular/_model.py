@@ -295,8 +295,9 @@ class TableModel(BaseEstimator):
         ----------
         table : path, list of paths, or table
             As in `TransportClassifier.fit_table`: tables in memory and small files are fitted as ``fit`` does. Rows of
-            the others stay where they are; the estimator must be a `TransportClassifier` or a `TransportRegressor`,
-            and ``max_disparity`` is a limit for training rows.
+            the others stay where they are; the estimator must be a `TransportClassifier` or `TransportRegressor`, of
+            which ``max_disparity`` is a limit for training rows, or a `BlindRepairClassifier` or `BlindRepairRegressor`
+            of a linear model of scikit-learn.
         checkpoint : path, optional
             As there.
         """
@@ -447,6 +448,11 @@ class TableModel(BaseEstimator):
         """
         check_is_fitted(self)
         return RowScorer(self, unknown_group=unknown_group, sensitive_features=sensitive_features).score_rows(table)
+
+    def score_table(self, table: Any, *, output: str = "score") -> Any:
+        """Return a table of any engine with the scores in one more column, lazily; see `RowScorer.score_table`."""
+        check_is_fitted(self)
+        return RowScorer(self).score_table(table, output=output)
 
     def _require_scores(self, table: Any, **options: Any) -> Floats:
         """Return the scores; raise ValueError unless every row has one."""

@@ -191,6 +191,20 @@ class RowScorer:
         """
         return self.score_within(table, CallBudget())
 
+    def score_table(self, table: Any, *, output: str = "score") -> Any:
+        """Return a table with the scores of its rows in one more column, on the engine that has it.
+
+        Parameters
+        ----------
+        table : table
+            Of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark. A lazy table stays lazy.
+        output : str, default="score"
+            Name of the new column. Rows that cannot be scored have a missing score; `score_rows` gives the reasons.
+        """
+        from fairtransport.tabular.table_scoring import score_table  # noqa: PLC0415 - engines take a while
+
+        return score_table(self, table, output=output)
+
     def score_within(self, table: Any, budget: CallBudget) -> RowScores:
         """Return the scores, with a budget for the search for rows that make the model fail."""
         rows = self.read(table)

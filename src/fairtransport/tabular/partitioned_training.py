@@ -20,9 +20,11 @@ from sklearn.base import clone
 from fairtransport._arrays import Bools, Floats, Ints
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
-from fairtransport._sklearn import take_rows
+from fairtransport._sklearn import policy_of, take_rows
 from fairtransport.groups import missing_values_error
+from fairtransport.linear.table_predictions import predict_parts
 from fairtransport.linear.table_training import EncodedRows, Partitions, RawParts, TableColumns
+from fairtransport.repair import BlindRepairClassifier, BlindRepairRegressor
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular.column_plans import (
     ColumnPlan,
@@ -37,6 +39,7 @@ from fairtransport.tabular.rows import ReasonKind
 
 _FEATURE = "feature\0"  # before the names of columns of features, which may be groups as well
 _MOST_LABELS = 1_000  # that are looked at to tell classes from numbers
+_MAP_ROWS = 100_000  # whose predictions the map of blind repair is computed from, as in memory
 _LEAK_ROWS = 5_000  # of each part that are tested for columns that give the label away
 
 
@@ -181,12 +184,18 @@ def _leaking(rows: Any, model: Any) -> list[str] | None:
 def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] | None) -> None:
     """Fit the encoder and the estimator of a model of raw tables to a table whose rows stay where they are."""
     estimator: Any = clone(model.candidates[""]) if len(model.candidates) == 1 and "" in model.candidates else None
-    if not hasattr(estimator, "fit_parts"):
+    is_blind = isinstance(estimator, (BlindRepairClassifier, BlindRepairRegressor))
+    if not is_blind and not hasattr(estimator, "fit_parts"):
         kind = "several estimators" if estimator is None else type(estimator).__name__
         raise ValueError(
             f"Training {kind} needs all rows in memory, and this table is too large or stays on workers: of such "
-            "tables, TransportClassifier and TransportRegressor can be trained."
+            "tables, TransportClassifier and TransportRegressor can be trained, and BlindRepairClassifier and "
+            "BlindRepairRegressor of linear models."
         )
+    if is_blind and checkpoint is not None:
+        raise ValueError("Blind repair has no checkpoint: leave it out.")
+    if is_blind and model.max_disparity is not None:
+        raise ValueError("Of a table that is not in memory, give max_disparity to the BlindRepair of the estimator.")
     if model.max_disparity is not None:
         estimator.set_params(max_disparity=model.max_disparity)
     not_features = {model.label, *model.drop, *(() if model.aware else model.sensitive_features)}
@@ -217,7 +226,22 @@ def fit_parts(model: Any, source: RawParts, checkpoint: str | os.PathLike[str] |
     leaks = rows.summaries(partial(_leaking, model=model), (*used, model.label))
     found = [names for names in leaks if names is not None]
     model.set_leaking([name for name in encoder.names if found and all(name in names for names in found)])
-    model.estimator_ = estimator.fit_parts(rows, columns, checkpoint)
+    model.estimator_ = (
+        _repair_blindly(estimator, rows, columns) if is_blind else estimator.fit_parts(rows, columns, checkpoint)
+    )
+
+
+def _repair_blindly(estimator: Any, rows: RawParts, columns: TableColumns) -> Any:
+    """Fit both models of a blind repair where the rows are, and its map to predictions of a sample."""
+    found = predict_parts(
+        rows, columns, estimator=estimator.estimator, group_estimator=estimator.group_estimator,
+        criterion=estimator.criterion, groups=policy_of(estimator), most_rows=_MAP_ROWS,
+        owner=type(estimator).__name__,
+    )  # fmt: skip
+    return estimator.fit_predictions(
+        found.model, found.group_model, predicted=found.predicted, probabilities=found.probabilities,
+        y=found.outcomes, groups=found.groups, strata=found.strata, sample_weight=found.weights,
+    )  # fmt: skip
 
 
 def _read_tallies(model: Any, tallies: Tallies) -> None:

@@ -36,7 +36,7 @@ from fairtransport.criteria import Criterion, DemographicParity
 from fairtransport.criteria.comparisons import Comparisons
 from fairtransport.criteria.criterion import as_criterion, needs_labels, resolve_criterion
 from fairtransport.criteria.penalty import DiscretePenalty
-from fairtransport.groups import Groups, check_policy
+from fairtransport.groups import GroupPolicy, Groups, check_policy
 from fairtransport.repair._repaired_model import cannot_memorise, weight_options
 from fairtransport.repair.blind.group_model import (
     Calibration,
@@ -394,14 +394,7 @@ def read_rows(
     groups = groups.settle(policy.small, policy.min_size)
     groups.require()
     known = groups.codes < len(groups)
-    n_small = int(np.count_nonzero(groups.counts < policy.min_size))
-    if n_small:
-        have = "has" if n_small == 1 else "have"
-        warn_caller(
-            f"{n_small} of {len(groups)} groups {have} fewer than {policy.min_size} rows, which tell little of them. "
-            "Merge small groups with others (small='pool'), or drop them (small='drop').",
-            FairnessWarning,
-        )
+    warn_of_small_groups(groups, policy)
     if weights is not None:
         known &= weights > 0
         groups.select(np.flatnonzero(known)).require()
@@ -413,6 +406,18 @@ def read_rows(
     if needs_labels(criterion):
         labels = halves if classifies else _label_ranges(target, len(groups), weights)
     return BlindRows(X, target, halves == 1, labels, groups, known, cells, weights)
+
+
+def warn_of_small_groups(groups: Groups, policy: GroupPolicy) -> None:
+    """Warn of groups with fewer rows than the policy asks for."""
+    n_small = int(np.count_nonzero(groups.counts < policy.min_size))
+    if n_small:
+        have = "has" if n_small == 1 else "have"
+        warn_caller(
+            f"{n_small} of {len(groups)} groups {have} fewer than {policy.min_size} rows, which tell little of them. "
+            "Merge small groups with others (small='pool'), or drop them (small='drop').",
+            FairnessWarning,
+        )
 
 
 def _label_ranges(target: Floats, n_groups: int, weights: Floats | None) -> Ints:
@@ -497,7 +502,7 @@ class CrossFit:
 
 def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classifies: bool) -> CrossFit:
     """Fit both models, on all rows and without each fold."""
-    rng, criterion = np.random.default_rng(repair.random_state), as_criterion(repair.criterion)
+    rng = np.random.default_rng(repair.random_state)
     if isinstance(model.cv, (int, np.integer)):  # splits that are given are of the rows as they are
         rows = rows.in_canonical_order()
     n_labels = 1 if rows.labels is None else int(rows.labels.max()) + 1
@@ -514,50 +519,99 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     used = np.flatnonzero(rows.known & np.isfinite(predicted))
     if used.size > MAX_ROWS:
         used = np.sort(rng.choice(used, MAX_ROWS, replace=False))
-    weights = None if rows.weights is None else rows.weights[used]
-    if weights is not None:  # counts of copies, unless they are smaller
-        weights = weights * max(used.size / weights.sum(), 1.0)
-    predicted = predicted[used]
-    linear = linear_scale(predicted, are_probabilities=classifies)
-    labels = None if rows.labels is None else rows.labels[used]
-    groups = rows.groups.codes[used].astype(np.int64)
+    held_out = HeldOutRows(
+        predicted[used], rows.is_high[used].astype(np.float64) if classifies else rows.target[used],
+        None if rows.labels is None else rows.labels[used], n_labels, rows.groups.select(used),
+        None if rows.strata is None else rows.strata.select(used), _take(rows.weights, used),
+    )  # fmt: skip
     candidates = [model.group_estimator]
     if model.group_estimator is None:
         candidates = default_group_estimators(base, rows.X, repair.random_state)
-    size = used.size if weights is None else float(weights.sum())
     for group_estimator in candidates:  # the next one where the form of this one is wrong
         group_model, shown = cross_fit(
             group_estimator, rows.X, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
             rows=rows.known, weights=rows.weights,
         )  # fmt: skip
         _check_seen(shown[rows.known], n_labels)
-        shown = shown[used]
-        calibration = calibrate(shown, classes[used], linear, weights)
-        calibrated = calibration.apply(shown, linear)
-        information, gain, error = _describe(calibrated, groups, labels, weights)
-        if gain >= _LEAST_GAIN and error <= _MOST_ERROR + size**-0.5:
+        known = held_out.calibrate(shown[used], classifies=classifies)
+        if known.gain >= _LEAST_GAIN and not known.has_wrong_form:
             break
-    if gain < _LEAST_GAIN:
-        calibration = without_information(classes[used], n_classes, weights)
-        calibrated = calibration.apply(shown, linear)
-    joint = joint_probabilities(calibrated, predicted if classifies else None, n_labels)
-    codes = None if rows.strata is None else rows.strata.codes[used]
-    compared = {"equalized_odds": tuple(range(n_labels)), "equal_opportunity": (1,)}.get(criterion.name, (0,))
+    return pose(base, group_model, held_out, known, repair, classifies=classifies, seed=int(rng.integers(1 << 32)))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownGroups:
+    """Calibrated probabilities of the groups of rows, and what they tell about these groups."""
+
+    calibration: Calibration
+    probabilities: Floats
+    information: float
+    gain: float
+    error: float
+    has_wrong_form: bool
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRows:
+    """Rows of known groups with predictions by a model that has not seen them."""
+
+    predicted: Floats
+    outcomes: Floats
+    labels: Ints | None
+    n_labels: int
+    groups: Groups
+    strata: Strata | None
+    weights: Floats | None
+
+    @property
+    def copies(self) -> Floats | None:
+        """The weights as counts of copies, unless they are smaller."""
+        return None if self.weights is None else self.weights * max(self.weights.size / self.weights.sum(), 1.0)
+
+    @property
+    def classes(self) -> Ints:
+        """Groups, crossed with labels where people with the same label are compared."""
+        codes = self.groups.codes.astype(np.int64)
+        return codes if self.labels is None else codes * self.n_labels + self.labels
+
+    def calibrate(self, shown: Floats, *, classifies: bool) -> KnownGroups:
+        """Calibrate probabilities of the classes by a model that has not seen the rows."""
+        linear = linear_scale(self.predicted, are_probabilities=classifies)
+        weights, codes = self.copies, self.groups.codes.astype(np.int64)
+        calibration = calibrate(shown, self.classes, linear, weights)
+        probabilities = calibration.apply(shown, linear)
+        information, gain, error = _describe(probabilities, codes, self.labels, weights)
+        size = self.predicted.size if weights is None else float(weights.sum())
+        if gain < _LEAST_GAIN:
+            calibration = without_information(self.classes, shown.shape[1], weights)
+            probabilities = calibration.apply(shown, linear)
+        return KnownGroups(calibration, probabilities, information, gain, error, error > _MOST_ERROR + size**-0.5)
+
+
+def pose(
+    base: Any, group_model: Any, rows: HeldOutRows, known: KnownGroups, repair: BlindRepair, *, classifies: bool,
+    seed: int,
+) -> CrossFit:  # fmt: skip
+    """Return both models with the problem that predictions and probabilities of groups pose."""
+    criterion, weights, labels = as_criterion(repair.criterion), rows.copies, rows.labels
+    joint = joint_probabilities(known.probabilities, rows.predicted if classifies else None, rows.n_labels)
+    codes = None if rows.strata is None else rows.strata.codes
+    compared = {"equalized_odds": tuple(range(rows.n_labels)), "equal_opportunity": (1,)}.get(criterion.name, (0,))
     cells, chance = make_cells(
-        joint, groups=groups, labels=labels, compared=compared, codes=codes,
+        joint, groups=rows.groups.codes.astype(np.int64), labels=labels, compared=compared, codes=codes,
         n_strata=0 if rows.strata is None else len(rows.strata), weights=weights,
     )  # fmt: skip
-    low, high = (0.0, 1.0) if classifies else _quantiles(predicted, (0.005, 0.995), weights).tolist()
+    low, high = (0.0, 1.0) if classifies else _quantiles(rows.predicted, (0.005, 0.995), weights).tolist()
     problem = Problem(
-        predicted, cells.contrasts(joint, codes), cells.centering, chance, _label_weights(criterion, cells, labels),
-        repair.loss, low, high, weights, _comparisons(criterion, rows, used, labels), clip=classifies,
+        rows.predicted, cells.contrasts(joint, codes), cells.centering, chance,
+        _label_weights(criterion, cells, labels), repair.loss, low, high, weights, _comparisons(criterion, rows),
+        clip=classifies,
     )  # fmt: skip
     nobody = np.arange(0)
     return CrossFit(
-        base, group_model, calibration, cells, problem,
-        rows.is_high[used].astype(np.float64) if classifies else rows.target[used], information, error,
-        is_predictable=gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
-        strata=None if rows.strata is None else rows.strata.select(nobody), seed=int(rng.integers(1 << 32)),
+        base, group_model, known.calibration, cells, problem, rows.outcomes, known.information, known.error,
+        is_predictable=known.gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
+        strata=None if rows.strata is None else rows.strata.select(nobody), seed=seed,
     )  # fmt: skip
 
 
@@ -584,15 +638,15 @@ def _check_seen(probabilities: Floats, n_labels: int) -> None:
         )
 
 
-def _comparisons(criterion: Criterion, rows: BlindRows, used: Ints, labels: Ints | None) -> Comparisons:
+def _comparisons(criterion: Criterion, rows: HeldOutRows) -> Comparisons:
     """Return the pairs of groups whose disparity is reported; ranges of a real-valued label are strata."""
-    strata = None if rows.strata is None else rows.strata.select(used)
+    strata, labels = rows.strata, rows.labels
     if labels is not None and int(labels.max()) > 1:
         columns = {"label": labels} if strata is None else {"label": labels, "stratum": strata.codes}
         criterion, strata = DemographicParity(criterion.stratum_weight), make_strata(columns)
     return resolve_criterion(
-        criterion, rows.groups.select(used), labels=labels if needs_labels(criterion) else None, strata=strata,
-        row_weights=None if rows.weights is None else rows.weights[used],
+        criterion, rows.groups, labels=labels if needs_labels(criterion) else None, strata=strata,
+        row_weights=rows.weights,
     ).comparisons()  # fmt: skip
 
 

@@ -14,9 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._arrays import Floats
 from fairtransport._sklearn import BinaryClassifierMixin
 from fairtransport._validation import check_real, check_weights
+from fairtransport._warnings import FairnessWarning, warn_caller
+from fairtransport.groups import Groups, check_policy
 from fairtransport.repair._repaired_model import RepairedModel
-from fairtransport.repair.blind._fitting import check_options, cross_fit_models, read_rows, repaired_predictions
+from fairtransport.repair.blind._fitting import (
+    HeldOutRows,
+    check_options,
+    cross_fit_models,
+    pose,
+    read_rows,
+    repaired_predictions,
+    warn_of_small_groups,
+)
 from fairtransport.repair.blind.settings import BlindRepair
+from fairtransport.strata import Strata
 
 if TYPE_CHECKING:
     from fairtransport.repair.blind._fitting import CrossFit, Solution
@@ -107,6 +118,53 @@ class _BlindRepairModel(RepairedModel):
         if classes is not None:
             self.classes_ = classes
         return models
+
+    def fit_predictions(
+        self,
+        estimator: Any,
+        group_estimator: Any,
+        *,
+        predicted: Floats,
+        probabilities: Floats,
+        y: Floats,
+        groups: Groups,
+        strata: Strata | None = None,
+        sample_weight: Floats | None = None,
+    ) -> Self:
+        """Fit the map to what two fitted models, or such without these rows, predict of rows that they have not seen.
+
+        Parameters
+        ----------
+        estimator, group_estimator : estimator
+            The fitted models.
+        predicted, y : ndarray of shape (n_rows,)
+            Predictions, probabilities of label 1 for a classifier; the labels as 0 and 1, or numbers.
+        probabilities : ndarray of shape (n_rows, n_groups) or (n_rows, 2 * n_groups)
+            Of the groups; where people with the same label are compared, of group * 2 + label.
+        groups, strata, sample_weight : Groups, Strata, ndarray, optional
+            The group of each row, its stratum and weight.
+        """
+        settings, classifies = self._settings(), self._classifies
+        check_options(self, settings, classifies=classifies)
+        warn_of_small_groups(groups, check_policy(self.groups))
+        n_labels = probabilities.shape[1] // len(groups)
+        labels = y.astype(np.int64) if n_labels > 1 else None
+        rows = HeldOutRows(predicted, y, labels, n_labels, groups, strata, sample_weight)
+        known = rows.calibrate(probabilities, classifies=classifies)
+        if known.has_wrong_form:
+            warn_caller(
+                f"Probabilities of the groups are off by {known.error:.2f} on average: a linear model of the groups "
+                "has the wrong form here. In memory, blind repair uses gradient boosting then.",
+                FairnessWarning,
+            )
+        seed = int(np.random.default_rng(settings.random_state).integers(1 << 32))
+        models = pose(estimator, group_estimator, rows, known, settings, classifies=classifies, seed=seed)
+        solution = models.solve(self.slack, settings.max_disparity)
+        if classifies:
+            self.classes_ = np.asarray(estimator.classes_)
+        self._store(models, solution)
+        solution.warn(settings.max_disparity)
+        return self
 
     @property
     def information_kept_(self) -> float:
