@@ -1,4 +1,7 @@
-"""A progress bar on standard error: rich where it is installed, ten plain lines otherwise and in log files."""
+"""A progress bar on standard error: rich where it is installed, a few plain lines otherwise and in log files.
+
+Work whose length is not known ahead has neither a percentage nor a time that is left: what it has taken is shown.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+
+_FIRST_LINE, _LINE_EVERY = 1.0, 60.0  # seconds; in between, lines come when the time taken has doubled
 
 
 class Progress:
@@ -31,13 +36,20 @@ class _Delayed(Progress):
 
 
 class _Lines(Progress):
-    """Ten lines in total, for log files and where rich is not installed."""
+    """Ten lines in total, for log files and where rich is not installed; of an unknown total one each minute."""
 
-    def __init__(self, title: str, total: int) -> None:
+    def __init__(self, title: str, total: int | None) -> None:
         self.title, self.total, self.tenth = title, total, 0
         self.started = time.monotonic()
+        self.due = self.started + _FIRST_LINE
 
     def advance(self, done: int, note: str = "") -> None:
+        if self.total is None:
+            now = time.monotonic()
+            if now >= self.due:
+                self.due = now + min(now - self.started, _LINE_EVERY)
+                print(f"{self.title}: {now - self.started:.0f} s, {note}", file=sys.stderr, flush=True)  # noqa: T201
+            return
         tenth = 10 * done // max(self.total, 1)
         if tenth > self.tenth:
             self.tenth = tenth
@@ -47,8 +59,8 @@ class _Lines(Progress):
 
 
 @contextlib.contextmanager
-def progress(title: str, total: int, *, show: bool = True, after: float = 0.0) -> Iterator[Progress]:
-    """Show a bar with the time left while the block runs."""
+def progress(title: str, total: int | None, *, show: bool = True, after: float = 0.0) -> Iterator[Progress]:
+    """Show a bar while the block runs: with the time left, or with the time taken where the total is not known."""
     if not show:
         yield Progress()
         return
@@ -58,7 +70,7 @@ def progress(title: str, total: int, *, show: bool = True, after: float = 0.0) -
         return
     try:
         from rich.console import Console  # noqa: PLC0415
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn  # noqa: PLC0415
         from rich.progress import Progress as RichProgress  # noqa: PLC0415
     except ImportError:
         yield _Lines(title, total)
@@ -67,11 +79,11 @@ def progress(title: str, total: int, *, show: bool = True, after: float = 0.0) -
     if not console.is_terminal:
         yield _Lines(title, total)
         return
+    percentage = TextColumn("{task.percentage:>3.0f}%")
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(compact=True),
+        *((TimeElapsedColumn(),) if total is None else (percentage, TimeRemainingColumn(compact=True))),
         TextColumn("{task.fields[note]}", markup=False),
     )
     with RichProgress(*columns, console=console, transient=True) as bar:

@@ -221,11 +221,13 @@ def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
 def train_problem(problem: ParityProblem, data: TrainingData) -> FitResult:
     """Train on the rows of a problem; what is made later is made from ``data``."""
     options = problem.options
-    n_steps = options.max_iter if options.parity_weight is not None else 0
-    with progress(f"{options.distance.name} training", n_steps, show=options.verbose) as bar:
+    n_fits = 0
+    with progress(f"{options.distance.name} training", None, show=options.verbose) as bar:
 
-        def report(iteration: int, penalty: float, loss: float) -> None:
-            bar.advance(iteration, f"penalty {penalty:.4f}, loss {loss:.4f}")
+        def report(iteration: int, disparity: float, loss: float) -> None:
+            nonlocal n_fits
+            n_fits += iteration == 1
+            bar.advance(iteration, f"fit {n_fits}, iteration {iteration}, disparity {disparity:.4f}, loss {loss:.4f}")
 
         run = _PathRun(problem, report)
         if options.parity_weight is None:

@@ -91,7 +91,7 @@ def _check(model: Any, kinds: tuple[type, ...], name: str) -> None:
         )
     has_l1 = getattr(model, "penalty", "l2") in {"l1", "elasticnet"} or getattr(model, "l1_ratio", None)
     weighs = getattr(model, "class_weight", None) is not None
-    if has_l1 or weighs or getattr(model, "positive", False) or not model.fit_intercept:
+    if has_l1 or weighs or getattr(model, "positive", False) or not getattr(model, "fit_intercept", True):
         raise ValueError(
             f"Of a table that is not in memory, {name} is fitted with an intercept, with an L2 penalty or none, and "
             "without class weights; other settings need all rows in memory."
@@ -136,7 +136,7 @@ def _predict(
         owners = np.array([key[0] for key in cells.keys])
         kept = [owners != fold for fold in range(N_FOLDS)]
         if not hasattr(base, "coef_"):
-            thetas = np.round(np.vstack([minimise_loss(_kept(loss, one), theta) for one in kept]), _DIGITS)
+            thetas = np.vstack([minimise_loss(_kept(loss, one), theta) for one in kept]).round(_DIGITS)
         by_fold = np.array(
             [_minimise_classes(_kept(loss, one & known), numbers, ridge, factors, of_classes) for one in kept]
         )
