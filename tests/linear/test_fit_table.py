@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport.linear import _table_problem, _table_reading, table_training
+from fairtransport.linear import _table_problem, _table_reading, _training, table_training
 
 FEATURES = [f"x{j}" for j in range(5)]
 COLUMNS = {"label": "y", "sensitive_features": "g", "features": FEATURES}
@@ -260,6 +260,25 @@ def test_quantiles_are_exact(table):
     found = _table_reading.column_quantiles(Halves(), {"r": levels, "x1": levels})
     for name in ("r", "x1"):
         assert found[name] == pytest.approx(np.quantile(table[name], levels, method="lower"), rel=1e-9)
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_the_check_for_harm_leaves_groups_of_a_few_rows_out(table, tmp_path, monkeypatch):
+    """Its figures are those of the rows: three people, whose distances are chance, decide about nobody."""
+    changes, check = [], _training.evaluated_change
+    monkeypatch.setattr(_training, "evaluated_change", lambda *a, **o: changes.append(check(*a, **o)) or changes[-1])
+    table = table.assign(g=np.where(table.index < 3, "few", table["g"]))
+    model = ft.TransportClassifier(parity_weight=0.1).fit_table(write(table, tmp_path), **COLUMNS)
+    in_memory(ft.TransportClassifier(parity_weight=0.1), table)
+    rows = table[3:]
+    for scores, found, in_rows in zip(
+        (model.initial_estimator_.predict_proba(rows[FEATURES]), model.predict_proba(rows[FEATURES])),
+        *(change.rank_disparity for change in changes),
+        strict=True,
+    ):
+        expected = ft.metrics.rank_disparity(scores[:, 1], sensitive_features=rows["g"])
+        assert found == pytest.approx(expected, abs=5e-4)
+        assert in_rows == pytest.approx(expected, abs=5e-4)
 
 
 # Bad input: names of columns and counts, never values; no file is left behind.

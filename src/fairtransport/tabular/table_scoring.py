@@ -10,12 +10,11 @@ import narwhals as nw
 
 from fairtransport._extras import load_extra
 from fairtransport.tables import open_table
-from fairtransport.tabular._row_scorer import RowScorer
 
 _ROWS_AT_ONCE = 1 << 16
 
 
-def score_table(scorer: RowScorer, table: Any, *, output: str = "score") -> Any:
+def score_table(scorer: Any, table: Any, *, output: str = "score") -> Any:
     """Return a table of any engine with the scores of its rows in one more column; a lazy table stays lazy.
 
     Rows that cannot be scored have a missing score. A relation of DuckDB becomes one of another connection, because a
@@ -52,16 +51,16 @@ def score_table(scorer: RowScorer, table: Any, *, output: str = "score") -> Any:
     return load_extra("duckdb").connect().sql("SELECT * FROM scored_rows")
 
 
-def _scored_pandas(part: Any, scorer: RowScorer, output: str) -> Any:
+def _scored_pandas(part: Any, scorer: Any, output: str) -> Any:
     return part.assign(**{output: scorer.score_rows(part).scores})
 
 
-def _scored_polars(part: Any, scorer: RowScorer, output: str) -> Any:
+def _scored_polars(part: Any, scorer: Any, output: str) -> Any:
     polars = load_extra("polars")
     return part.with_columns(polars.Series(output, scorer.score_rows(part).scores, polars.Float64).fill_nan(None))
 
 
-def _scored_batches(batches: Iterable[Any], scorer: RowScorer, output: str) -> Iterator[Any]:
+def _scored_batches(batches: Iterable[Any], scorer: Any, output: str) -> Iterator[Any]:
     """Yield Arrow batches with one more column."""
     arrow = load_extra("pyarrow")
     for batch in batches:
