@@ -1,6 +1,6 @@
 """Wrong calls and wrong files: a command answers in one line that says what to do, quotes no row, leaves nothing.
 
-Status 64 is that of a wrong call, before any file is read; 1 that of a wrong file or of options that do not fit it.
+Status 64 is that of a wrong call, before any row is read; 1 that of a wrong file or of options that do not fit it.
 """
 
 import shlex
@@ -36,6 +36,7 @@ def folder(tmp_path_factory, raw_people):
         "taken.csv": "s,race,S_repaired\n0.1,a,1\n",
         "a.csv": "id\n1\n",
         "people.txt": "a,b\n",
+        "rows.csv": f"{CANARY},1\n{CANARY},2\n",
         "narrow.csv": f"a,b\n{CANARY},1\n",
         "into.dot": "digraph { age -> race }",
     }
@@ -111,7 +112,9 @@ WRONG = [
     (f"{REPAIR.format('text.parquet')} --fit-on scores.parquet", "Column 's' contains text, not numbers"),
     (f"{REPAIR.format('others.parquet')} --fit-on scores.parquet", "No row gets a repaired score"),
     (f"{REPAIR.format('three.parquet')} --fit-on scores.parquet --label y", "Column 'y' has 3 different labels; two"),
-    (f"{TRAIN.format('people.csv')} --label hird", "error: The table has no column 'hird'; close to it: 'hired'."),
+    (f"{TRAIN.format('people.csv')} --label hird", "error: people.csv has no column 'hird'; close to it: 'hired'."),
+    (f"{TRAIN.format('people.csv')} --drop ours", "error: people.csv has no column 'ours'; close to it: 'hours'."),
+    (f"{TRAIN.format('rows.csv')} --label hired", "rows.csv has no column 'hired'; its first line contains numbers"),
     (f"{TRAIN.format('people.csv')} --label job", "error: Column 'job' has 3 different labels and "),
     (f"{TRAIN.format('people.csv')} --label one", "error: Column 'one' has 1 different label; two are needed."),
     ("train people.csv --label hired --sensitive person --out new.ft", "has 600 groups in column 'person'"),
@@ -128,7 +131,9 @@ WRONG = [
     ("score model.ft scored.csv --out x.csv", "The table has a column 'score' already; name another with --column"),
 ]
 USAGE = [
-    ("audit", ""),
+    ("audit", "Needed options: --sensitive."),
+    ("train scores.csv --label y", "Needed options: --sensitive, --out. scores.csv: it has 's', 'race', 'y', 'w'"),
+    ("train rows.csv --label y", "its first line contains numbers, and should contain the names of the columns."),
     ("audit scores.csv --bogus", ""),
     ("bogus", "bogus"),
     (f"{AUDIT.format('scores.csv')} --n-bootstrap x", ""),

@@ -274,7 +274,7 @@ def test_groups_with_fewer_rows_than_folds_stop_nothing(n_rows, criterion):
 
 def test_a_single_row_beside_one_group_is_refused():
     X, y, _ = people(100)
-    with pytest.raises(ValueError, match=r"A group has a single row.*small='pool'"):
+    with pytest.raises(ValueError, match=r"A group has a single row.*groups=GroupPolicy\(small='pool'\)"):
         ft.BlindRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=np.arange(100) == 0)
 
 

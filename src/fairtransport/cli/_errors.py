@@ -92,6 +92,7 @@ _PARAMETER = re.compile(
 )
 # Advice that only a caller in Python can follow.
 _PHRASES = (
+    (r"groups=GroupPolicy\((small='\w+')\)", r"\1"),
     (r"\brange=\((low|\d+), (high|\d+)\)", r"--range \1,\2"),
     (r"\bUse cv=\d+ or fewer folds, merge\b", "Merge"),
     (r" Drop these rows, fill the values, make them a group of their own.*?set_aside\"\.", ""),
@@ -159,7 +160,14 @@ class GuardedCommand(TyperCommand):
             completed.append(argument)
             if argument == "--json" and following.startswith("-") and following != "-":
                 completed.append("-")
-        return super().parse_args(ctx, [*completed, *rest])
+        try:
+            return super().parse_args(ctx, [*completed, *rest])
+        except _UsageError as error:
+            if type(error).__name__ == "MissingParameter":  # by now all options that were given are in ctx.params
+                needed = [one for one in self.params if one.required and one.name not in ctx.params]
+                options = ", ".join(one.opts[0] for one in needed if one.opts[0].startswith("-"))
+                error.message = f"Needed options: {options}. {_describe_columns(ctx.params)}".strip()
+            raise
 
 
 def misuse(message: str) -> typer.Exit:
@@ -184,6 +192,18 @@ def collect_warnings() -> Iterator[list[str]]:
             if warning.category.__name__ in _SHOWN_WARNINGS:
                 text = _name_options(str(warning.message)).rstrip(".")
                 texts += [f"{text}."] if f"{text}." not in texts else []
+
+
+def _describe_columns(params: dict[str, Any]) -> str:
+    """Return the names of the table's columns; none where its first line may be a row of data."""
+    from fairtransport.tables import open_files  # noqa: PLC0415 - engines take a while
+
+    try:
+        with open_files(params["files"]) as table:
+            table.check(["#"])  # no column: the error names those that there are
+    except (KeyError, ValueError, OSError, ImportError) as error:
+        return str(error).replace(" has no column '#';", ":") if "column '#'" in str(error) else ""
+    return ""
 
 
 def _describe(error: Exception, command: Any) -> str:

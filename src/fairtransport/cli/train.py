@@ -350,6 +350,7 @@ def run_train(
     output.prepare(out, inputs=[*files, *(test or ())])
     groups = shared.make_policy(small_groups, min_group_size, max_groups, missing=missing)
     column_lists = {
+        "label": [label],
         "sensitive_features": sensitive,
         "strata": strata or (),
         "drop": drop or (),
@@ -362,12 +363,12 @@ def run_train(
         table, named = (None, {}) if engine else _read(files, column_lists, reading, most=most)
         held = _read(test, {}, reading)[0] if test else None
         settings: dict[str, Any] = {
+            **(named or {role: shared.split_names(names) for role, names in column_lists.items()}),
             "label": label,
             "pos_label": pos_label,
             "groups": groups,
             "decimal": reading.decimal,
             "aware": bool(options.aware),
-            **(named or {role: shared.split_names(names) for role, names in column_lists.items()}),
         }
         before: TableModel | None
         if table is None:
@@ -406,17 +407,14 @@ def _read(
 
     with reading.open(files) as table, progress_bar("Reading") as tell:
         named = {role: table.split(names) if names else [] for role, names in column_lists.items()}
+        table.check([name for names in named.values() for name in names])
         return collect_file(table, most=most, on_progress=tell), named
 
 
-def _check(table: Any, label: str, sensitive: list[str], strata: list[str], groups: GroupPolicy) -> None:
-    """Raise for unknown columns and for too many groups, before anything is trained."""
-    from fairtransport.tables.column_roles import suggest_names  # noqa: PLC0415
+def _check(table: Any, sensitive: list[str], groups: GroupPolicy) -> None:
+    """Raise for a table without rows and for too many groups, before anything is trained."""
     from fairtransport.tabular.column_plans import encode_text  # noqa: PLC0415
 
-    for name in (label, *sensitive, *strata):
-        if name not in table.column_names:
-            raise ValueError(f"The table has no column {name!r}; {suggest_names(name, table.column_names)}")
     if table.num_rows == 0:
         raise ValueError("The table has no rows.")
     codes = {name: encode_text(table[name], name)[1] for name in sensitive}
@@ -506,7 +504,7 @@ def _fit_in_memory(
     from fairtransport.tabular.label_columns import infer_task  # noqa: PLC0415
 
     label, sensitive = settings["label"], settings["sensitive_features"]
-    _check(table, label, sensitive, settings["strata"], settings["groups"])
+    _check(table, sensitive, settings["groups"])
     task = infer_task(table[label], label, settings["decimal"]) if task is None else task
     options.check(task)
     train = table

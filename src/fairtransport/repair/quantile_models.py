@@ -176,7 +176,7 @@ class _QuantileRepairModel(RepairedModel):
         variance = np.average((outcomes - np.average(outcomes, weights=weights)) ** 2, weights=weights)
         differences = (scores - outcomes, full - outcomes, full - scores)
         self.unexplained_ = tuple(float(np.average(d**2, weights=weights) / variance) for d in differences)
-        change.warn("The repair", "More rows, or fewer and larger groups (small='pool'), let maps be estimated better.")
+        change.warn("The repair", "More rows, or larger groups (groups=GroupPolicy(small='pool')), improve the maps.")
 
     def _new_repair(self) -> QuantileRepair:
         """Return an unfitted repair with the parameters of ``repair``, and the amount of this model."""

@@ -24,7 +24,7 @@ from fairtransport.tables._engines import NumberedTable, collect, count_first_pa
 PROBED = 1 << 17
 
 _LARGE = 1e15
-_MOST_NAMED = 20  # columns in an error message
+_MOST_NAMED = 50  # columns in an error message
 
 
 @dataclass(frozen=True)

@@ -373,8 +373,8 @@ def describe_change(
             message = (
                 f"Parity cannot be shown: the mean rank disparity of {found.n_rows:,} {change.rows} is "
                 f"{found.disparity:.3f} (chance alone shows {found.floor:.3f}), and that of new rows may be up to "
-                f"{found.limit:.3f} with 95 % confidence. More rows, or fewer and larger groups (small='pool'), show "
-                "more."
+                f"{found.limit:.3f} with 95 % confidence. More rows, or fewer and larger groups "
+                "(groups=GroupPolicy(small='pool')), show more."
             )
             kind = "training" if change.rows == TRAINED_ON else "held-out"
             notice = Notice(

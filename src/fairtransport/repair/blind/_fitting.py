@@ -415,7 +415,7 @@ def warn_of_small_groups(groups: Groups, policy: GroupPolicy) -> None:
         have = "has" if n_small == 1 else "have"
         warn_caller(
             f"{n_small} of {len(groups)} groups {have} fewer than {policy.min_size} rows, which tell little of them. "
-            "Merge small groups with others (small='pool'), or drop them (small='drop').",
+            "Merge small groups with others (groups=GroupPolicy(small='pool')), or drop them (small='drop').",
             FairnessWarning,
         )
 
@@ -513,7 +513,7 @@ def cross_fit_models(model: Any, repair: BlindRepair, rows: BlindRows, *, classi
     if any(np.unique(rows.groups.codes[fold.training][rows.known[fold.training]]).size < 2 for fold in folds):
         raise ValueError(
             "A group has a single row: a model that is fitted without it does not know it. Merge small groups with "
-            "others (small='pool'), or drop them (small='drop')."
+            "others (groups=GroupPolicy(small='pool')), or drop them (small='drop')."
         )
     base, predicted = cross_fit(model.estimator, rows.X, rows.target, folds, predictions, weights=rows.weights)
     used = np.flatnonzero(rows.known & np.isfinite(predicted))
@@ -634,7 +634,7 @@ def _check_seen(probabilities: Floats, n_labels: int) -> None:
     if unseen:
         raise ValueError(
             f"group_estimator has not seen {unseen} of {highest.size} groups. Fit it with rows of every group, or "
-            "merge small groups with others (small='pool')."
+            "merge small groups with others (groups=GroupPolicy(small='pool'))."
         )
 
 

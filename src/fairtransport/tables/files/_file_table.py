@@ -433,7 +433,7 @@ class FileTable:
             names += [text] if text in self.names else [part.strip() for part in text.split(",")]
         return names
 
-    def check(self, columns: Columns) -> None:
+    def check(self, columns: Iterable[str]) -> None:
         """Raise unless every file has each column once, with the same kind of values."""
         check_used(self._layouts, columns)
 
