@@ -34,6 +34,7 @@ from fairtransport.training.responses import Loss
 # The loss of a linear model on all rows, in a canonical order and in whitened coordinates.
 
 _BLOCK = 8192
+_SLOWEST = -0.02  # change of the logarithm of a decrease in an iteration
 
 
 def canonical_order(X: Any, outcomes: NDArray[Any], weights: Floats | None) -> Ints:
@@ -293,20 +294,21 @@ class LbfgsSolver:
         self.problem, self.penalty, self.comparisons, self.unit = problem, penalty, comparisons, unit
         self.chance, self.tol, self.max_iter, self.least_decrease = chance, tol, max_iter, least_decrease
         self.factors = problem.whitening(initial) if factors is None else factors
-        self._last: tuple[float, float] = (0.0, 0.0)
+        self._last, self._value = (0.0, 0.0), 0.0
 
     def run(
         self,
         weight: float,
         start: Floats,
-        on_iteration: Callable[[int, float, float], None] | None = None,
+        on_iteration: Callable[[int, float, float, float | None], None] | None = None,
         *,
         max_iter: int | None = None,
     ) -> LbfgsResult:
         """Return the minimum for one weight of the penalty, from a starting point."""
         max_iter = self.max_iter if max_iter is None else max_iter
         records: list[tuple[float, float]] = []
-        metric = self._metric(start, weight)
+        values: list[float] = []
+        metric, least = self._metric(start, weight), self.least_decrease * self.tol
 
         def moved(coordinates: Floats) -> Floats:
             return start + unwhiten(self.factors, metric(coordinates).reshape(self.problem.shape))
@@ -318,7 +320,8 @@ class LbfgsSolver:
         def after(_: Any) -> None:
             records.append(self._last)
             if on_iteration is not None:
-                on_iteration(len(records), *self._last)
+                values.append(self._value)
+                on_iteration(len(records), *self._last, iterations_left(values, least))
 
         solution = minimize(
             objective,
@@ -328,7 +331,7 @@ class LbfgsSolver:
             callback=after,
             options={
                 "maxiter": max_iter, "maxfun": 2 * max_iter + 10, "maxcor": CORRECTIONS,
-                "gtol": self.tol, "ftol": self.least_decrease * self.tol, "maxls": LINE_SEARCHES,
+                "gtol": self.tol, "ftol": least, "maxls": LINE_SEARCHES,
             },
         )  # fmt: skip
         parameters = moved(solution.x)
@@ -392,8 +395,22 @@ class LbfgsSolver:
         if compared:
             penalty, slopes = penalty_net_of_chance(self.penalty, self.comparisons, self.chance, scores)
             score_gradient = weight * self.unit * slopes
-        self._last = penalty, loss
-        return loss + ridge + weight * self.unit * penalty, gradient + gradient_with(score_gradient)
+        self._last, self._value = (penalty, loss), loss + ridge + weight * self.unit * penalty
+        return self._value, gradient + gradient_with(score_gradient)
+
+
+def iterations_left(values: Sequence[float], least: float) -> float | None:
+    """Return about how many iterations remain, if the decreases of the objective go on to fall as in the last twelve.
+
+    None of the first seven values, which tell too little.
+    """
+    recent = np.array(values[-13:])
+    if recent.size < 8:
+        return None
+    decreases = (recent[:-1] - recent[1:]) / np.maximum(np.abs(recent[:-1]), 1.0)
+    logs = np.log(np.maximum(decreases, 1e-16))
+    slope = float(np.polyfit(np.arange(logs.size), logs, 1)[0])
+    return max(0.0, (float(np.log(least)) - float(logs[-3:].mean())) / min(slope, _SLOWEST))
 
 
 def penalty_net_of_chance(

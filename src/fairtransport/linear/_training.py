@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from fairtransport.linear._lbfgs_solver import LbfgsSolver
     from fairtransport.linear._training_data import TrainingData, TrainingOptions
 
-    Report = Callable[[int, float, float], None]
+    Report = Callable[[int, float, float, float | None], None]
 
 # Scores of rows by models that were not trained on them, for metrics of flexible models.
 
@@ -221,15 +222,20 @@ def train_lbfgs(data: TrainingData, options: TrainingOptions) -> FitResult:
 def train_problem(problem: ParityProblem, data: TrainingData) -> FitResult:
     """Train on the rows of a problem; what is made later is made from ``data``."""
     options = problem.options
-    n_fits = 0
+    n_fits, began = 0, 0.0
     with progress(f"{options.distance.name} training", None, show=options.verbose) as bar:
 
-        def report(iteration: int, disparity: float, loss: float) -> None:
-            nonlocal n_fits
-            n_fits += iteration == 1
-            bar.advance(iteration, f"fit {n_fits}, iteration {iteration}, disparity {disparity:.4f}, loss {loss:.4f}")
+        def report(iteration: int, disparity: float, loss: float, left: float | None) -> None:
+            nonlocal n_fits, began
+            now = time.monotonic()
+            if iteration == 1:
+                n_fits, began = n_fits + 1, now
+            note = f"fit {n_fits}, iteration {iteration}, disparity {disparity:.4f}, loss {loss:.4f}"
+            if left is not None:
+                note += f", about {left * (now - began) / (iteration - 1):.0f} s left in this fit"
+            bar.advance(iteration, note)
 
-        run = _PathRun(problem, report)
+        run = _PathRun(problem, report if options.verbose else None)
         if options.parity_weight is None:
             trained = run.checked(run.fit_automatic(AutomaticWeight(options.max_disparity)))
         else:
