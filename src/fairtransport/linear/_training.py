@@ -169,6 +169,14 @@ def weight_attributes(theta: Floats, common: Floats) -> dict[str, Any]:
     }
 
 
+def _converted(convert: Callable[[Any], Any], make: Callable[..., Any], *arguments: Any) -> Any:
+    return convert(make(*arguments))
+
+
+def _memory(target: Callable[[], Floats], *rows: Any, **options: Any) -> Any:
+    return make_memory(*rows, target=target(), **options)
+
+
 def _make_result(
     data: TrainingData,
     options: TrainingOptions,
@@ -190,17 +198,19 @@ def _make_result(
     rows, bounds = data.groups.rows, response.loss.bounds
     deferred: dict[str, Callable[[], Any]] = {
         "path_": path,
-        "target_": lambda: response.scores_as_given(target()),
-        "spread_": lambda: response.scores_as_given(spread_points(scores, initial_scores, rows, weights, bounds)),
+        "target_": partial(_converted, response.scores_as_given, target),
+        "spread_": partial(
+            _converted, response.scores_as_given, spread_points, scores, initial_scores, rows, weights, bounds
+        ),
     }
     if duals is not None:
-        deferred["duals_"] = lambda: response.duals_as_given(duals())
+        deferred["duals_"] = partial(_converted, response.duals_as_given, duals)
     codes = None if data.strata is None else data.strata.codes
     if data.X is not None:  # of a table that stays where it is, the first batch of a stream makes the memory
         batch = Batch(data.X, data.groups, row_masses(weights, data.X.shape[0]), data.outcomes, codes)
-        deferred["adjusting_"] = lambda: make_memory(
-            batch, theta, initial_scores,
-            target=target(), weights=weights, strata=data.strata, group_sizes=data.groups.counts, factors=factors,
+        deferred["adjusting_"] = partial(
+            _memory, target, batch, theta, initial_scores,
+            weights=weights, strata=data.strata, group_sizes=data.groups.counts, factors=factors,
             has_intercept=initial.has_intercept, options=options, response=response,
         )  # fmt: skip
     return FitResult(
@@ -590,7 +600,7 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
     groups, target = Groups.from_spec(data.groups.to_spec()), prepared.target
     return _make_result(
         data, options, prepared.initial,
-        target=lambda: target,
+        target=partial(np.asarray, target),
         theta=run.theta,
         common=common,
         scores=scores,
