@@ -1,8 +1,11 @@
 """Training of small tables does not use threads that wait for each other, and leaves the limits as they were."""
 
+import importlib.util
 import pkgutil
+import threading
 
 import dask.dataframe as dd
+import numba
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
@@ -10,6 +13,7 @@ from tests.worlds import people
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from fairtransport import BlindRepairClassifier, TransportClassifier
+from fairtransport._columns import code_cache
 from fairtransport._sklearn import few_threads
 from fairtransport.boosting import TransportBoostingClassifier
 
@@ -69,3 +73,53 @@ def test_a_lazy_table_is_trained_on():
     X, y, groups = people(400, names=("a", "b", "c"))
     lazy = TransportClassifier().fit(dd.from_pandas(X, npartitions=2), y, sensitive_features=groups)
     np.testing.assert_allclose(lazy.coef_, TransportClassifier().fit(X, y, sensitive_features=groups).coef_)
+
+
+LOOPS = """
+from fairtransport._columns.compilation import cached_njit
+
+@cached_njit()
+def outer(x):
+    return inner(x) + 1.0
+
+@cached_njit()
+def inner(x):
+    return 2.0 * x
+"""
+
+
+def test_a_loop_that_two_threads_call_first(tmp_path, monkeypatch):
+    """The second calls it while numba's functions are put in place of the loops that it calls."""
+    (tmp_path / "loops.py").write_text(LOOPS)
+    spec = importlib.util.spec_from_file_location("loops", tmp_path / "loops.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    first, found, make = module.outer, [], code_cache.compiled
+    numba.njit(lambda x: x + 1.0)(1.0)  # so that the second is quick
+
+    def call():
+        try:
+            found.extend((first(3.0), module.outer(4.0)))
+        except Exception as error:  # noqa: BLE001 - of numba
+            found.append(error)
+
+    second = threading.Thread(target=call)
+
+    def slow(function, **options):
+        if function.__name__ == "inner":
+            second.start()
+            second.join(1.0)
+        return make(function, **options)
+
+    monkeypatch.setattr(code_cache, "compiled", slow)
+    assert first(1.0) == 3.0
+    second.join(60.0)
+    assert found == [7.0, 9.0]
+
+
+def test_an_attribute_that_another_thread_makes_meanwhile():
+    """Python asks for what is not there, and it is there by the time that it is looked for."""
+    X, y, groups = people(400)
+    model = TransportClassifier(parity_weight=0.1).fit(X, y, sensitive_features=groups)
+    made = model.target_
+    assert model.__getattr__("target_") is made

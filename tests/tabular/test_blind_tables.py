@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -155,6 +155,8 @@ def test_what_is_refused(table, tmp_path):
     columns = {"label": "y", "sensitive_features": ["g"]}
     with pytest.raises(TypeError, match=r"estimator must be a LogisticRegression .* got a HistGradient"):
         TableModel(ft.BlindRepairClassifier(HistGradientBoostingClassifier()), **columns).fit_table(path)
+    with pytest.raises(TypeError, match="got a LogisticRegressionCV"):  # which was fitted without a penalty
+        TableModel(ft.BlindRepairClassifier(LogisticRegressionCV()), **columns).fit_table(path)
     with pytest.raises(ValueError, match="without class weights"):
         TableModel(ft.BlindRepairClassifier(LogisticRegression(class_weight="balanced")), **columns).fit_table(path)
     blind = ft.BlindRepairClassifier(LogisticRegression())

@@ -28,7 +28,7 @@ class _Loop:
 
     def __init__(self, function: Any, options: dict[str, Any]) -> None:
         update_wrapper(self, function)
-        self._options, self._compiled = options, cast("Any", None)
+        self._options, self._made, self._compiled = options, cast("Any", None), cast("Any", None)
 
     def __call__(self, *arguments: Any) -> Any:
         return (self._compiled or self.compiled())(*arguments)
@@ -41,18 +41,19 @@ class _Loop:
     def compiled(self) -> Any:
         """Return the function of numba; it takes this one's place, and those of the loops that it calls, in its module.
 
-        Numba looks names up when it compiles, and knows no other functions than its own.
+        Numba looks names up when it compiles, and knows no other functions than its own: no thread may call one of
+        them before all are in place.
         """
         with _lock:
-            if self._compiled is None:
+            if self._made is None:
                 from fairtransport._columns import code_cache  # noqa: PLC0415 - imports numba
 
                 names = self.__wrapped__.__globals__
-                self._compiled = code_cache.compiled(self.__wrapped__, **self._options)
-                for name, value in list(names.items()):
-                    if isinstance(value, _Loop):
-                        names[name] = value.compiled()
-            return self._compiled
+                self._made = code_cache.compiled(self.__wrapped__, **self._options)
+                loops = {name: value for name, value in names.items() if isinstance(value, _Loop)}
+                names.update({name: loop.compiled() for name, loop in loops.items()})
+                self._compiled = self._made
+            return self._made
 
 
 def cached_njit(**options: Any) -> Any:

@@ -85,6 +85,8 @@ class TransportModel(RowScoring, BaseEstimator):
     def __getattr__(self, name: str) -> Any:
         """Make what ``fit`` leaves for when it is first asked for, such as ``path_``."""
         make = vars(self).get("_deferred", {}).get(name)
+        if make is None and name in vars(self):  # another thread has made it meanwhile
+            return vars(self)[name]
         if make is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         setattr(self, name, make())

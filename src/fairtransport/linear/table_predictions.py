@@ -85,7 +85,8 @@ def predict_parts(
 def _check(model: Any, kinds: tuple[type, ...], name: str) -> None:
     """Raise unless a model is one of those that passes over rows can fit."""
     named = " or ".join(kind.__name__ for kind in kinds)
-    if not isinstance(model, kinds):
+    is_fitted = hasattr(model, "coef_")  # else it is fitted here, and those that choose their penalty cannot be
+    if not isinstance(model, kinds) or (type(model) not in kinds and not is_fitted):
         raise TypeError(
             f"Of a table that is not in memory, {name} must be a {named} of scikit-learn; got a {type(model).__name__}."
         )
