@@ -12,6 +12,7 @@ from tests.workbench import people
 from typer.testing import CliRunner
 
 import fairtransport as ft
+from fairtransport import _progress
 from fairtransport.app import worker
 from fairtransport.app.projects import STEPS
 from fairtransport.app.recipes import METHODS, audit_command, take_code, take_commands
@@ -235,3 +236,16 @@ def test_numbers_are_learned_and_their_errors_are_in_their_units(data, tmp_path)
     (tmp_path / "cot-blind.new.ft").replace(tmp_path / "cot-blind.ft")
     made = worker.take({**job, "chosen": {"method": "cot-blind", "amount": 1.0}, "range": None}, REPORT)
     assert "scored.csv" in made["files"]
+
+
+def test_bars_of_the_library_move_the_bar_of_a_job(capsys, monkeypatch):
+    """Those with a percentage, and training, which estimates what is left of a fit: as the library prints them."""
+    seconds = iter((0.0, 12.0))
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(seconds))
+    lines = _progress._Lines("COT training", None)
+    lines.advance(30, "fit 2, iteration 30, disparity 0.0517, loss 0.3312, about 35 s left in this fit")
+    sent = []
+    report = worker.Report(sent.append, 0.5, 1.0)
+    for text in (capsys.readouterr().err, "Reading: 40% rows", "something else: 12 s"):
+        report.write(text)
+    assert [one["share"] for one in sent] == pytest.approx([0.5 + 0.5 * 12 / 48, 0.7])

@@ -34,7 +34,7 @@ from fairtransport.tabular.proxies import describe_columns
 
 AMOUNTS = tuple(k / 10 for k in range(11))
 _TEST_SHARE, _SHOWN_ROWS = 0.25, 5  # the share is that of `fairtransport train`
-_BAR = re.compile(r": (\d+)%")
+_BAR = re.compile(r": (\d+)(?:%| s, .* about (\d+) s left)")
 
 
 @dataclass
@@ -59,7 +59,8 @@ class Report(io.TextIOBase):
         """Read a line of a bar."""
         match = _BAR.search(text)
         if match is not None:
-            self.reach(int(match[1]) / 100)
+            done = int(match[1])  # in %, or seconds of a training whose end is estimated
+            self.reach(done / (100 if match[2] is None else done + int(match[2]) + 1))
         return len(text)
 
 
