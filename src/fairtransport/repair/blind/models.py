@@ -131,7 +131,7 @@ class _BlindRepairModel(RepairedModel):
         strata: Strata | None = None,
         sample_weight: Floats | None = None,
     ) -> Self:
-        """Fit the map to what two fitted models, or such without these rows, predict of rows that they have not seen.
+        """Fit the map to predictions of two fitted models for rows that they have not seen.
 
         Parameters
         ----------
